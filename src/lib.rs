@@ -8,7 +8,8 @@
 //! export does the reverse: it converts a live vhost to a spec whose plan contains no changes.
 //! contract describes what workers must do, and the lifecycle of a message. Like lint, it reads spec + topology.
 //! graph computes the drawing of a spec or a plan, including its layout.
-//! rabbitmq predicts the behavior of the broker for all of them.   render turns values into text.   cli connects them.
+//! rabbitmq predicts the behavior of the broker for the other modules.
+//! render turns values into text.   cli connects the modules.
 //! ```
 //!
 //! # The library without the command line

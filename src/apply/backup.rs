@@ -7,16 +7,17 @@ use crate::plan::{Plan, TopicPermissions, VhostPlan, deletes_exchanges};
 /// The first version that imports exchanges and their topic permissions from the same file.
 const SINGLE_FILE_SINCE: BrokerVersion = BrokerVersion::new(4, 3, 0);
 
-/// The current state of all objects that a plan deletes, changes or recreates. It contains no messages.
+/// The current definitions of the objects that a plan deletes, changes or recreates. A backup contains no messages.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// The objects, as one topology for each vhost. Never empty.
+    /// The objects, as one topology for each affected vhost. Never empty.
     pub objects: Vec<Topology>,
-    /// The topic permissions of exchanges that the plan deletes.
+    /// The topic permissions that the broker deletes together with the exchanges in the backup. Empty if this user may
+    /// not read topic permissions.
     pub topic_permissions: Vec<(VhostName, TopicPermission)>,
     /// The broker's version.
     pub version: String,
-    /// True if the exchanges and their topic permissions must be imported from separate files, one after the other.
+    /// True if the exchanges must be imported from one file, and then their topic permissions from a second file.
     pub is_split: bool,
     /// The objects that the backup does not contain, because one of their arguments is too large to read.
     pub left_out: Vec<ObjectId>,
@@ -54,14 +55,14 @@ impl Backup {
     }
 }
 
-/// Reads the topic permissions of exchanges that the plan deletes. Skips vhosts whose topic permissions the broker
-/// keeps, or whose topic permissions this user may not read.
+/// Reads the topic permissions of exchanges that the plan deletes or recreates. Skips a vhost if its broker keeps topic
+/// permissions after the deletion of an exchange, or if this user may not read the topic permissions.
 async fn topic_permissions(
     broker: &Broker,
     parts: &[&VhostPlan],
     snapshots: &[Snapshot],
 ) -> Result<Vec<(VhostName, TopicPermission)>, BrokerError> {
-    let mut found = Vec::new();
+    let mut permissions = Vec::new();
     for (part, Snapshot { topology, profile, .. }) in parts.iter().zip(snapshots) {
         if !deletes_exchanges(part, topology) {
             continue;
@@ -69,8 +70,8 @@ async fn topic_permissions(
         if let TopicPermissions::Known(all) = broker.topic_permissions(&part.vhost, profile.version).await? {
             let affected = part.affected_objects(topology).exchanges;
             let of_affected = all.into_iter().filter(|permission| affected.contains_key(&permission.exchange));
-            found.extend(of_affected.map(|permission| (part.vhost.clone(), permission)));
+            permissions.extend(of_affected.map(|permission| (part.vhost.clone(), permission)));
         }
     }
-    Ok(found)
+    Ok(permissions)
 }

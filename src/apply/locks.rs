@@ -1,5 +1,5 @@
-//! Acquires and releases the locks of a run, one in each vhost that the run changes. The lock of one agreed vhost, `/`
-//! by default, also protects the cluster.
+//! Acquires and releases the locks of a run, one in each vhost that the run changes. The lock of one configured vhost,
+//! `/` by default, also protects the cluster.
 
 use super::outcome::{Report, StepDone};
 use super::request::{RunError, RunEvent, RunRequest};
@@ -20,14 +20,14 @@ pub(super) struct Locks {
     held: Vec<LockedBroker>,
     /// The vhosts that did not exist, and the steps that created them.
     created: Vec<(VhostName, Step)>,
-    /// The vhost whose lock protects the cluster.
+    /// The vhost whose lock protects the cluster; `None` if the run does not change the cluster.
     of_cluster: Option<VhostName>,
 }
 
 impl Locks {
     /// Locks every vhost that the run changes, in the order of their names. If the run changes the cluster, also locks
-    /// the vhost whose lock protects the cluster. Creates a missing vhost first, because the lock is a queue in the
-    /// vhost.
+    /// the vhost whose lock protects the cluster. If the plan creates a vhost, creates the vhost before its lock,
+    /// because the lock is a queue in the vhost.
     pub(super) async fn acquire(
         &mut self,
         request: &RunRequest<'_>,
@@ -74,7 +74,7 @@ impl Locks {
         &self.created
     }
 
-    /// Adds the steps that created vhosts to the reports.
+    /// Adds the steps that created vhosts to the reports of these vhosts.
     pub(super) fn add_creation_steps(&self, reports: &mut Vec<Report>) {
         for (vhost, step) in &self.created {
             let done = StepDone { step: step.clone(), performed: Performed::Done };
@@ -100,7 +100,7 @@ impl Locks {
     }
 }
 
-/// Converts an error that occurred while a lock was acquired.
+/// Converts an error that occurred while a lock was acquired into the error of the run.
 fn lock_error(error: BrokerError, vhost: &VhostName, request: &RunRequest<'_>) -> RunError {
     if let BrokerError::AccessRefused { username, .. } = &error {
         let (vhost, queue, username) = (vhost.clone(), request.options.lock_queue.clone(), username.clone());

@@ -6,8 +6,8 @@ use crate::model::{Address, QueueName, VhostName};
 use crate::plan::{ApprovedPlan, Step};
 use std::time::Duration;
 
-/// The report of one vhost, or of the cluster. Every step of its plan is in one of the lists, in the order in which the
-/// steps ended.
+/// The report of one vhost, or of the cluster. Every step of the plan is in one of the lists, except migration steps
+/// that were not necessary. Each list is in the order in which the steps ended.
 #[derive(Debug)]
 pub struct Report {
     /// The vhost; [`VhostName::cluster`] for the cluster.
@@ -16,12 +16,12 @@ pub struct Report {
     pub done: Vec<StepDone>,
     /// The steps that were executed and then reverted, such as the preparation of a recreation that did not happen.
     pub rolled_back: Vec<StepDone>,
-    /// The steps that the broker refused or did not answer.
+    /// The steps that failed, for example because the broker refused a request, or because a guard was not satisfied.
     pub failed: Vec<FailedStep>,
     /// The steps that did not start, because another step failed or the run was interrupted.
     pub not_attempted: Vec<Step>,
-    /// The steps that are left for the next run, which are not failures. They delete retired tiers that are not empty
-    /// yet, or depend on such steps.
+    /// The steps that are left for the next run: deletions of retired tiers that are not empty yet, and steps that
+    /// depend on these deletions. These steps are not failures.
     pub waiting: Vec<WaitingStep>,
     /// The migrations that were started, completed or rolled back.
     pub migrated: Vec<Migrated>,
@@ -91,31 +91,32 @@ pub struct Migrated {
     /// The number of messages that a transport returned from the holding queues. `None` if the number is unknown, as
     /// for a shovel before 4.2, and for a shovel whose messages were rejected.
     pub returned: Option<u64>,
-    /// The maximum length of the queue, if the queue drops its oldest messages beyond this length.
+    /// The maximum length of the queue, if the queue drops its oldest messages beyond this length; `None` otherwise.
     pub keeps: Option<u64>,
     /// The number of messages that may be duplicated, because a connection was lost.
     pub possible_duplicates: u64,
     /// The number of messages that were in the holding queue when new messages overtook them, because new messages
-    /// arrived as fast as topo moved messages.
+    /// arrived as fast as topo moved messages. `None` if unknown, or if new messages overtook none.
     pub reordered: Option<u64>,
     /// The number of messages that are behind newer messages, because the rollback began before the old queue was
-    /// empty.
+    /// empty. `None` if there are none, or if the number is unknown.
     pub behind: Option<u64>,
-    /// The messages that were moved out of the queue and did not return, because they expired or a policy removed them.
-    /// `None` for a shovel, whose counts are not exact.
+    /// The messages that were moved out of the queue and did not return, for example because they expired or because a
+    /// policy removed them. `None` if all messages returned, if the number is unknown, and for a shovel, whose counts
+    /// are not exact.
     pub missing: Option<Missing>,
     /// The reason why a shovel took over from AMQP; `None` if no shovel took over.
     pub fallback: Option<String>,
     /// The description of a policy that removes messages from the holding queues, and was created after the plan was
-    /// made.
+    /// made; `None` if there is no such policy.
     pub conflicting_policy: Option<String>,
-    /// The time for which the queue did not exist; `None` if it always existed.
+    /// The time for which the queue did not exist; `None` if the queue always existed.
     pub gap: Option<Duration>,
-    /// The numbers of consumers before and after the migration, if known.
+    /// The numbers of consumers before and after the migration; `None` if unknown, or if the queue had no consumers.
     pub consumers: Option<Consumers>,
 }
 
-/// The number of messages that did not return after a migration.
+/// The messages that did not return after a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// The number of messages that did not return.
@@ -159,7 +160,7 @@ impl Migrated {
 pub struct Outcome {
     /// The plan that was executed.
     pub plan: ApprovedPlan,
-    /// A report for the cluster and for each vhost, if the plan contains steps for it.
+    /// A report for the cluster, and a report for each vhost. Includes only parts of the plan that contain steps.
     pub reports: Vec<Report>,
     /// The objects that still differ after every step was done, or the reason why the result could not be verified.
     /// Always empty after an incomplete run, which is not verified.
@@ -169,9 +170,11 @@ pub struct Outcome {
 /// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Every step was done, and the broker matches the spec.
+    /// Every step was done or is left for the next run, and the broker matches the spec except for the steps that are
+    /// left.
     Applied,
-    /// The run changed the broker, but the result differs from the plan.
+    /// The run changed the broker but is incomplete, or the run is complete but its result differs from the plan or
+    /// could not be verified.
     Partial,
     /// The run was interrupted before anything was changed.
     Interrupted,
@@ -197,27 +200,27 @@ impl Status {
 impl Outcome {
     /// Returns the status of the run.
     pub fn status(&self) -> Status {
-        let complete = self.reports.iter().all(Report::is_complete);
-        let matches = self.left.as_ref().is_ok_and(Vec::is_empty);
-        let interrupted = self.reports.iter().any(|report| report.is_interrupted);
-        match (complete, self.has_changed()) {
-            (true, _) if matches && self.conflicting_policy().is_none() && self.missing_messages() == 0 => {
+        let is_complete = self.reports.iter().all(Report::is_complete);
+        let is_verified = self.left.as_ref().is_ok_and(Vec::is_empty);
+        let is_interrupted = self.reports.iter().any(|report| report.is_interrupted);
+        match (is_complete, self.has_changed()) {
+            (true, _) if is_verified && self.conflicting_policy().is_none() && self.missing_messages() == 0 => {
                 Status::Applied
             }
             (true, _) | (false, true) => Status::Partial,
-            (false, false) if interrupted => Status::Interrupted,
+            (false, false) if is_interrupted => Status::Interrupted,
             (false, false) => {
                 let is_race =
                     |error: &BrokerError| error.is_guard_failure() || matches!(error, BrokerError::Inequivalent { .. });
-                let refused =
+                let is_blocked =
                     self.reports.iter().flat_map(|report| &report.failed).any(|failed| is_race(&failed.error));
-                if refused { Status::Blocked } else { Status::Failed }
+                if is_blocked { Status::Blocked } else { Status::Failed }
             }
         }
     }
 
     /// Returns true if the run changed the broker. Also returns true if a failed step may have been done, or if a
-    /// migration is incomplete, so that the message "nothing was changed" is always true.
+    /// migration is incomplete, so that topo reports "nothing was changed" only if this is certain.
     pub fn has_changed(&self) -> bool {
         self.reports.iter().any(|report| {
             !report.done.is_empty()
@@ -234,7 +237,8 @@ impl Outcome {
             .find_map(|migrated| migrated.conflicting_policy.as_deref())
     }
 
-    /// Returns the number of messages that did not return after all migrations.
+    /// Returns the total number of messages that did not return after the migrations, without migrations whose number
+    /// is unknown.
     pub fn missing_messages(&self) -> u64 {
         let migrated = self.reports.iter().flat_map(|report| &report.migrated);
         migrated.filter_map(|migrated| migrated.missing).map(|missing| missing.messages).sum()

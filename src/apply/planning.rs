@@ -11,7 +11,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
 use tokio::join;
 
-/// The maximum number of vhosts whose counts are read concurrently.
+/// The maximum number of vhosts whose activity is read concurrently.
 const CONCURRENT_VHOSTS: usize = 4;
 
 /// Reads the vhosts of the desired topologies, and plans the changes. If one of the topologies describes the cluster,
@@ -41,8 +41,8 @@ fn split(desired: &[Arc<Desired>]) -> (Option<&Arc<Desired>>, Vec<&Arc<Desired>>
     (of_cluster.first().copied(), of_vhosts)
 }
 
-/// Adds records to the snapshots, of the kinds in the scope of the desired topologies. `snapshots` and `desired` must
-/// be in the same order.
+/// Adds the records whose kinds are in the scope of the desired topologies to the snapshots. `snapshots` and `desired`
+/// must be in the same order.
 ///
 /// # Errors
 /// A list could not be read.
@@ -100,7 +100,7 @@ async fn plan_snapshot(
 ) -> Result<VhostPlan, BrokerError> {
     let Snapshot { topology, profile, .. } = snapshot;
     let (broker, vhost, version) = (&access.broker, &desired.topology.vhost, profile.version);
-    // Reads the counts only if the plan may lose messages or disrupt clients.
+    // Reads the activity only if the plan may lose messages or disrupt clients.
     let mut activity = if needs_activity(topology, desired, profile, options) {
         let mut activity = broker.activity(vhost).await?;
         if moves_messages(topology, desired, profile, options) {

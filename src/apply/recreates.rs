@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 /// The progress of recreations.
 #[derive(Default)]
 pub(super) struct Recreates {
-    /// The recreations whose old object is deleted. These recreations are always completed.
+    /// The recreations whose old object was deleted. topo continues these recreations even after an interruption or a
+    /// failure of another step.
     started: BTreeSet<ObjectId>,
     /// The recreations whose keep exchange and old object both exist. After an interruption, the keep exchange is
     /// deleted.
@@ -21,7 +22,7 @@ pub(super) struct Recreates {
 }
 
 impl Recreates {
-    /// Returns true if a step must run even after an interruption.
+    /// Returns true if a step must run even after an interruption or a failure of another step.
     pub(super) fn must_run(&self, step: &Step) -> bool {
         step.recreate.as_ref().is_some_and(|id| {
             let is_keep_deletion = deletes_keep(step);
@@ -35,12 +36,12 @@ impl Recreates {
     /// Records a completed step. Returns true if the step reverted the preparation of a recreation that did not happen.
     pub(super) fn record_done(&mut self, step: &Step) -> bool {
         let Some(id) = &step.recreate else { return false };
-        let is_own = *id == step.action.object();
+        let is_recreated_object = *id == step.action.object();
         match &step.action {
-            Action::DeclareExchange { .. } if !is_own => {
+            Action::DeclareExchange { .. } if !is_recreated_object => {
                 self.prepared.insert(id.clone());
             }
-            Action::DeleteQueue { .. } | Action::DeleteExchange { .. } if is_own => {
+            Action::DeleteQueue { .. } | Action::DeleteExchange { .. } if is_recreated_object => {
                 self.prepared.remove(id);
                 self.started.insert(id.clone());
             }
@@ -71,19 +72,20 @@ impl Recreates {
         if matches!(step.action, Action::Bind { .. } | Action::PutTopicPermission { .. }) {
             self.unrestored.insert(id.clone());
         } else if !matches!(error, BrokerError::Inequivalent { .. }) {
-            // Without the object, no binding can be restored. After an `Inequivalent` error, an object exists that an
-            // application has declared.
+            // Without the object, no binding can be restored. After an `Inequivalent` error, the object exists, because
+            // an application has declared it.
             self.started.remove(id);
         }
-        // If only the response was lost, the object is deleted, and only the keep exchange has its bindings.
-        let is_undeleted = error.is_guard_failure() || matches!(error, BrokerError::AccessRefused { .. });
-        if *id == step.action.object() && !is_undeleted {
+        // After all other errors, the object may be deleted, and only the keep exchange may have the object's bindings.
+        let is_certainly_not_deleted = error.is_guard_failure() || matches!(error, BrokerError::AccessRefused { .. });
+        if *id == step.action.object() && !is_certainly_not_deleted {
             self.prepared.remove(id);
         }
     }
 }
 
-/// Returns true if an action creates a keep exchange, or binds an auto-delete exchange to it.
+/// Returns true if an action declares this keep exchange, or creates a binding of this keep exchange. Such a binding
+/// prevents the broker from deleting an auto-delete exchange.
 pub(super) fn prepares_keep(action: &Action, keep: &ObjectId) -> bool {
     match (action, keep) {
         (Action::DeclareExchange { name, .. }, ObjectId::Exchange(keep)) => name == keep,
@@ -97,8 +99,8 @@ fn deletes_keep(step: &Step) -> bool {
     matches!(step.action, Action::DeleteExchange { .. }) && step.recreate.as_ref() != Some(&step.action.object())
 }
 
-/// Creates each existing unmanaged binding of an object again, which changes nothing. A refusal, for example because of
-/// a missing permission or an exclusive queue, therefore occurs before the object is deleted.
+/// Creates each existing unmanaged binding of an object again. A refusal, for example because of a missing permission
+/// or an exclusive queue, therefore occurs before the object is deleted. The bindings are unchanged afterwards.
 pub(super) async fn rehearse_bindings(
     part: &VhostPlan,
     broker: &LockedBroker,
@@ -106,7 +108,7 @@ pub(super) async fn rehearse_bindings(
 ) -> Result<(), BrokerError> {
     let restored: BTreeSet<&Binding> = bindings_of(part).collect();
     let declared = &part.desired.topology.bindings;
-    let (live, keys) = broker.broker().bindings(broker.vhost()).await?;
+    let (live, keys_before) = broker.broker().bindings(broker.vhost()).await?;
     let unmanaged: Vec<&Binding> = live
         .iter()
         .filter(|binding| binding.involves(id) && restored.contains(binding) && !declared.contains(*binding))
@@ -126,13 +128,13 @@ pub(super) async fn rehearse_bindings(
     if unmanaged.is_empty() {
         return Ok(());
     }
-    // A number that an AMQP client sent as int32 is an int64 over HTTP. In this case, the broker has added a second
-    // binding, which is deleted.
-    let after = broker.broker().bindings(broker.vhost()).await?.1;
+    // The broker stores an integer from HTTP as an int64. If an AMQP client created a binding with an int32, the broker
+    // has now added a second binding. The loop deletes the second binding.
+    let keys_after = broker.broker().bindings(broker.vhost()).await?.1;
     for binding in unmanaged {
-        let known = keys.get(binding);
-        for key in after.get(binding).into_iter().flatten() {
-            if !known.is_some_and(|known| known.contains(key)) {
+        let existing = keys_before.get(binding);
+        for key in keys_after.get(binding).into_iter().flatten() {
+            if !existing.is_some_and(|existing| existing.contains(key)) {
                 let unbind = Action::Unbind { binding: binding.clone(), properties_key: key.clone() };
                 broker.perform(&unbind).await?;
             }
@@ -160,15 +162,15 @@ fn bindings_of(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
     })
 }
 
-/// Returns [`BrokerError::BoundMeanwhile`] if a binding was added after the plan was made. The deletion of the object
-/// would delete this binding.
+/// Returns [`BrokerError::BoundMeanwhile`] if the object has a binding that the plan neither creates nor deletes.
+/// Another client added this binding after the plan was made, and the deletion of the object would delete the binding.
 pub(super) async fn expect_no_new_bindings(
     part: &VhostPlan,
     broker: &LockedBroker,
     id: &ObjectId,
 ) -> Result<(), BrokerError> {
-    let known: BTreeSet<&Binding> = bindings_of(part).collect();
-    let undesired: BTreeSet<&Binding> = part
+    let created: BTreeSet<&Binding> = bindings_of(part).collect();
+    let deleted: BTreeSet<&Binding> = part
         .changes
         .iter()
         .filter(|change| change.kind == ChangeKind::Delete)
@@ -181,19 +183,22 @@ pub(super) async fn expect_no_new_bindings(
         })
         .collect();
     let live = broker.broker().bindings_at(broker.vhost(), id).await?;
-    let new = live.into_iter().find(|binding| !known.contains(binding) && !undesired.contains(binding));
+    let new = live.into_iter().find(|binding| !created.contains(binding) && !deleted.contains(binding));
     match new {
         Some(binding) => Err(BrokerError::BoundMeanwhile { object: id.to_string(), binding: binding.to_string() }),
         None => Ok(()),
     }
 }
 
-/// Verifies that a deleted object no longer exists, or that a declared object exists. A response with status 204 proves
-/// neither.
+/// Verifies that a deleted queue or exchange no longer exists, or that a declared queue or exchange exists. A response
+/// with status 204 proves neither. Accepts all other actions without a request.
 pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(), BrokerError> {
-    let (id, expected) = match action {
-        Action::DeleteQueue { .. } | Action::DeleteExchange { .. } => (action.object(), false),
-        Action::DeclareQueue { .. } | Action::DeclareExchange { .. } => (action.object(), true),
+    let (client, vhost) = (broker.broker(), broker.vhost());
+    let (existence, expected) = match action {
+        Action::DeleteQueue { name, .. } => (client.queue_exists(vhost, name).await, false),
+        Action::DeleteExchange { name } => (client.exchange_exists(vhost, name).await, false),
+        Action::DeclareQueue { name, .. } => (client.queue_exists(vhost, name).await, true),
+        Action::DeclareExchange { name, .. } => (client.exchange_exists(vhost, name).await, true),
         Action::PutVhost { .. }
         | Action::PutTopicPermission { .. }
         | Action::PutPolicy { .. }
@@ -204,16 +209,16 @@ pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(),
         | Action::PutRecord { .. }
         | Action::DeleteRecord { .. } => return Ok(()),
     };
-    let object = id.to_string();
-    match broker.broker().exists(broker.vhost(), &id).await {
+    let object = action.object().to_string();
+    match existence {
         Ok(exists) if exists == expected => Ok(()),
         Ok(_) => Err(BrokerError::NotVerified { object, expected }),
         Err(error) => Err(BrokerError::Unverifiable { object, reason: error.to_string() }),
     }
 }
 
-/// Checks that the topic permissions of an exchange equal the topic permissions in the plan. If they differed, the
-/// recreation would lose a permission that was set after the plan was made, or restore a permission that was deleted.
+/// Checks that the topic permissions of an exchange equal the topic permissions in the plan. Otherwise, the recreation
+/// would lose a permission that was set after the plan was made, or restore a permission that was deleted.
 ///
 /// Also sends the topic permissions again, which changes nothing. A refusal therefore occurs before the exchange is
 /// deleted.

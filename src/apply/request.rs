@@ -23,7 +23,7 @@ pub struct RunRequest<'a> {
     /// The desired topologies for which the plan was made, in the same order. The topology of the cluster, if any, is
     /// first.
     pub desired: &'a [Arc<Desired>],
-    /// The reviewed plan. The run executes only steps of this plan, except steps that are already done.
+    /// The reviewed plan. The run executes only steps of this plan, and omits steps that are already done.
     pub reviewed: &'a Plan,
     /// The allowed hazards.
     pub allowed: &'a [Allowance],
@@ -44,8 +44,8 @@ pub struct RunOptions {
     pub cluster_lock_vhost: VhostName,
     /// The maximum time to wait for a lock that another apply holds.
     pub lock_timeout: Duration,
-    /// The maximum time to wait while messages make no progress. After this time, retired tiers are left for the next
-    /// apply, and a migration is rolled back.
+    /// The maximum total time for retired tiers to drain, and the maximum time for which a migration makes no progress.
+    /// After this time, retired tiers are left for the next apply, and a migration is rolled back.
     pub drain_timeout: Duration,
 }
 
@@ -63,11 +63,11 @@ impl Default for RunOptions {
 /// The resources for applying the plan of one vhost, in addition to the plan itself.
 #[derive(Clone, Copy)]
 pub struct ApplyResources<'a> {
-    /// The maximum number of concurrent requests.
+    /// The maximum number of steps that run concurrently.
     pub concurrency: usize,
     /// The transport for messages; `None` if the plan moves no messages.
     pub transport: Option<&'a Transport>,
-    /// The maximum time to wait while messages make no progress; see [`RunOptions::drain_timeout`].
+    /// The time limit for draining; see [`RunOptions::drain_timeout`].
     pub drain_timeout: Duration,
 }
 
@@ -107,7 +107,7 @@ pub enum RunEvent<'a> {
     Executing(&'a ApprovedPlan, &'a [(VhostName, Step)]),
     /// A step has made progress.
     Step(Progress<'a>),
-    /// Every step was done, and the run reads the broker again to verify the result.
+    /// Every step was done or is left for the next run, and the run reads the broker again to verify the result.
     Verifying,
     /// The outcome is complete, and the locks are still held.
     Ended(&'a Outcome),
@@ -127,7 +127,8 @@ pub enum Progress<'a> {
     /// Messages are moved or consumed. The values are the step, the number of moved messages, the number of remaining
     /// messages, and the reason for a stall. A number is `None` if unknown.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// A step is retried, because the object to delete is still in use.
+    /// A step could not delete an object yet, because the object is still in use. Until the drain timeout, topo tries
+    /// again.
     Stalled(&'a Step, &'a BrokerError),
     /// The deletion of a queue waits for two ticks, which prove that its guard is satisfied. The duration is the
     /// expected length of this wait.
@@ -143,8 +144,7 @@ pub struct RunFailure {
     /// The reason.
     #[source]
     pub error: RunError,
-    /// The vhosts that were created before the error, because the lock is a queue in its vhost. Nothing else was
-    /// changed.
+    /// The vhosts that were created before the error, because a lock is a queue in the vhost. Nothing else was changed.
     pub created: Vec<VhostName>,
 }
 

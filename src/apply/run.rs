@@ -81,8 +81,8 @@ async fn approve(request: &RunRequest<'_>) -> Result<ApprovedPlan, RunError> {
     }
 }
 
-/// Returns the transport for each vhost in which a plan moves messages. Verifies that AMQP and HTTP lead to the same
-/// broker.
+/// Returns the transport for each vhost in which a plan moves messages. For AMQP transports, verifies that AMQP and
+/// HTTP lead to the same broker.
 async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Transport)>, RunError> {
     let mut transports = Vec::new();
     for part in plan.vhosts.iter().filter(|part| !part.migrations.is_empty()) {
@@ -97,7 +97,8 @@ async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Tran
     Ok(transports)
 }
 
-/// Executes the steps of the cluster, and then the steps of all vhosts. After a failure, does not start further vhosts.
+/// Executes the steps of the cluster, and then the steps of all vhosts. After a failure or an interruption, does not
+/// start further vhosts.
 async fn execute(
     request: &RunRequest<'_>,
     approved: &ApprovedPlan,

@@ -1,4 +1,4 @@
-//! Combines a broker's client with the transports that can move the broker's messages.
+//! Combines a management API client with the transports that can move the broker's messages.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -32,7 +32,7 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
-    /// Returns the name of the transport on the command line.
+    /// Returns the name that the flag `--transport` uses for the transport.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -54,8 +54,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Creates the client, without sending a request. The transport is [`TransportKind::Auto`], with the AMQP address
-    /// that the broker reports.
+    /// Creates the management API client, without sending a request. The transport is [`TransportKind::Auto`], with the
+    /// AMQP address that the broker reports.
     ///
     /// # Errors
     /// [`BrokerError::Certificate`] if a certificate or key cannot be used.
@@ -118,7 +118,7 @@ impl Access {
     /// Queries queues over AMQP to replace stale counts of messages and consumers in `activity`. Returns true if
     /// `activity` changed.
     ///
-    /// The query is a passive declaration, which requires no permission on the queue and does not change the queue. Its
+    /// The query is a passive declaration, which requires no permission on the queue and does not change the queue. The
     /// response does not include unacknowledged messages, so topo uses the message count only for quorum queues without
     /// consumers. [`Activity::unqueried`] contains the reason why queues were not queried.
     pub async fn query_queues(&self, current: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
@@ -146,25 +146,26 @@ impl Access {
                     continue;
                 }
             };
-            let (Some(counted), Some(known)) = (counted, activity.queues.get_mut(name)) else { continue };
+            let (Some(counted), Some(queue)) = (counted, activity.queues.get_mut(name)) else { continue };
             if counted.consumers > 0 {
-                let listed = known.consumers.as_ref().map_or(0, Vec::len) as u64;
-                known.unlisted_consumers = u64::from(counted.consumers).checked_sub(listed).filter(|it| *it > 0);
-                has_changed |= known.unlisted_consumers.is_some();
-            } else if known.messages == Some(0) && is_quorum(name) {
-                known.messages = Some(u64::from(counted.ready));
-                known.ready = known.messages;
-                known.asked = true;
+                let listed = queue.consumers.as_ref().map_or(0, Vec::len) as u64;
+                queue.unlisted_consumers = u64::from(counted.consumers).checked_sub(listed).filter(|it| *it > 0);
+                has_changed |= queue.unlisted_consumers.is_some();
+            } else if queue.messages == Some(0) && is_quorum(name) {
+                queue.messages = Some(u64::from(counted.ready));
+                queue.ready = queue.messages;
+                queue.asked = true;
                 has_changed = true;
             }
         }
         has_changed
     }
 
-    /// Queries the counts of all queues, several queues concurrently. The results are in the order of `queues`.
+    /// Queries the counts of these queues, several queues concurrently. The results are in the order of `queues`. A
+    /// count is `None` if the queue may not have responded to the broker.
     ///
     /// # Errors
-    /// The reason why no queue was queried.
+    /// The reason why topo could query none of the queues.
     async fn query_counts(
         &self,
         vhost: &VhostName,
@@ -180,7 +181,7 @@ impl Access {
         }
         let mut answers = Vec::with_capacity(queues.len());
         let mut binder = None;
-        for some in queues.chunks(CONCURRENT_QUERIES) {
+        for chunk in queues.chunks(CONCURRENT_QUERIES) {
             let channel = match binder.take() {
                 Some(channel) => channel,
                 None => match transport.binder().await {
@@ -191,9 +192,9 @@ impl Access {
                     }
                 },
             };
-            let counted = join_all(some.iter().map(|name| channel.queue_counts(name))).await;
+            let counted = join_all(chunk.iter().map(|name| channel.queue_counts(name))).await;
             let is_open = counted.iter().all(Result::is_ok);
-            for (name, counted) in some.iter().zip(counted) {
+            for (name, counted) in chunk.iter().zip(counted) {
                 answers.push(match counted {
                     Ok(Some(counted)) => Ok(Some(counted)),
                     // A refused request closes the channel for all other requests, and a late response proves nothing.

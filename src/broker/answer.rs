@@ -9,7 +9,7 @@ use crate::model::printable::clean;
 use crate::plan::request::Request;
 use serde_json::Value;
 
-/// The maximum number of characters that an error contains of a response that is not JSON.
+/// The maximum number of characters of a response without a reason that an error contains.
 const EXCERPT_LENGTH: usize = 80;
 
 /// A raw response.
@@ -29,7 +29,7 @@ pub(super) struct RequestContext<'a> {
     pub(super) request: &'a Request,
 }
 
-/// Accepts a response with status 2xx and a body that is empty or JSON.
+/// Accepts a response with status 2xx and a body that is empty or has a JSON content type.
 ///
 /// # Errors
 /// The error that the response represents.

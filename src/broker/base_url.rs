@@ -46,7 +46,7 @@ pub enum BaseUrlError {
          and password"
     )]
     AtSign,
-    /// The host contains a port, a path or a user name, or the port is not a number.
+    /// The host contains a character that separates the parts of a URL, or the port is not a number.
     #[error("the host must be a name or an IP address, and the port must be a number")]
     Host,
     /// The path prefix is a URL.

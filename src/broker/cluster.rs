@@ -16,12 +16,12 @@ use std::collections::BTreeSet;
 pub struct ClusterSnapshot {
     /// A snapshot without a vhost that contains only the records.
     pub snapshot: Snapshot,
-    /// The other properties of the cluster.
+    /// The facts about the cluster that are not records.
     pub facts: ClusterFacts,
 }
 
 impl Survey {
-    /// Returns the snapshot of a cluster without records.
+    /// Returns the cluster's snapshot, without its records.
     pub fn cluster(&self) -> ClusterSnapshot {
         let mut snapshot = Snapshot::missing(VhostName::cluster(), &self.cluster);
         snapshot.topology = Topology::of_cluster(Records::new());
@@ -30,8 +30,9 @@ impl Survey {
 }
 
 impl Broker {
-    /// Reads the cluster records of these kinds, with one request per kind. Skips kinds that the broker's version does
-    /// not support. Adds kinds that this user may not read to [`ClusterFacts::unreadable`].
+    /// Reads the cluster records of these kinds, with one request per kind. Skips kinds that belong to a vhost, and
+    /// kinds that the broker's version does not support. Adds kinds that this user may not read to
+    /// [`ClusterFacts::unreadable`].
     pub async fn read_cluster(
         &self,
         survey: &Survey,
@@ -55,8 +56,8 @@ impl Broker {
         Ok(cluster)
     }
 
-    /// Reads the cluster records that a plan compares, and the names of the objects that can own new records. Only an
-    /// administrator may read these objects.
+    /// Reads the cluster records that a plan compares, and the names of the objects that can own new records. If this
+    /// user may not read the names, [`ClusterFacts::owners`] contains `None` for the kind.
     pub async fn read_desired_cluster(
         &self,
         survey: &Survey,

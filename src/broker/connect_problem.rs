@@ -8,7 +8,7 @@ use std::{fmt, io};
 /// The reason for a failed connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectProblem {
-    /// The port is closed.
+    /// The connection was refused, usually because the port is closed.
     Refused,
     /// The host name does not resolve.
     NoSuchHost,
@@ -18,7 +18,7 @@ pub enum ConnectProblem {
     WrongHost,
     /// The broker's certificate is expired or not valid yet.
     Expired,
-    /// The broker requires a client certificate.
+    /// The broker requires a client certificate, and topo sent none.
     CertificateRequired,
     /// The broker ends the handshake without a reason. With TLS 1.2, a missing client certificate can have this effect.
     HandshakeRefused,

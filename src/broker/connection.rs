@@ -8,7 +8,7 @@ use super::base_url::BaseUrl;
 use super::connect_problem::ConnectProblem;
 use super::emptiness::Emptiness;
 use super::error::BrokerError;
-use super::options::{ConnectionOptions, Retries};
+use super::options::{ClientCertificate, ConnectionOptions, Retries};
 use super::redact::sanitize;
 use crate::model::Intervals;
 use crate::model::memory::decode;
@@ -28,7 +28,7 @@ const LARGEST_RESPONSE: usize = 512 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum idle time of a connection that the client reuses. RabbitMQ 4.3 closes idle connections after 5 s, and
 /// older versions after 60 s (measured). A proxy may keep its connection to topo open although the broker has closed
-/// the connection to the proxy, so the next request would not reach the broker.
+/// the connection to the proxy, so a request on an idle connection might not reach the broker.
 const LONGEST_IDLE: Duration = Duration::from_secs(3);
 
 /// A client that reads and changes a broker. Cloning is cheap, because clones share their connections.
@@ -105,8 +105,8 @@ impl Broker {
         if insecure {
             client = client.tls_danger_accept_invalid_certs(true);
         }
-        if let Some(own) = client_cert {
-            let pem = [own.cert.as_slice(), b"\n", own.key.as_slice()].concat();
+        if let Some(ClientCertificate { cert, key }) = client_cert {
+            let pem = [cert.as_slice(), b"\n", key.as_slice()].concat();
             let unusable = |error: reqwest::Error| BrokerError::Certificate {
                 what: "client certificate or its key",
                 reason: innermost(&error),
@@ -147,7 +147,7 @@ impl Broker {
         &self.0.username
     }
 
-    /// Returns the intervals in which the broker updates its counts.
+    /// Returns the intervals at which the broker updates its counts.
     pub fn intervals(&self) -> Intervals {
         self.0.intervals
     }
@@ -162,7 +162,7 @@ impl Broker {
         self.0.is_tick_known.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the observations of empty queues so far. Callers must not hold the mutex guard across an await.
+    /// Returns the observations of empty queues. Callers must not hold the mutex guard across an await.
     pub(super) fn emptiness(&self) -> MutexGuard<'_, Emptiness> {
         // No update leaves an inconsistent state, so a poisoned mutex can be used.
         self.0.emptiness.lock().unwrap_or_else(PoisonError::into_inner)

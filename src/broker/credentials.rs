@@ -22,7 +22,7 @@ pub enum ConfFormat {
     Toml,
 }
 
-/// A node's settings in the file. A field is `None` if the file does not contain its key.
+/// A node's settings. A field is `None` if the file does not set it for the node.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSettings {
     /// The URL of the management API. Overrides `hostname`, `port` and `tls`.
@@ -31,15 +31,15 @@ pub struct NodeSettings {
     pub hostname: Option<String>,
     /// The port of the management API.
     pub port: Option<u16>,
-    /// The user name.
+    /// The user name, also if it is part of `base_uri`.
     pub username: Option<String>,
-    /// The user's password.
+    /// The user's password, also if it is part of `base_uri`.
     pub password: Option<SecretString>,
     /// The vhost.
     pub vhost: Option<String>,
-    /// True to use TLS.
+    /// Whether to use TLS.
     pub tls: Option<bool>,
-    /// True to accept any certificate (generation 1 only).
+    /// Whether to accept any broker certificate (generation 1 only).
     pub insecure: Option<bool>,
     /// The path of a PEM file with the trusted CA certificates.
     pub ca_cert: Option<String>,
@@ -91,8 +91,8 @@ pub fn from_rabbitmqadmin_conf(text: &str, node: &str) -> Result<NodeSettings, C
     }
 }
 
-/// Detects the generation of a file. Valid TOML is generation 2. Values in generation 1 have no quotes, so a file with
-/// a host name is not valid TOML.
+/// Detects the generation of a file. Valid TOML is generation 2. String values are not quoted in generation 1, so a
+/// generation 1 file with a host name is not valid TOML.
 pub fn detect(text: &str) -> Result<ConfFormat, ConfError> {
     let Err(not_toml) = text.parse::<toml::Table>() else { return Ok(ConfFormat::Toml) };
     let line = |offset: usize| text[..offset.min(text.len())].lines().count().max(1);

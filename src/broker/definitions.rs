@@ -1,8 +1,8 @@
 //! Reads the snapshot of a vhost or a cluster from a definitions file (`rabbitmqctl export_definitions`,
 //! `GET /api/definitions`), or builds an empty snapshot.
 //!
-//! Unlike the responses of a broker, a definitions file contains no message counts and no binding keys. From 4.2.9 and
-//! 4.3.3 on, it does not contain internal exchanges either.
+//! Unlike the responses of a broker, a definitions file contains neither message counts nor the properties keys of
+//! bindings. From 4.2.9 and 4.3.3 on, it does not contain internal exchanges either.
 
 use super::cluster::ClusterSnapshot;
 use super::definitions_entries::{
@@ -35,13 +35,13 @@ pub enum DefinitionsError {
     /// The file contains an entry that a broker of the assumed version does not import.
     #[error(transparent)]
     Entry(#[from] EntryError),
-    /// The version of the file is not supported.
+    /// The version of the file, or the version that the user specified, is not supported.
     #[error(
         "it is for RabbitMQ {version}; topo supports {} and later (use --broker-version to assume a different version)",
         BrokerVersion::OLDEST_SUPPORTED.series()
     )]
     TooOld {
-        /// The version that the file contains.
+        /// The unsupported version.
         version: BrokerVersion,
     },
 }
@@ -82,7 +82,7 @@ impl<'a> File<'a> {
     }
 
     /// Returns the version of the broker that wrote the file. From 3.8 on, an export of the whole broker contains both
-    /// fields, and an export of one vhost contains only `rabbit_version`.
+    /// fields, and an export of one vhost contains only `rabbit_version`. `None` if the file contains no valid version.
     fn version(&self) -> Option<BrokerVersion> {
         let named = ["rabbit_version", "rabbitmq_version"].into_iter().find_map(|key| self.fields.get(key));
         serde_json::from_str::<String>(named?.text).ok()?.parse().ok()
@@ -94,7 +94,7 @@ impl<'a> File<'a> {
         list.elements().map(|entry| VHOSTS.read(self.text, entry, version)).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Returns the vhosts that are specified in entries of the other lists.
+    /// Returns the vhosts of the entries in all other lists. A vhost may occur several times.
     fn named_vhosts(&self) -> impl Iterator<Item = String> {
         let lists = [QUEUES, EXCHANGES, BINDINGS, POLICIES, PARAMETERS].map(|list| list.key);
         lists
@@ -124,7 +124,8 @@ pub fn empty(vhost: VhostName, version: BrokerVersion) -> Snapshot {
     Snapshot::missing(vhost, &cluster(version))
 }
 
-/// Returns the vhosts in a file, sorted by name; empty for an export of one vhost, which does not contain the name.
+/// Returns the vhosts in a file, sorted by name. The result is empty for an export of one vhost, which does not contain
+/// the vhost's name.
 pub fn vhosts(text: &str) -> Result<Vec<VhostName>, DefinitionsError> {
     let file = File::parse(text)?;
     let version = file.version().unwrap_or(BrokerVersion::NEWEST_KNOWN);
@@ -191,7 +192,7 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
     };
     Ok(Snapshot {
         unsupported_objects: others,
-        has_transient_queues: false,
+        includes_transient_queues: false,
         ..Snapshot::of(vhost.clone(), &cluster, lists)
     })
 }
@@ -241,7 +242,7 @@ fn keep_first<T>(
     });
 }
 
-/// Converts a vhost's parameters into records. Adds the names of all other parameters to `others`.
+/// Converts those parameters of a vhost that are records. Adds the names of all other parameters to `others`.
 fn records(
     file: &File<'_>,
     vhost: &VhostName,
@@ -265,8 +266,7 @@ fn records(
             "shovel" | "federation-upstream" | "federation-upstream-set" => (component.replace('-', " "), vec![name]),
             other => ("parameter".to_owned(), vec![format!("{name} (component {other})")]),
         };
-        let known: &mut Vec<String> = others.entry(thing).or_default();
-        known.extend(names);
+        others.entry(thing).or_default().extend(names);
     }
     Ok(records)
 }

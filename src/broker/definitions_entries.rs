@@ -21,7 +21,7 @@ pub(super) struct Part<'a> {
     at: usize,
 }
 
-/// The reason why a broker cannot import an entry.
+/// An entry that a broker cannot import, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{object} (line {line}): {problem}")]
 pub struct EntryError {
@@ -72,7 +72,8 @@ pub(super) const EXCHANGES: List = List {
     ],
 };
 
-/// `properties_key`, which identifies a binding in requests, is not part of a definitions file.
+/// `properties_key`, which identifies a binding in requests, is not part of a definitions file. Its default is a
+/// placeholder.
 pub(super) const BINDINGS: List = List {
     key: "bindings",
     noun: "binding",
@@ -131,7 +132,7 @@ impl<'a> Part<'a> {
         text.unwrap_or_else(|| "?".to_owned())
     }
 
-    /// Returns the JSON text of a field; `None` if the field is missing.
+    /// Returns the JSON text of a field; `None` if the field is missing, or if the part is not an object.
     pub(super) fn field(self, name: &str) -> Option<&'a str> {
         fields(self.text).ok()?.get(name).map(|part| part.text)
     }

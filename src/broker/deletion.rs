@@ -1,8 +1,8 @@
-//! Deletes objects, and checks whether a delete without a response succeeded.
+//! Deletes objects, checks whether a delete without a response succeeded, and checks whether an object exists.
 
 use super::connection::Broker;
 use super::error::BrokerError;
-use crate::model::{Binding, ObjectId, VhostName};
+use crate::model::{Binding, ExchangeName, QueueName, VhostName};
 use crate::plan::request::{Request, path};
 
 /// The result of an action.
@@ -11,7 +11,7 @@ pub enum Performed {
     /// The broker accepted the request. For a declaration, this does not prove that the object matches: the broker also
     /// returns 204 if it ignores a difference.
     Done,
-    /// The object to delete did not exist.
+    /// Nothing had to be done: the object to delete, or the user of a topic permission to restore, does not exist.
     AlreadyGone,
 }
 
@@ -33,19 +33,20 @@ impl Broker {
         }
     }
 
-    /// Deletes a binding. A 404 does not prove that the binding is missing. The broker also returns 404 for existing
-    /// bindings with the routing keys `null` and `undefined`, which the handler treats as atoms
-    /// (`rabbit_mgmt_wm_binding`, all versions). The list of bindings is reliable.
+    /// Deletes a binding. `delete` is the request, and `properties_key` is the key in the request. A 404 does not prove
+    /// that the binding is missing. The broker also returns 404 for existing bindings with the routing keys `null` and
+    /// `undefined`, which the handler treats as atoms (`rabbit_mgmt_wm_binding`, all versions). The list of bindings is
+    /// reliable.
     pub(super) async fn unbind(
         &self,
         vhost: &VhostName,
         binding: &Binding,
-        key: &str,
+        properties_key: &str,
         delete: &Request,
     ) -> Result<Performed, BrokerError> {
         let is_listed = async || {
             let (_, keys) = self.bindings(vhost).await?;
-            Ok::<_, BrokerError>(keys.get(binding).is_some_and(|keys| keys.iter().any(|listed| listed == key)))
+            Ok::<_, BrokerError>(keys.get(binding).is_some_and(|keys| keys.iter().any(|key| key == properties_key)))
         };
         match accept_not_found(self.retrying_when(BrokerError::is_unprocessed, || self.send_once(delete)).await) {
             Ok(Performed::AlreadyGone) if is_listed().await? => {
@@ -60,14 +61,18 @@ impl Broker {
         }
     }
 
-    /// Returns true if a queue or an exchange exists. Sends one request. For other kinds, returns true without a
-    /// request.
-    pub async fn exists(&self, vhost: &VhostName, id: &ObjectId) -> Result<bool, BrokerError> {
-        let path = match id {
-            ObjectId::Queue(name) => path("queues", &[vhost.as_str(), name.as_str()]),
-            ObjectId::Exchange(name) => path("exchanges", &[vhost.as_str(), name.as_str()]),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => return Ok(true),
-        };
+    /// Returns true if a queue exists. Sends one request.
+    pub async fn queue_exists(&self, vhost: &VhostName, name: &QueueName) -> Result<bool, BrokerError> {
+        self.exists_at(path("queues", &[vhost.as_str(), name.as_str()])).await
+    }
+
+    /// Returns true if an exchange exists. Sends one request.
+    pub async fn exchange_exists(&self, vhost: &VhostName, name: &ExchangeName) -> Result<bool, BrokerError> {
+        self.exists_at(path("exchanges", &[vhost.as_str(), name.as_str()])).await
+    }
+
+    /// Returns true if the object at this path of the management API exists.
+    async fn exists_at(&self, path: String) -> Result<bool, BrokerError> {
         match self.send(&Request::get(path).with_query("disable_stats=true")).await {
             Ok(_) => Ok(true),
             Err(BrokerError::NotFound { .. }) => Ok(false),

@@ -1,4 +1,4 @@
-//! Errors of requests to a broker. Each variant requires a different reaction from the user.
+//! Defines the errors of requests to a broker. Each variant requires a different reaction.
 //!
 //! The `Display` output is one line with the broker's unchanged reason. It contains no passwords, and its URLs contain
 //! no user info.
@@ -44,7 +44,7 @@ pub enum BrokerError {
         url: String,
         /// The method and the path.
         request: String,
-        /// The limit.
+        /// The timeout.
         after: Duration,
     },
     /// 401: the user does not exist, or the password is wrong.
@@ -52,7 +52,7 @@ pub enum BrokerError {
     Unauthorized {
         /// The user name.
         username: String,
-        /// The reason of the broker.
+        /// The broker's reason.
         reason: String,
     },
     /// 401, or 403 on some brokers: the user has no permission for the request.
@@ -62,7 +62,7 @@ pub enum BrokerError {
         username: String,
         /// The method and the path.
         request: String,
-        /// The reason of the broker, such as `Access refused.`
+        /// The broker's reason, such as `Access refused.`
         reason: String,
     },
     /// 401: the user does not have the tag that the management API requires for the request.
@@ -72,7 +72,7 @@ pub enum BrokerError {
         username: String,
         /// The method and the path.
         request: String,
-        /// The reason of the broker, such as `Not management user`.
+        /// The broker's reason, such as `Not management user`.
         reason: String,
     },
     /// The response is not from a management API, but from a reverse proxy, a login page or another port.
@@ -108,16 +108,16 @@ pub enum BrokerError {
         request: String,
         /// The HTTP status.
         status: u16,
-        /// The reason of the broker.
+        /// The broker's reason.
         reason: String,
     },
-    /// The object exists with other properties. An AMQP client would receive the same reason with
-    /// `406 PRECONDITION_FAILED`.
+    /// The object exists with other properties. Over AMQP, the broker returns the same reason with the status `406
+    /// PRECONDITION_FAILED`.
     #[error("the object exists with other properties: {reason}")]
     Inequivalent {
         /// The method and the path.
         request: String,
-        /// The reason of the broker, such as `inequivalent arg 'x-message-ttl' for queue …`.
+        /// The broker's reason, such as `inequivalent arg 'x-message-ttl' for queue …`.
         reason: String,
     },
     /// 404: the object of the request, or an object that the request refers to, does not exist.
@@ -125,7 +125,7 @@ pub enum BrokerError {
     NotFound {
         /// The method and the path.
         request: String,
-        /// The reason of the broker.
+        /// The broker's reason.
         reason: String,
     },
     /// 404, although the queue exists, because the queue's node is down.
@@ -133,10 +133,10 @@ pub enum BrokerError {
     HomeNodeDown {
         /// The method and the path.
         request: String,
-        /// The reason of the broker.
+        /// The broker's reason.
         reason: String,
     },
-    /// 408, 429, 5xx, or an operation that timed out inside the broker. All retries failed.
+    /// 408, 429, 5xx, or an operation that timed out inside the broker. If a retry was safe, all retries failed, too.
     #[error("the broker failed to process {request}: {status} {reason}")]
     Unavailable {
         /// The method and the path.
@@ -154,7 +154,7 @@ pub enum BrokerError {
         /// The operation.
         request: String,
     },
-    /// topo cannot parse the response.
+    /// topo cannot parse the response, or the response is too large.
     #[error("cannot parse the response to {request}: {detail}")]
     Malformed {
         /// The method and the path.
@@ -175,7 +175,7 @@ pub enum BrokerError {
     VersionUnknown {
         /// The product name.
         product: String,
-        /// The reported version, if any.
+        /// The reported version; empty if the broker reports none.
         reported: String,
     },
     /// topo does not support the broker's version.
@@ -211,7 +211,8 @@ pub enum BrokerError {
         /// The maximum number of messages that may be lost.
         allowed: u64,
     },
-    /// The guard of a deletion was not satisfied, because the number of messages is unknown. Nothing was deleted.
+    /// The guard of a deletion was not satisfied, because the number of messages is unknown or may be out of date.
+    /// Nothing was deleted.
     #[error("queue {queue} was not deleted: {reason}")]
     EmptinessUnknown {
         /// The queue.
@@ -228,7 +229,7 @@ pub enum BrokerError {
     NoMembers {
         /// The queue.
         queue: QueueName,
-        /// The reason of the broker.
+        /// The broker's reason.
         reason: String,
     },
     /// The broker returned 404 for the delete of a binding that it still lists.
@@ -279,7 +280,7 @@ pub enum BrokerError {
         /// The reason.
         reason: String,
     },
-    /// A queue was not drained, or messages in the holding queue did not return.
+    /// A migration could not drain a queue, could not return its messages, or could not continue for another reason.
     #[error("the messages of queue {queue} were not moved: {reason}")]
     NotMoved {
         /// The queue.
@@ -294,7 +295,7 @@ pub enum BrokerError {
         object: String,
         /// The binding.
         binding: String,
-        /// The reason of the broker.
+        /// The reason.
         reason: String,
     },
     /// topo would not be able to restore a topic permission after the recreation. Nothing was deleted.
@@ -304,7 +305,7 @@ pub enum BrokerError {
         object: String,
         /// The topic permission.
         permission: String,
-        /// The reason of the broker.
+        /// The broker's reason.
         reason: String,
     },
     /// The binding would make all bindings of its vhost unreadable. topo did not send the request.

@@ -81,8 +81,9 @@ impl BrokerError {
         }
     }
 
-    /// Returns true if the broker certainly did not process the request, and a retry may succeed. Either topo did not
-    /// send the request, or the broker rejected it before processing. topo retries a delete only after these errors.
+    /// Returns true if it is certain that the broker did not process the request, and a retry may succeed. Either topo
+    /// did not send the request, or the broker rejected it before processing. topo retries a delete only after these
+    /// errors.
     pub(super) fn is_unprocessed(&self) -> bool {
         if let Self::Connect { problem, .. } = self {
             return problem.is_transient() && !problem.is_after_sending();

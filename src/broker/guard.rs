@@ -6,7 +6,7 @@
 //!
 //! | | `if-empty` | `if-unused` |
 //! |---|---|---|
-//! | classic | considers only *ready* messages (`rabbit_amqqueue_process`) | 400 if the queue has a consumer |
+//! | classic | 400 if the queue has *ready* messages (`rabbit_amqqueue_process`) | 400 if the queue has a consumer |
 //! | quorum | 400 "not supported" | 400 |
 //! | stream | ignored; deletes the stream with its messages (`rabbit_stream_queue:delete`) | ignored |
 //!
@@ -42,7 +42,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The time without new messages after which an unbound queue is treated as drained.
+/// The time for which an unbound queue must be empty before it is treated as drained.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// A callback that topo calls repeatedly while a proof waits for ticks. Its argument is the expected duration of the
@@ -94,7 +94,7 @@ impl Broker {
         self.delete_once(delete).await
     }
 
-    /// Deletes a queue that contains at most `allowed` messages. For a quorum queue, observes the total for two ticks.
+    /// Deletes a queue if it contains at most `allowed` messages. For a quorum queue, observes the total for two ticks.
     async fn delete_if_at_most(
         &self,
         vhost: &VhostName,
@@ -123,8 +123,8 @@ impl Broker {
         self.forget_and_delete(vhost, name, delete).await
     }
 
-    /// Deletes an unbound queue that has been empty for [`SETTLE_TIME`]. Messages that were routed to the queue before
-    /// the unbind can arrive later, for example from another node.
+    /// Waits until an unbound queue has been empty for [`SETTLE_TIME`], and deletes the queue. Messages that were
+    /// routed to the queue before the unbind can arrive later, for example from another node.
     async fn delete_if_drained(
         &self,
         vhost: &VhostName,
@@ -150,7 +150,8 @@ impl Broker {
     /// queue without [`Self::perform`], it must first [forget](Self::forget_emptiness) the proof.
     ///
     /// # Errors
-    /// The queue is not empty, or topo cannot prove that the queue is empty, as for streams.
+    /// The queue is not empty, or topo cannot prove that the queue is empty. For streams and for queue types of
+    /// plugins, a proof is never possible.
     pub async fn prove_empty(
         &self,
         vhost: &VhostName,
@@ -162,7 +163,8 @@ impl Broker {
         Ok(self.retrying_when(BrokerError::is_unprocessed, prove).await?.is_some())
     }
 
-    /// Discards the proof that a queue is empty, because the name may refer to a new queue afterwards.
+    /// Discards the proof that a queue is empty. Must be called before a change after which the name may refer to a new
+    /// queue.
     pub fn forget_emptiness(&self, vhost: &VhostName, name: &QueueName) {
         self.emptiness().forget(vhost, name);
     }
@@ -205,7 +207,8 @@ impl Broker {
     /// stream.
     ///
     /// # Errors
-    /// The queue is not empty, or topo cannot prove that the queue is empty, as for streams.
+    /// The queue is not empty, or topo cannot prove that the queue is empty. For streams and for queue types of
+    /// plugins, a proof is never possible.
     async fn prove_empty_once(
         &self,
         vhost: &VhostName,
@@ -234,11 +237,11 @@ impl Broker {
                 self.check_nothing_ready(name, delete).await?;
                 Ok(Some(QueueType::Quorum))
             }
-            Some(QueueType::Stream) => Err(unknown(
+            Some(QueueType::Stream) => Err(emptiness_unknown(
                 name,
                 "it is a stream, which keeps messages after they are read, and the broker does not report how many",
             )),
-            None => Err(unknown(name, "a plugin defines its type, so topo cannot prove that it is empty")),
+            None => Err(emptiness_unknown(name, "a plugin defines its type, so topo cannot prove that it is empty")),
         }
     }
 
@@ -282,7 +285,8 @@ impl Broker {
 
     /// Returns [`BrokerError::NoMembers`] if the broker lists a quorum queue of which no member is running. 4.3.6 lists
     /// such a queue as running, with a leader, and rejects all messages that are published to the queue. topo checks
-    /// only queues with a total of 0, because the check would mark a message as redelivered.
+    /// only queues with a total of 0, because the check would mark a message as redelivered. Returns `None` for all
+    /// other queues, and if the check is not possible.
     pub async fn missing_members(&self, vhost: &VhostName, name: &QueueName) -> Option<BrokerError> {
         let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
         let totals = self.totals_of(vhost, name, &delete).await.ok().flatten()?;
@@ -302,13 +306,13 @@ impl Broker {
             Err(BrokerError::NotFound { .. }) => return Ok(None),
             other => other?,
         };
-        if let Some(own) = totals.into_iter().find(|totals| totals.name == name.as_str()) {
-            return Ok(Some(own));
+        if let Some(of_queue) = totals.into_iter().find(|totals| totals.name == name.as_str()) {
+            return Ok(Some(of_queue));
         }
         match self.send(&Request::get(delete.path.clone()).with_query("disable_stats=true")).await {
             Err(BrokerError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
-            Ok(_) => Err(unknown(name, "it exists, but the broker does not list it")),
+            Ok(_) => Err(emptiness_unknown(name, "it exists, but the broker does not list it")),
         }
     }
 }
@@ -318,16 +322,16 @@ fn check_at_most(allowed: u64, name: &QueueName, totals: &QueueTotals) -> Result
     match totals.messages {
         Some(messages) if messages <= allowed => Ok(()),
         Some(messages) => Err(BrokerError::MoreThanAllowed { queue: name.clone(), messages, allowed }),
-        None => Err(unknown(name, "the broker does not report how many messages it contains")),
+        None => Err(emptiness_unknown(name, "the broker does not report how many messages it contains")),
     }
 }
 
-/// Returns an error if the total of a queue is not 0, or unknown.
+/// Returns an error if the total of a queue is not 0, or is unknown.
 fn check_empty(name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError> {
     match totals.messages {
         Some(0) => Ok(()),
         Some(messages) => Err(BrokerError::NotEmpty { queue: name.clone(), messages: Some(messages) }),
-        None => Err(unknown(name, "the broker does not report whether it contains messages")),
+        None => Err(emptiness_unknown(name, "the broker does not report whether it contains messages")),
     }
 }
 
@@ -355,7 +359,7 @@ fn queue_type(totals: &QueueTotals) -> Option<QueueType> {
 }
 
 /// Builds the error for a queue whose number of messages is unknown.
-fn unknown(name: &QueueName, reason: &str) -> BrokerError {
+fn emptiness_unknown(name: &QueueName, reason: &str) -> BrokerError {
     BrokerError::EmptinessUnknown { queue: name.clone(), reason: reason.to_owned() }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A section's keys, in lowercase as in `configparser`, and their values. The last value of a repeated key applies.
 pub(super) type Section = BTreeMap<String, String>;
 
-/// A line that is not valid INI.
+/// A syntax error in an INI file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct IniError {
     /// The line number, from 1.
@@ -29,9 +29,9 @@ pub(super) fn sections(text: &str) -> Result<Vec<(String, Section)>, IniError> {
         }
         if let Some(rest) = line.strip_prefix('[') {
             let (name, _) = rest.rsplit_once(']').ok_or_else(|| error("missing `]`"))?;
-            let known = sections.iter().position(|(known, _)| known == name);
-            current = Some(known.unwrap_or(sections.len()));
-            if known.is_none() {
+            let existing = sections.iter().position(|(existing, _)| existing == name);
+            current = Some(existing.unwrap_or(sections.len()));
+            if existing.is_none() {
                 sections.push((name.to_owned(), Section::new()));
             }
             continue;

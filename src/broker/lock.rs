@@ -1,5 +1,5 @@
-//! The lock that an apply acquires on a vhost. The lock is a queue in the vhost, held while the queue exists. A queue
-//! argument identifies the holder.
+//! The lock that an apply acquires on a vhost. The lock is a queue in the vhost. The lock is held as long as the queue
+//! exists. A queue argument identifies the holder.
 //!
 //! If a GET finds no queue, topo declares the queue with a PUT and compares the holder with a second GET. The response
 //! to the PUT does not identify the holder: several concurrent PUTs can return 201 (7 of 8 on 3.10.8). A later PUT of
@@ -58,7 +58,8 @@ type RenewalMutex = tokio::sync::Mutex<()>;
 /// The reason for a loss that topo detects by a timeout and not from a response.
 const EXPIRED: &str = "it could not be renewed before it expired";
 
-/// A broker with a vhost that this run has locked. If [`Self::release`] is not called, the lock expires with its lease.
+/// A broker client for a vhost that this run has locked. If [`Self::release`] is not called, the lock expires with its
+/// lease.
 #[derive(Debug)]
 pub struct LockedBroker {
     lock: Lock,
@@ -165,7 +166,7 @@ impl Broker {
         (self.is_up(&node).await == Some(false)).then_some(node)
     }
 
-    /// Returns true if a node is running; `None` if unknown.
+    /// Returns whether a node is running; `None` if unknown.
     async fn is_up(&self, node: &str) -> Option<bool> {
         let nodes: Vec<ClusterNode> = self.get("/api/nodes?columns=name,running").await.ok()?;
         nodes.iter().find(|one| one.name == node).map(|one| one.running)
@@ -196,8 +197,9 @@ impl LockedBroker {
         }
     }
 
-    /// Returns the reason if this run has lost the lock. Also checks the expiry time, because a process that was
-    /// suspended for longer than the lease may continue before the renewal task detects the loss.
+    /// Returns the reason why this run has lost the lock; `None` if this run still holds the lock. Also checks the
+    /// expiry time, because a process that was suspended for longer than the lease may continue before the renewal task
+    /// detects the loss.
     fn loss_reason(&self) -> Option<String> {
         let has_expired = || Instant::now() >= *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
         self.lost.get().cloned().or_else(|| has_expired().then(|| EXPIRED.to_owned()))
@@ -346,7 +348,7 @@ impl Lock {
         }
     }
 
-    /// Renews the lock. Returns the reason if it is lost.
+    /// Renews the lock. Returns the reason if the lock is lost, and `None` otherwise.
     async fn renew(&self) -> Result<Option<String>, BrokerError> {
         if self.put().await? {
             return Ok(Some("it had expired or was deleted".to_owned()));
@@ -359,7 +361,7 @@ impl Lock {
     }
 }
 
-/// Converts the value of `x-expires` into the duration of the lease.
+/// Converts the value of `x-expires` into the duration of the lease; `None` if the value is not valid.
 fn lease(milliseconds: &ArgumentValue) -> Option<Duration> {
     milliseconds.as_integer().and_then(|it| u64::try_from(it).ok()).map(Duration::from_millis)
 }

@@ -1,6 +1,7 @@
 //! The client for a broker: reads snapshots and activity, performs actions, moves messages, and locks vhosts.
 //!
-//! This module makes no decisions, reads neither files nor the environment, and does not print. The pure function
+//! This module makes no planning decisions and does not print. It reads neither files nor the environment, except that
+//! [`Process`] searches `/proc` for the process that holds a lock. The pure function
 //! [`request`](crate::plan::request::request) builds the requests that topo shows and sends.
 
 mod access;

@@ -23,9 +23,9 @@ pub struct ConnectionOptions {
     pub insecure: bool,
     /// The timeout of a request, from connecting to the last byte.
     pub timeout: Duration,
-    /// The retries of a request.
+    /// The settings for retries of a request.
     pub retries: Retries,
-    /// The intervals in which the broker updates its counts.
+    /// The intervals at which the broker updates its counts.
     pub intervals: Intervals,
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Debug for ClientCertificate {
     }
 }
 
-/// Retries with exponential backoff and jitter.
+/// The settings for retries with exponential backoff and jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// The maximum number of attempts, including the first.

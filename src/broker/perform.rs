@@ -14,12 +14,12 @@ impl Broker {
     /// All requests except deletes are idempotent, so topo retries them after transient errors. After a delete without
     /// a response, topo reads the object instead of retrying. If the object still exists, the result is the error of
     /// the delete, which the broker may have processed ([`BrokerError::may_have_been_processed`]). The deletion of a
-    /// missing object succeeds.
+    /// missing object succeeds with [`Performed::AlreadyGone`].
     ///
     /// # Errors
     /// [`BrokerError::HomeNodeDown`] for a queue whose node is down. If a delete guard is not satisfied, topo deletes
-    /// nothing, and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`] or
-    /// [`BrokerError::EmptinessUnknown`].
+    /// nothing, and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`],
+    /// [`BrokerError::EmptinessUnknown`] or [`BrokerError::NoMembers`].
     pub async fn perform(&self, vhost: &VhostName, action: &Action) -> Result<Performed, BrokerError> {
         self.perform_observed(vhost, action, &|_| {}).await
     }

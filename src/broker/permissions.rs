@@ -54,16 +54,16 @@ struct UserEntry {
 /// The global parameters that the broker itself sets: tags from its configuration, a hash and an ID.
 const BROKER_PARAMETERS: [&str; 3] = ["cluster_tags", "imported_definition_hash_value", "internal_cluster_id"];
 
-/// Returns true if users set a global parameter, and false if the broker itself sets the parameter.
+/// Returns true if clients set this global parameter, and false if the broker itself sets the parameter.
 pub(super) fn is_user_parameter(parameter: &str) -> bool {
     !BROKER_PARAMETERS.contains(&parameter)
 }
 
-/// The names of objects that a spec cannot declare, by kind, such as `user`.
+/// The names of the objects of each kind that a spec cannot declare. A key is a kind, such as `user`.
 pub type NamesByKind = BTreeMap<String, Vec<String>>;
 
 impl Broker {
-    /// Returns the names of the cluster's users and global parameters. Only an administrator may read them.
+    /// Returns the names of the cluster's users and global parameters. Only an administrator may read these names.
     pub async fn cluster_wide(&self) -> Result<NamesByKind, BrokerError> {
         let (users, parameters) = join!(
             self.get::<Vec<Named>>("/api/users?columns=name"),
@@ -75,7 +75,8 @@ impl Broker {
         Ok(by_kind([("user", names(users?)), ("global parameter", user_parameters(parameters?))]))
     }
 
-    /// Returns the users that have permissions or topic permissions in a vhost. Only an administrator may read them.
+    /// Returns the names of the users that have permissions or topic permissions in a vhost, by kind of permission.
+    /// Only an administrator may read these names.
     pub async fn permissions_in(&self, vhost: &VhostName) -> Result<NamesByKind, BrokerError> {
         let (permissions, topics) = join!(
             self.get::<Vec<UserEntry>>(path("vhosts", &[vhost.as_str(), "permissions"])),
@@ -97,8 +98,8 @@ impl Broker {
         Some(User { name, tags, is_internal: is_internal_user })
     }
 
-    /// Returns a user's permissions in an existing vhost; `None` if topo cannot read the permissions, or if an external
-    /// backend such as LDAP or OAuth stores the permissions.
+    /// Returns a user's permissions in an existing vhost; `None` if this user may not read the permissions, or if an
+    /// external backend such as LDAP or OAuth stores the permissions.
     pub async fn permission(&self, vhost: &VhostName, user: &User) -> Option<Permission> {
         if !user.is_administrator() || user.is_internal == Some(false) {
             return None;
@@ -124,7 +125,7 @@ fn by_kind(lists: [(&str, Vec<String>); 2]) -> NamesByKind {
 const KHEPRI: BrokerVersion = BrokerVersion::new(4, 0, 0);
 /// The first version that always stores metadata in Khepri.
 const ONLY_KHEPRI: BrokerVersion = BrokerVersion::new(4, 3, 0);
-/// The broker's reason for a refusal if the user no longer exists.
+/// The part of the broker's reason that shows that the user no longer exists.
 const NO_SUCH_USER: &str = "vhost_or_user_not_found";
 
 /// An entry of `GET /api/feature-flags`.
@@ -136,7 +137,8 @@ struct FeatureFlag {
 
 impl Broker {
     /// Returns the topic permissions of a vhost if the broker would delete them with their exchange, and
-    /// [`TopicPermissions::Kept`] otherwise. Only an administrator may read topic permissions.
+    /// [`TopicPermissions::Kept`] otherwise. Only an administrator may read topic permissions. For other users, returns
+    /// [`TopicPermissions::Hidden`].
     pub async fn topic_permissions(
         &self,
         vhost: &VhostName,
@@ -182,7 +184,8 @@ impl Broker {
         }
     }
 
-    /// Restores a topic permission and verifies the result. Succeeds if the user no longer exists.
+    /// Restores a topic permission and verifies the result. Succeeds with [`Performed::AlreadyGone`] if the user no
+    /// longer exists.
     pub(super) async fn put_topic_permission(
         &self,
         vhost: &VhostName,
@@ -205,7 +208,7 @@ impl Broker {
     }
 }
 
-/// Returns true if this user may not read the list.
+/// Returns true if the error means that this user may not read a list.
 fn is_hidden(error: &BrokerError) -> bool {
     matches!(error, BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. })
 }

@@ -13,9 +13,9 @@ pub(super) enum Plain {
     Integer(u64),
     /// A string.
     Text(String),
-    /// The strings of a list.
+    /// The strings in a list. Omits all other elements.
     Texts(Vec<String>),
-    /// A mapping, `null`, a nested list, or a number that is not a non-negative integer.
+    /// A mapping, `null`, a list inside a list, a negative number or a number with a fraction.
     Other,
 }
 

@@ -35,7 +35,7 @@ pub struct QueueState {
     /// The average size of a message body in bytes, from statistics that are a few seconds old. `None` if the queue is
     /// empty or the statistics are not available.
     pub average_bytes: Option<u64>,
-    /// The number of consumers, also from the statistics; `None` if not available.
+    /// The number of consumers, also from the statistics; `None` if the statistics are not available.
     pub consumers: Option<u64>,
 }
 
@@ -64,7 +64,8 @@ impl Broker {
         listed.snapshots(survey?)
     }
 
-    /// Reads the settings of the cluster and of all vhosts. The responses are small, and arrive long before the lists.
+    /// Reads the properties of the cluster and the settings of all vhosts. The responses are small, and arrive long
+    /// before the lists.
     pub async fn survey(&self) -> Result<Survey, BrokerError> {
         let (cluster, deprecated_features, vhosts) =
             join!(self.cluster(), self.deprecated_features(), self.get::<wire::Vhosts>(VHOSTS));
@@ -95,8 +96,8 @@ impl Broker {
     /// counts of quorum queues are up to one tick old, and streams have no counts.
     ///
     /// The consumers come from the statistics, which do not contain consumers that were added during the last
-    /// statistics interval. Consumers are `None` if the broker does not list them, for example because statistics are
-    /// disabled.
+    /// statistics interval. The consumers are `None` if the broker does not list consumers, for example because
+    /// statistics are disabled.
     pub async fn activity(&self, vhost: &VhostName) -> Result<Activity, BrokerError> {
         let consumers = path("consumers", &[vhost.as_str()]);
         let (totals, consumers) = join!(self.totals(vhost), self.get::<Vec<wire::Consumer>>(consumers));
@@ -138,7 +139,7 @@ impl Broker {
         }
     }
 
-    /// Returns the maximum number of queues in a vhost; `None` if there is no limit, or this user may not read it.
+    /// Returns the maximum number of queues in a vhost; `None` without a limit, or if this user may not read the limit.
     pub async fn queue_limit(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
         match self.records(RecordKind::VhostLimit, vhost).await {
             Ok(limits) => Ok(limits.values().find(|it| it.id.setting() == Some("max-queues")).and_then(Record::limit)),
@@ -147,8 +148,8 @@ impl Broker {
         }
     }
 
-    /// Returns the number of connections to a vhost, which is up to one statistics interval old; `None` if statistics
-    /// are disabled.
+    /// Returns the number of connections to a vhost, which is up to one statistics interval old. `None` if the broker
+    /// does not list the connections, for example because statistics are disabled.
     pub async fn connections(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
         let path = path("vhosts", &[vhost.as_str(), "connections"]);
         match self.get::<Vec<serde::de::IgnoredAny>>(path + "?columns=name").await {
@@ -176,7 +177,7 @@ impl Broker {
         }
     }
 
-    /// Returns true if the cluster has several nodes, or if this user may not see the nodes.
+    /// Returns true if the cluster has several nodes, or if the nodes cannot be read.
     pub async fn is_cluster(&self) -> bool {
         match self.get::<Vec<serde::de::IgnoredAny>>("/api/nodes?columns=name").await {
             Ok(nodes) => nodes.len() != 1,
@@ -184,7 +185,8 @@ impl Broker {
         }
     }
 
-    /// Returns the bindings of a vhost and their keys, without the bindings of the default exchange. Sends one request.
+    /// Returns the bindings of a vhost and their properties keys, without the bindings of the default exchange. Sends
+    /// one request.
     pub async fn bindings(&self, vhost: &VhostName) -> Result<(BTreeSet<Binding>, PropertiesKeys), BrokerError> {
         Ok(bindings(self.get(path("bindings", &[vhost.as_str()])).await?))
     }
@@ -194,13 +196,14 @@ impl Broker {
         Ok(policies(self.get(path("policies", &[vhost.as_str()])).await?))
     }
 
-    /// Returns the operator policies of a vhost; an empty map if this user may not read them. Sends one request.
+    /// Returns the operator policies of a vhost; an empty map if the broker does not list them for this user. Sends one
+    /// request.
     pub async fn operator_policies(&self, vhost: &VhostName) -> Result<BTreeMap<PolicyName, Policy>, BrokerError> {
         Ok(self.list_operator_policies(vhost).await?.values().filter_map(Record::operator_policy).collect())
     }
 
-    /// Returns the bindings from and to a queue or an exchange, without the bindings of the default exchange. The
-    /// broker does not scan all bindings of the vhost for this request.
+    /// Returns the bindings from and to a queue or an exchange, without the bindings of the default exchange; no
+    /// bindings for other kinds of objects. The broker does not scan all bindings of the vhost for this request.
     pub async fn bindings_at(&self, vhost: &VhostName, id: &ObjectId) -> Result<BTreeSet<Binding>, BrokerError> {
         let listed = match id {
             ObjectId::Queue(name) => self.get(path("queues", &[vhost.as_str(), name.as_str(), "bindings"])).await?,
@@ -266,8 +269,8 @@ impl Broker {
         })
     }
 
-    /// Returns the broker's deprecated features, each with true if the broker permits the feature. Empty for versions
-    /// before 3.13, which do not provide the list.
+    /// Returns the broker's deprecated features. The value is true if the broker permits the feature. Omits features
+    /// for which this is unknown. The result is empty for versions before 3.13, which do not provide the list.
     async fn deprecated_features(&self) -> Result<BTreeMap<String, bool>, BrokerError> {
         match self.get::<Vec<wire::DeprecatedFeature>>("/api/deprecated-features").await {
             Ok(features) => Ok(features.into_iter().filter_map(wire::DeprecatedFeature::permission).collect()),
@@ -321,8 +324,8 @@ impl Broker {
     }
 }
 
-/// Returns true if the broker does not provide a list to this user. The reason is 400 "Stats in management UI are
-/// disabled on this node" (`rabbit_mgmt_util:bad_request`), an unknown path, or a missing permission.
+/// Returns true if the error means that the broker does not provide a list to this user. The cause is 400 "Stats in
+/// management UI are disabled on this node" (`rabbit_mgmt_util:bad_request`), an unknown path, or a missing permission.
 fn is_not_available(error: &BrokerError) -> bool {
     matches!(
         error,

@@ -44,14 +44,14 @@ fn from_fields(row: &RecordRow, owner: Option<String>, settings: Arguments) -> V
     let id = |key: Vec<String>| RecordId { kind: row.kind, key };
     match row.layout {
         Layout::Fields(_) => Record::new(id(owner.into_iter().collect()), settings).into_iter().collect(),
-        Layout::Settings(known) => {
-            let known = |name: &String| known.iter().any(|setting| setting.name == name);
-            let own = settings.into_iter().filter(|(name, _)| known(name));
+        Layout::Settings(rows) => {
+            let is_of_kind = |name: &String| rows.iter().any(|setting| setting.name == name);
+            let of_kind = settings.into_iter().filter(|(name, _)| is_of_kind(name));
             let record = |(name, value): (String, ArgumentValue)| {
                 let key = owner.iter().cloned().chain([name]).collect();
                 Record::new(id(key), Arguments::from([("value".to_owned(), value)]))
             };
-            own.filter_map(record).collect()
+            of_kind.filter_map(record).collect()
         }
     }
 }

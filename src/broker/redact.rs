@@ -11,8 +11,8 @@ const SCHEMES: [&str; 4] = ["http", "https", "amqp", "amqps"];
 
 /// Returns a URL without user info, query and fragment.
 ///
-/// Of a malformed URL, only the scheme is returned, because any other part may contain the password. For example, an
-/// unencoded `/` in a password ends the host.
+/// For a malformed URL, returns only the scheme and a placeholder, because any other part may contain the password. For
+/// example, an unencoded `/` in a password ends the host.
 pub fn redacted_url(text: &str) -> String {
     let text = text.trim();
     match Url::parse(text) {
@@ -30,7 +30,7 @@ pub fn redacted_url(text: &str) -> String {
     }
 }
 
-/// Redacts every URL in a text that may have user info or a query.
+/// Redacts every URL in a text if the URL may contain user info or a query.
 ///
 /// A URL ends at whitespace or, inside quotes, at the closing quote. Whitespace in a password is part of the URL.
 pub fn redacted_urls_in(text: &str) -> String {
@@ -109,7 +109,8 @@ fn first_word(text: &str) -> &str {
     &text[..whitespace + word]
 }
 
-/// Returns true if neither the host nor the path contains an `@`. Otherwise, either may contain a part of the password.
+/// Returns true if the URL has a host, and neither the host nor the path contains an `@`. With an `@`, either may
+/// contain a part of the password.
 pub(super) fn is_unambiguous(url: &Url) -> bool {
     url.host_str().is_some_and(|host| !host.is_empty() && !has_at_sign(host)) && !has_at_sign(url.path())
 }

@@ -40,7 +40,7 @@ struct Settings {
 
 impl Broker {
     /// Returns the dynamic shovels that use queues in this vhost, without topo's own shovels. Includes shovels that are
-    /// defined in other vhosts that this user may see.
+    /// defined in other vhosts that this user may see. Returns [`Shovels::Hidden`] if this user may not read shovels.
     pub async fn shovels(&self, vhost: &VhostName) -> Result<Shovels, BrokerError> {
         match self.get::<Vec<Parameter>>(path("parameters", &["shovel"])).await {
             Ok(listed) => {

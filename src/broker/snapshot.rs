@@ -1,5 +1,5 @@
-//! Combines the settings of the cluster, the settings of each vhost and the lists of each vhost into a snapshot of each
-//! vhost. Pure functions.
+//! Builds the snapshot of each vhost from the cluster's properties, the vhost's settings and the lists of the vhost's
+//! objects. Pure functions.
 
 use super::error::BrokerError;
 use super::wire;
@@ -15,37 +15,44 @@ use std::sync::Arc;
 /// The current state of a vhost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// All visible objects of the vhost. Includes [untouchable](Self::untouchable) objects, because a spec may declare
-    /// an object with the same name. Omits the default exchange, its bindings and the exchanges `amq.*`, because they
-    /// cannot be changed. Bindings from and to `amq.*` are included.
+    /// The objects of the vhost that this user may see. Includes [untouchable](Self::untouchable) objects, because a
+    /// spec may declare an object with the same name. Omits the default exchange, its bindings and the exchanges
+    /// `amq.*`, because they cannot be changed. Bindings from and to `amq.*` are included. Records other than operator
+    /// policies are included only after [`Broker::read_records`](super::Broker::read_records).
     pub topology: Topology,
     /// The name of the cluster.
     pub cluster: String,
     /// `RabbitMQ`, or the product name of a distribution.
     pub product: String,
-    /// The profile of the node that responded, for this vhost. From 4.0 on, the node reports its default queue type.
+    /// The profile of the node that responded, with the default queue type of this vhost. If the vhost has no default
+    /// queue type, the profile contains the node's default queue type, which nodes report from 4.0 on.
     pub profile: BrokerProfile,
-    /// The keys that the broker uses for each binding, sorted. A binding has several keys if AMQP distinguishes
-    /// argument types that JSON does not. A binding that no request can delete has an empty list of keys.
+    /// The properties keys of each binding, sorted. An entry has several keys if the broker has several bindings that
+    /// differ only in AMQP argument types, which JSON does not distinguish. The list of keys is empty if no HTTP
+    /// request can delete the binding.
     pub properties_keys: PropertiesKeys,
     /// The objects that topo must never change: exclusive, auto-delete, server-named and plugin-owned queues,
     /// auto-delete exchanges, topo's own objects, and all bindings from or to any of these objects.
     pub untouchable: BTreeSet<ObjectId>,
-    /// The exchanges that the broker stores without `auto_delete`, after an import into 4.2 or earlier. The broker
-    /// refuses every declaration of such an exchange.
+    /// The exchanges that the broker stores without a value for `auto_delete`. Versions up to 4.2 create such an
+    /// exchange if an imported definitions file does not contain this field. The broker refuses every declaration of
+    /// the exchange.
     pub lacks_auto_delete: BTreeSet<ExchangeName>,
     /// The names of the objects in a definitions file that are not part of `topology`, by kind, such as `shovel`.
     pub unsupported_objects: BTreeMap<String, Vec<String>>,
-    /// True if exclusive and transient queues are included; false for a definitions file, which does not contain them.
-    pub has_transient_queues: bool,
+    /// True if the snapshot includes the vhost's exclusive and transient queues, if any. False if the snapshot was read
+    /// from a definitions file, which contains neither exclusive nor transient queues.
+    pub includes_transient_queues: bool,
 }
 
-/// The keys that delete each binding; see `rabbit_mgmt_format:pack_binding_props`.
+/// The properties keys of each binding. The URL that deletes a binding ends with the binding's properties key
+/// (`rabbit_mgmt_format:pack_binding_props`).
 pub type PropertiesKeys = BTreeMap<Binding, Vec<String>>;
 
-/// The lists of an existing vhost.
+/// The settings of an existing vhost and the lists of its objects, as the broker or a definitions file contains them.
 #[derive(Debug)]
 pub(super) struct Lists {
+    /// The vhost's settings; `None` if they are unknown or not read yet.
     pub(super) settings: Option<wire::Vhost>,
     pub(super) queues: Vec<wire::Queue>,
     pub(super) exchanges: Vec<wire::Exchange>,
@@ -79,7 +86,7 @@ impl Snapshot {
             untouchable: BTreeSet::new(),
             lacks_auto_delete: BTreeSet::new(),
             unsupported_objects: BTreeMap::new(),
-            has_transient_queues: true,
+            includes_transient_queues: true,
         }
     }
 
@@ -164,13 +171,13 @@ pub(super) fn policies(listed: Vec<wire::Policy>) -> BTreeMap<PolicyName, Policy
     listed.into_iter().map(wire::Policy::into_model).collect()
 }
 
-/// Converts bindings and their keys. Omits the bindings of the default exchange, which every queue has and no client
-/// can remove.
+/// Converts bindings and their properties keys. Omits the bindings of the default exchange, which every queue has and
+/// no client can remove.
 ///
-/// A binding with the routing key `null` or `undefined` has no key in the result. The broker's delete handler treats
-/// these strings as atoms and always returns 404 (`rabbit_mgmt_wm_binding`, all versions).
+/// A binding with the routing key `null` or `undefined` has no properties key in the result. The broker's delete
+/// handler treats these strings as atoms and always returns 404 (`rabbit_mgmt_wm_binding`, all versions).
 pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, PropertiesKeys) {
-    let mut keys = PropertiesKeys::new();
+    let mut keys_by_binding = PropertiesKeys::new();
     for listed in listed.into_iter().filter(|listed| !listed.source.is_empty()) {
         let binding = Binding {
             source: ExchangeName::new(listed.source),
@@ -182,18 +189,18 @@ pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, Proper
             routing_key: listed.routing_key.clone().unwrap_or_else(|| "null".to_owned()),
             arguments: listed.arguments,
         };
-        let keys = keys.entry(binding).or_default();
+        let keys = keys_by_binding.entry(binding).or_default();
         if !matches!(listed.routing_key.as_deref(), Some("null" | "undefined")) {
             keys.push(listed.properties_key);
         }
     }
-    for list in keys.values_mut() {
-        list.sort();
+    for keys in keys_by_binding.values_mut() {
+        keys.sort();
     }
-    (keys.keys().cloned().collect(), keys)
+    (keys_by_binding.keys().cloned().collect(), keys_by_binding)
 }
 
-/// The properties that all vhosts share.
+/// The cluster's properties, which are the same for all vhosts.
 #[derive(Clone, Debug)]
 pub(super) struct Cluster {
     pub(super) name: String,
@@ -202,7 +209,7 @@ pub(super) struct Cluster {
     pub(super) profile: BrokerProfile,
 }
 
-/// The settings of the cluster and of each vhost.
+/// The properties of the cluster, and the settings of each vhost that this user may see.
 #[derive(Clone, Debug)]
 pub struct Survey {
     pub(super) cluster: Cluster,
@@ -210,8 +217,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Returns true if the vhost exists and this user may see it.
-    pub fn has(&self, vhost: &VhostName) -> bool {
+    /// Returns true if the survey contains this vhost. A survey does not contain vhosts that this user may not see.
+    pub fn has_vhost(&self, vhost: &VhostName) -> bool {
         self.settings.contains_key(vhost.as_str())
     }
 
@@ -226,8 +233,8 @@ impl Cluster {
     /// Returns the profile with a vhost's default queue type, or with the node's default queue type for `None`.
     pub(super) fn profile_of(&self, default_queue_type: Option<&str>) -> BrokerProfile {
         let mut profile = self.profile.clone();
-        if let Some(own) = default_queue_type {
-            profile.default_queue_type = Some(own.to_owned());
+        if let Some(queue_type) = default_queue_type {
+            profile.default_queue_type = Some(queue_type.to_owned());
         }
         profile
     }
@@ -246,9 +253,9 @@ impl VhostLists {
         let Survey { cluster, mut settings } = survey;
         let snapshots = self.0.into_iter().map(|(vhost, lists)| {
             match (lists, settings.remove(vhost.as_str())) {
-                // Only the combination proves that the vhost is missing. A 404 of one list alone can come from a proxy,
-                // or from a vhost that is being created or deleted. topo would create all objects of a missing
-                // vhost.
+                // topo plans to create all objects of a missing vhost, so a 404 for a list is not sufficient. The 404
+                // can also come from a proxy, or concern a vhost that is being created or deleted. The vhost is missing
+                // only if the survey does not contain the vhost, either.
                 (Err(BrokerError::NotFound { .. }), None) => Ok(Snapshot::missing(vhost, &cluster)),
                 (lists, settings) => Ok(Snapshot::of(vhost, &cluster, Lists { settings, ..lists? })),
             }

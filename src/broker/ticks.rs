@@ -33,7 +33,8 @@ pub(super) struct Ticks<'a> {
     vhost: &'a VhostName,
     name: &'a QueueName,
     started: Instant,
-    /// The last observed value; `None` before the first observation.
+    /// The last observed value of `reductions`; `None` before the first observation, and `Some(None)` if the broker
+    /// returned no value.
     last: Option<Option<u64>>,
     /// The number of observed changes.
     changes: u32,
@@ -45,8 +46,9 @@ impl<'a> Ticks<'a> {
         Self { broker, vhost, name, started: Instant::now(), last: None, changes: 0, last_change: None }
     }
 
-    /// Returns true if two ticks have passed. `unchanged` is the time for which the message count has not changed.
-    pub(super) async fn have_passed(&mut self, unchanged: Duration) -> Result<bool, BrokerError> {
+    /// Returns true if two ticks have passed. `satisfied` is the time for which the message count has satisfied the
+    /// guard. This time must also be at least two tick intervals.
+    pub(super) async fn have_passed(&mut self, satisfied: Duration) -> Result<bool, BrokerError> {
         let intervals = self.broker.intervals();
         if !self.broker.is_tick_known() {
             self.observe().await?;
@@ -59,7 +61,7 @@ impl<'a> Ticks<'a> {
                 return Err(BrokerError::EmptinessUnknown { queue: self.name.clone(), reason });
             }
         }
-        Ok((self.broker.is_tick_known() || self.changes >= 2) && unchanged >= intervals.two_ticks())
+        Ok((self.broker.is_tick_known() || self.changes >= 2) && satisfied >= intervals.two_ticks())
     }
 
     /// Reads the statistics once, and records whether `reductions` has changed.

@@ -37,8 +37,8 @@ pub(super) struct DeprecatedFeature {
 }
 
 impl DeprecatedFeature {
-    /// Returns the name, and true if the feature is permitted; `None` if unknown. Without a state, only the phases
-    /// `removed` and `disconnected` are conclusive, because the other phases determine only the default.
+    /// Returns the name, and true if the feature is permitted. Returns `None` if this is unknown. Without a state, only
+    /// the phases `removed` and `disconnected` are conclusive, because the other phases determine only the default.
     pub(super) fn permission(self) -> Option<(String, bool)> {
         let is_permitted = match (self.state.as_deref(), self.deprecation_phase.as_deref()) {
             (Some("permitted"), _) => true,
@@ -115,7 +115,7 @@ pub(super) struct Queue {
     pub(super) exclusive: Option<bool>,
     #[serde(deserialize_with = "arguments")]
     pub(super) arguments: Arguments,
-    /// True if a plugin owns the queue. Only late 4.x versions send this field.
+    /// True if a plugin owns the queue. Most versions do not send this field.
     pub(super) internal: Option<bool>,
 }
 
@@ -223,7 +223,7 @@ pub(super) struct Consumer {
     pub(super) queue: QueueReference,
     #[serde(default)]
     pub(super) consumer_tag: String,
-    /// The client's address. The broker returns `[]` if the channel no longer exists.
+    /// The client's address; `None` if unknown. The broker returns `[]` if the channel no longer exists.
     #[serde(default, deserialize_with = "peer")]
     pub(super) channel_details: Option<String>,
 }
@@ -243,7 +243,7 @@ fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::E
     }
 }
 
-/// Parses arguments. `[]` and null are parsed as empty arguments. Erlang cannot distinguish an empty mapping from an
+/// Parses arguments. Accepts `[]` and null as empty arguments, because the broker can encode an empty mapping as an
 /// empty list.
 fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Error> {
     struct ArgumentsVisitor;

@@ -28,7 +28,8 @@ struct Intent {
     reviewed: Plan,
     specs: String,
     next_command: String,
-    /// The failure for findings at or above `--fail-on`. `None` for a saved plan, whose findings were already reviewed.
+    /// The failure for findings at or above `--fail-on`, or `None` if there are no such findings. Also `None` for a
+    /// rollback, and for a saved plan, whose findings were already reviewed.
     lint_failure: Option<Failure>,
 }
 
@@ -51,7 +52,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         output::print(&plan::render(&intent.reviewed, PlanFormat::Text, &layout))?;
     }
     planning::report_allowances(&intent.reviewed, &allowed);
-    // topo prints the plan before this check, because two fingerprints alone do not show the difference.
+    // This check follows the printed plan, because two fingerprints alone do not show the difference.
     check_expected(arguments, &intent.reviewed)?;
     let open = blockers_of(&intent.reviewed, &allowed);
     if !open.is_empty() {
@@ -98,7 +99,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     }
 }
 
-/// Returns the plan to apply: the saved plan, or a new plan.
+/// Plans the run: a rollback, a new plan, or the saved plan again. Refuses a stale saved plan.
 async fn intent(
     arguments: &ApplyArguments,
     saved: Option<Plan>,
@@ -120,10 +121,11 @@ async fn intent(
         let (next_command, lint_failure) = (next_command(arguments, &loaded.specs), lint_findings.lint_failure());
         return Ok(Intent { desired, reviewed, specs: loaded.specs, next_command, lint_failure });
     };
-    let (made_for, here) = (saved.target.url.as_str(), access.broker.shown_url());
-    if made_for != here && !arguments.allow_other_broker {
-        return Err(Failure::usage(format!("the plan was made for {made_for}, not for {here}; nothing was changed"))
-            .hint(format!("apply the plan to that broker: --url {}", quote(made_for)))
+    let (plan_url, broker_url) = (saved.target.url.as_str(), access.broker.shown_url());
+    if plan_url != broker_url && !arguments.allow_other_broker {
+        let message = format!("the plan was made for {plan_url}, not for {broker_url}; nothing was changed");
+        return Err(Failure::usage(message)
+            .hint(format!("apply the plan to that broker: --url {}", quote(plan_url)))
             .hint("if both URLs lead to the same broker, for example through a tunnel: --allow-other-broker"));
     }
     let desired: Vec<Arc<Desired>> = saved.parts().map(|part| Arc::clone(&part.desired)).collect();
@@ -140,7 +142,7 @@ async fn intent(
     Ok(Intent { desired, reviewed: now, specs: path, next_command, lint_failure: None })
 }
 
-/// Plans the rollback of migrations. A rollback requires no spec, because the broker has all the information.
+/// Plans the rollback of migrations. A rollback requires no spec, because the broker stores the required information.
 async fn rollback_intent(arguments: &ApplyArguments, access: &Access, progress: &Progress) -> Result<Intent, Failure> {
     let mut vhosts: Vec<VhostName> = Vec::new();
     for address in &arguments.abort {
@@ -169,7 +171,7 @@ fn abort_line(arguments: &ApplyArguments) -> String {
     format!("topo apply{flags}{connection}{}", apply_flags(arguments))
 }
 
-/// Returns the failure for a run without a terminal, `--yes` or a reviewed plan.
+/// Returns the failure for a run that has neither a terminal nor `--yes` nor a saved plan.
 fn no_terminal(arguments: &ApplyArguments) -> Failure {
     let failure = Failure::usage("no terminal is available to ask for confirmation");
     if arguments.abort.is_empty() {
@@ -190,7 +192,7 @@ fn apply_flags(arguments: &ApplyArguments) -> String {
     format!("{}{vhost}{rights}", connection::lock_flag(&arguments.lock_name))
 }
 
-/// Returns the command that continues after this run.
+/// Returns the command that repeats or resumes this run.
 fn next_command(arguments: &ApplyArguments, specs: &str) -> String {
     let (spec, planning) = (input::flags(&arguments.spec, specs), planning::flags(&arguments.planning));
     let (connection, lint) = (connection::flags(&arguments.connection), findings::flags(&arguments.lint));

@@ -26,16 +26,17 @@ pub(super) struct Global {
 /// When to color output.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum Color {
-    /// If the output stream is a terminal.
+    /// If the output stream is a terminal
     #[default]
     Auto,
-    /// Always.
+    /// Always
     Always,
-    /// Never.
+    /// Never
     Never,
 }
 
 impl Color {
+    /// Sets the color choice for all output streams of the process.
     pub(super) fn write_global(self) {
         match self {
             Self::Auto => anstream::ColorChoice::Auto,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Writes the backup to one file, or to two files if the exchanges must be imported before the topic permissions.
+/// Prints the commands that import the files.
 pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup) -> Result<(), BackupError> {
     let Backup { objects, topic_permissions, version, is_split, left_out } = backup;
     if !left_out.is_empty() {
@@ -36,7 +37,7 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
         true => {
             let second = path.with_extension("topic-permissions.json");
             let text = definitions::definitions(objects, &[], version);
-            vec![(path, text), (second, definitions::restrictions(topic_permissions, version))]
+            vec![(path, text), (second, definitions::topic_permissions_only(topic_permissions, version))]
         }
     };
     // An older backup is never replaced: after a killed run, it contains the original state.
@@ -70,8 +71,8 @@ fn folder() -> PathBuf {
     state.or_else(home).map_or_else(PathBuf::new, |state| state.join("topo").join("backups"))
 }
 
-/// Returns the file name of a backup from the vhost and the time, such as `shop-2026-11-21T20-15-00.123Z`. The name
-/// contains no colons, which some file systems do not accept.
+/// Builds the file name of a backup, without its extension, from the vhost and the time, such as
+/// `shop-2026-11-21T20-15-00.123Z`. The name contains no colons, which some file systems do not accept.
 fn name(vhost: Option<&VhostName>) -> String {
     let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string().replace(':', "-");
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };

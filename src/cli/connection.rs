@@ -32,8 +32,8 @@ pub(super) fn refuse_password(arguments: &ConnectionArguments) -> Result<(), Fai
     }
 }
 
-/// Returns the flags as typed on the command line, for suggested commands, without values that the environment already
-/// sets.
+/// Returns the connection flags for a suggested command. Omits passwords and `--timeout`, and also the values that the
+/// environment already sets, except those of `--insecure`, `--transport` and `--amqp-url`.
 pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     let mut line = String::new();
     let mut flag = |name: &str, value: Option<String>| {
@@ -58,17 +58,19 @@ pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     if arguments.transport != TransportKind::Auto {
         line.push_str(&format!(" --transport {}", arguments.transport.as_str()));
     }
-    // A URL with a password is not repeated, because it should be set in the environment.
+    // A suggested command does not contain a URL with a password, because users should set such a URL in the
+    // environment.
     if let Some(url) = arguments.amqp_url.as_ref().filter(|url| url.password.is_none()) {
         line.push_str(&format!(" --amqp-url {}", quote(&url.address.to_string())));
     }
     line
 }
 
-/// Returns the `--url` flag for a broker, or an empty string if topo connects to this broker without the flag.
+/// Returns the `--url` flag for a broker. Returns an empty string if `TOPO_URL` is set to the URL of this broker, or if
+/// `TOPO_URL` is not set and the URL is the default.
 pub(super) fn url_flag(url: &str) -> String {
-    let known = environment("TOPO_URL").unwrap_or_else(|| DEFAULT_URL.to_owned());
-    if redacted_url(&known) == url { String::new() } else { format!(" --url {}", quote(url)) }
+    let preset = environment("TOPO_URL").unwrap_or_else(|| DEFAULT_URL.to_owned());
+    if redacted_url(&preset) == url { String::new() } else { format!(" --url {}", quote(url)) }
 }
 
 /// Creates a client for the broker. Sends no request.
@@ -98,7 +100,7 @@ pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> 
             .or(login.rabbitmqadmin.1)
             .or_else(|| node.password.clone()),
     };
-    // `guest` is the broker's default user, which can only log in from the same machine.
+    // `guest` is the broker's default user. By default, this user can only log in from the broker's machine.
     let password = match password {
         Some(password) => password,
         None if username == "guest" => SecretString::from("guest"),
@@ -132,16 +134,18 @@ pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> 
     Ok(access.with_amqp_url(arguments.amqp_url.clone()).with_transport(arguments.transport))
 }
 
+/// A user name and a password.
 type Login = (Option<String>, Option<SecretString>);
 
-/// The user info of the URL, separated by its source: topo's flags and variables, or rabbitmqadmin's variables.
+/// The user info of the URL. The source of the URL determines the field: topo's flag or variable, or rabbitmqadmin's
+/// variable.
 #[derive(Default)]
 struct UrlLogin {
     topo: Login,
     rabbitmqadmin: Login,
 }
 
-/// Returns the URL of the management API, and the user info that it contains.
+/// Returns the URL of the management API, and the user info in that URL.
 fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(BaseUrl, UrlLogin), Failure> {
     let target_host = || {
         let host = rabbitmqadmin("TARGET_HOST")?;
@@ -180,7 +184,8 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
     Ok((parse(DEFAULT_URL)?.url, UrlLogin::default()))
 }
 
-/// Reads the requested node from rabbitmqadmin.conf. If no node is requested, reads the node `default`, if it exists.
+/// Reads the settings of the requested node from rabbitmqadmin.conf. If no node is requested, reads the settings of the
+/// node `default`, or returns no settings if this node does not exist.
 fn node(arguments: &ConnectionArguments) -> Result<NodeSettings, Failure> {
     let requested = arguments.node.clone().or_else(|| rabbitmqadmin("NODE_ALIAS"));
     let specified = arguments.config.clone().or_else(|| rabbitmqadmin("CONFIG_FILE_PATH").map(PathBuf::from));
@@ -286,7 +291,7 @@ pub(super) struct ConnectionArguments {
     pub(super) timeout: Duration,
 }
 
-/// The intervals at which the broker updates its counts.
+/// The intervals at which the broker updates its consumer list and its message counts.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Broker")]
 pub(super) struct IntervalArguments {
@@ -303,7 +308,7 @@ impl IntervalArguments {
         Intervals::new(self.statistics_interval, self.tick_interval)
     }
 
-    /// Returns the flags as typed on the command line, without values that the environment already sets.
+    /// Returns the interval flags for a suggested command, without values that the environment already sets.
     pub(super) fn flags(&self) -> String {
         let flags = [("statistics-interval", self.statistics_interval), ("tick-interval", self.tick_interval)];
         let mut line = String::new();

@@ -1,5 +1,5 @@
-//! Reads flags from the environment. An empty variable counts as unset. Flags on the command line take precedence, even
-//! over variables of conflicting flags.
+//! Reads flags from the environment. topo treats an empty variable as unset. Flags on the command line take precedence,
+//! even over variables of conflicting flags.
 
 use super::commands::Cli;
 use crate::broker::{redacted_argument, redacted_url};
@@ -9,7 +9,8 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// Each flag, and the flags whose environment variables topo ignores if the command line contains the flag.
+/// The id of each argument, and the ids of the arguments whose environment variables topo ignores if the command line
+/// contains the argument.
 const OVERRIDES: [(&str, &[&str]); 17] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
@@ -57,7 +58,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| without_credentials(error.format(&mut command)))
 }
 
-/// Redacts URLs in an error. clap's message quotes refused values, including values from the environment.
+/// Redacts URLs in an error. clap's message quotes rejected values, including values from the environment.
 fn without_credentials(mut error: clap::Error) -> clap::Error {
     let text = |value: Option<&ContextValue>| match value {
         Some(ContextValue::String(text)) => Some(text.clone()),

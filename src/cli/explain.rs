@@ -21,7 +21,7 @@ use crate::spec::{closest, code_names, code_page, key_names, key_of, key_page, p
 use clap::Args;
 use serde_json::{Value, json};
 
-/// The format version of the JSON document.
+/// The format version of the JSON document of `topo explain`.
 const FORMAT_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
@@ -49,9 +49,9 @@ pub(super) struct ExplainArguments {
 pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let what = arguments.what.as_str();
     let page = page(what);
-    let is_spec_named = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
-    // Pages need no spec. If the command line specifies a spec, topo reads it: it may declare a queue with this name.
-    if let Some(page) = page.as_ref().filter(|_| !is_spec_named) {
+    let has_spec_argument = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
+    // Pages need no spec. A spec on the command line may declare a queue with this name, which then takes precedence.
+    if let Some(page) = page.as_ref().filter(|_| !has_spec_argument) {
         print(page, arguments.format)?;
         if let Some(spec) = hidden_queue(&arguments.spec, what) {
             let command = format!("topo explain {} {spec}", quote(what));
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
-    if !is_spec_named && !sources::has_spec(&arguments.spec) {
+    if !has_spec_argument && !sources::has_spec(&arguments.spec) {
         return match key_of(what).and_then(self::page) {
             Some(page) => print(&page, arguments.format),
             None => Err(unknown_name_without_spec(what)),
@@ -99,8 +99,8 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
 
 /// Returns the arguments that follow the queue in suggested commands.
 fn flags(arguments: &ExplainArguments, loaded: &Loaded) -> String {
-    let is_spec_named = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
-    let spec = input::flags(&arguments.spec, if is_spec_named { &loaded.specs } else { "" });
+    let has_spec_argument = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
+    let spec = input::flags(&arguments.spec, if has_spec_argument { &loaded.specs } else { "" });
     let version = arguments.broker_version.map(|version| format!(" --broker-version {version}"));
     spec + &version.unwrap_or_default()
 }
@@ -113,7 +113,8 @@ struct Page {
     text: String,
 }
 
-/// Returns the path argument of the default spec if the spec declares a queue with the name of the printed page.
+/// Returns the path argument of the default spec if that spec declares a queue with the name of the printed page,
+/// otherwise `None`.
 fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
     if !sources::has_spec(arguments) {
         return None;
@@ -214,8 +215,9 @@ fn unknown_name(loaded: &Loaded, what: &str) -> Failure {
     }
 }
 
-/// The format version of the JSON document.
+/// The format version of the JSON document of `topo rules`.
 const RULES_FORMAT_VERSION: u32 = 1;
+/// The indentation of a rule's summary.
 const RULE_INDENT: &str = "    ";
 
 pub(super) fn rules(arguments: &RulesArguments) -> Result<Exit, Failure> {

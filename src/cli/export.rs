@@ -32,8 +32,8 @@ struct Source {
     cluster: Option<ClusterSnapshot>,
     /// The cluster-wide objects that are not in the specs.
     cluster_wide: NamesByKind,
-    /// The permissions in each vhost, in the order of the snapshots. Empty for a definitions file, whose snapshots
-    /// contain the permissions.
+    /// The permissions in each vhost, in the order of the snapshots. Empty if permissions are not counted, and for a
+    /// definitions file, whose snapshots contain the permissions.
     permissions: Vec<NamesByKind>,
     /// True if users and permissions are not counted, because the user has no right to read them.
     is_uncounted: bool,
@@ -122,7 +122,7 @@ fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName,
     hints.into_iter().fold(Failure::failed("no object matches --match"), Failure::hint)
 }
 
-/// Returns the failure for an argument without its flag.
+/// Returns the failure for a positional argument. Its hints suggest the flags that the user may have omitted.
 fn stray_failure(stray: &str) -> Failure {
     let failure = Failure::usage(format!("unexpected argument `{}`", clean(stray)));
     let extension = Path::new(stray).extension().map(|extension| extension.to_ascii_lowercase());
@@ -143,7 +143,7 @@ fn live_state<'a>(snapshot: &'a Snapshot, with: &'a BTreeSet<RecordKind>, applyi
         unsupported_objects: &snapshot.unsupported_objects,
         with,
         applying,
-        has_transient_queues: snapshot.has_transient_queues,
+        includes_transient_queues: snapshot.includes_transient_queues,
         profile: &snapshot.profile,
     }
 }
@@ -235,7 +235,7 @@ fn no_vhosts(username: &str) -> Failure {
     ))
 }
 
-/// Returns true if the name can be a segment of a request path.
+/// Returns true if the management API can address the vhost: its name must be usable as a segment of a request path.
 fn can_be_read(vhost: &VhostName) -> bool {
     !matches!(vhost.as_str(), "." | "..")
 }
@@ -244,7 +244,7 @@ fn is_missing(snapshot: &Snapshot) -> bool {
     snapshot.topology.settings.is_none()
 }
 
-/// Refuses a missing vhost.
+/// Refuses a vhost that does not exist. `known` contains the existing vhosts.
 fn check_exist(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure> {
     let Some(missing) = snapshots.iter().find(|it| is_missing(it)) else { return Ok(()) };
     Err(no_such_vhost(&missing.topology.vhost, known))

@@ -19,8 +19,8 @@ pub(super) enum ExportTarget {
 }
 
 impl ExportTarget {
-    /// Returns the target for the value of `--out`. An existing file or folder determines the target, otherwise the
-    /// form of the path.
+    /// Returns the target for the value of `--out`: a folder, a YAML file, a device or a pipe. If the path does not
+    /// exist, a path without an extension or with a trailing separator is a folder. Refuses any other file.
     pub(super) fn of(out: Option<&Path>) -> Result<Self, Failure> {
         let Some(out) = out.filter(|out| out.as_os_str() != "-") else { return Ok(Self::Output) };
         let ends_with_separator = out.to_string_lossy().ends_with(std::path::is_separator);
@@ -43,8 +43,8 @@ impl ExportTarget {
         }
     }
 
-    /// Writes the text of each vhost and of the cluster. Writes nothing if a file cannot be written, or if a file
-    /// exists and `may_replace` is false.
+    /// Writes the text of each vhost and of the cluster. Replaces no file if one of the files cannot be created, or if
+    /// a file exists and `may_replace` is false.
     pub(super) fn write(&self, texts: &[(&VhostName, &str)], may_replace: bool) -> Result<(), Failure> {
         let all = || texts.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("---\n");
         match self {
@@ -80,7 +80,8 @@ fn file_name(vhost: &VhostName) -> String {
     name + ".yaml"
 }
 
-/// Writes all files. Writes nothing if a file cannot be written, or if a file exists and `may_replace` is false.
+/// Writes all files. Replaces no file if one of the files cannot be created, or if a file exists and `may_replace` is
+/// false.
 fn write(folder: &Path, files: &[(PathBuf, String)], may_replace: bool) -> Result<(), Failure> {
     if let Some((path, _)) = files.iter().find(|(path, _)| output::is_replaced(path) && !may_replace) {
         return Err(Failure::usage(format!("{} already exists; nothing was written", path.display()))

@@ -15,17 +15,17 @@ use std::process::ExitCode;
 pub(super) enum Exit {
     /// The command succeeded, or there was nothing to do.
     Done,
-    /// The command failed before it changed anything.
+    /// The command failed before it changed anything, or there are findings at or above `--fail-on`.
     Failed,
     /// `plan --detailed-exitcode`: there are changes.
     Changes,
     /// A hazard or a conflict blocks the plan; nothing was changed.
     Blocked,
-    /// Some steps were done, others were not.
+    /// The command may have changed the broker, but did not complete all steps or could not verify the result.
     Partial,
     /// The broker no longer matches the saved plan; nothing was changed.
     Stale,
-    /// Another apply holds the lock; nothing was changed.
+    /// Another apply holds the lock, and nothing was changed. For `topo lock`, a lock is held.
     Locked,
     /// The arguments are invalid. clap's default exit code is 2, which means "changes" here.
     Usage,
@@ -66,22 +66,22 @@ impl Failure {
         Self { exit, message: message.into(), causes: Vec::new(), hints: Vec::new() }
     }
 
-    /// Creates the failure for a command that changed nothing.
+    /// Creates a failure with the exit code [`Exit::Failed`].
     pub(super) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    /// Creates the failure for invalid arguments.
+    /// Creates the failure for invalid arguments, with the exit code [`Exit::Usage`].
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// Creates the failure for a spec or a different input file that cannot be used.
+    /// Creates the failure for an unusable spec or input file, with the exit code [`Exit::Spec`].
     pub(super) fn spec(message: impl Into<String>) -> Self {
         Self::new(Exit::Spec, message)
     }
 
-    /// Sets a different exit code.
+    /// Replaces the exit code.
     pub(super) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self
@@ -137,18 +137,18 @@ impl From<BrokerError> for Failure {
 }
 
 /// The maximum number of existing vhosts that are listed for a missing vhost.
-const MOST_VHOSTS: usize = 8;
+const MAX_VHOSTS: usize = 8;
 
-/// Returns the failure for a missing vhost. Its hint suggests a vhost with a similar name, or lists the existing
-/// vhosts.
+/// Returns the failure for a missing vhost. `known` contains the existing vhosts. The hint suggests a vhost with a
+/// similar name, or lists the existing vhosts.
 pub(super) fn no_such_vhost(vhost: &VhostName, known: &[VhostName]) -> Failure {
     let vhost = vhost.as_str();
     let failure = Failure::failed(format!("vhost `{}` does not exist", clean(vhost)));
     if let Some(near) = closest(vhost, known.iter().map(VhostName::as_str)) {
         return failure.hint(format!("did you mean `{}`?", clean(near)));
     }
-    let shown: Vec<String> = known.iter().take(MOST_VHOSTS).map(|it| format!("`{}`", clean(it.as_str()))).collect();
-    let more = match known.len().checked_sub(MOST_VHOSTS) {
+    let shown: Vec<String> = known.iter().take(MAX_VHOSTS).map(|it| format!("`{}`", clean(it.as_str()))).collect();
+    let more = match known.len().checked_sub(MAX_VHOSTS) {
         Some(more) if more > 0 => format!(" and {} more", number(more as u64)),
         Some(_) | None => String::new(),
     };

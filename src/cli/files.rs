@@ -33,7 +33,7 @@ pub(super) fn refuse_unsafe_links(path: &Path) -> Result<(), Failure> {
     if is_shell_pipe(path) {
         return Ok(());
     }
-    // Removes a trailing slash, because a path with a trailing slash is the target of the link.
+    // Removes a trailing slash, because a path with a trailing slash refers to the target of the link.
     let path: PathBuf = path.components().collect();
     let trusted = working_directory();
     for link in path.ancestors().filter(|link| link.file_name().is_some()) {
@@ -46,8 +46,8 @@ pub(super) fn refuse_unsafe_links(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a symbolic link to a target outside `directory`. Accepts a link without a target, because reading the file
-/// fails later.
+/// Refuses a symbolic link to a target outside `directory`. Accepts a dangling link, because reading the file fails
+/// later.
 pub(super) fn refuse_link_out_of(directory: &Path, link: &Path) -> Result<(), Failure> {
     if !link.is_symlink() {
         return Ok(());
@@ -61,14 +61,15 @@ pub(super) fn refuse_link_out_of(directory: &Path, link: &Path) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns true if the path is a pipe from the shell, as in `topo plan <(command)`. The path of such a pipe is a link.
+/// Returns true if the path is standard input, or a pipe from the shell as in `topo plan <(command)`. Both paths are
+/// links.
 pub(super) fn is_shell_pipe(path: &Path) -> bool {
     let is_plain = path.components().all(|component| component != Component::ParentDir);
     is_plain && (path.starts_with("/dev/fd") || path == Path::new("/dev/stdin"))
 }
 
 /// Returns the working directory as `PWD` specifies it, including the links that the user followed. Returns the
-/// resolved path if `PWD` is unset or outdated.
+/// resolved path if `PWD` is unset or outdated, and `None` if the working directory is not accessible.
 fn working_directory() -> Option<PathBuf> {
     let directory = std::env::current_dir().ok()?;
     let from_shell = std::env::var_os("PWD").map(PathBuf::from);

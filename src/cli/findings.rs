@@ -1,5 +1,5 @@
-//! Lints the loaded specs. `topo validate` shows all findings. `topo plan` shows only the findings that the plan itself
-//! does not contain.
+//! Lints the loaded specs. `topo validate` shows all findings. `topo plan` omits infos, and omits errors that the plan
+//! already shows as blockers.
 
 use super::arguments::{Global, LintArguments, PlanFormat};
 use super::connection::environment;
@@ -20,7 +20,7 @@ use crate::spec::{Diagnostic, Diagnostics, Level, Severity};
 use std::collections::BTreeSet;
 
 /// The maximum number of findings that are shown with a plan. `topo validate` shows all findings.
-const MOST_WITH_A_PLAN: usize = 20;
+const MAX_WITH_A_PLAN: usize = 20;
 
 /// Lints the specs for a RabbitMQ version.
 pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion, arguments: &LintArguments) -> Diagnostics {
@@ -43,7 +43,7 @@ pub(super) fn levels(arguments: &LintArguments) -> Levels {
     arguments.levels.iter().flat_map(levels_of).collect()
 }
 
-/// Returns the flags as typed on the command line, without values that the environment already sets.
+/// Returns the lint flags for a suggested command, without values that the environment already sets.
 pub(super) fn flags(arguments: &LintArguments) -> String {
     let levels: Vec<String> =
         arguments.levels.iter().map(|(rule, level)| format!("{rule}={}", level.as_str())).collect();
@@ -69,12 +69,14 @@ pub(super) fn lint_failure(severities: impl Iterator<Item = Severity>, limit: Se
 #[derive(Debug, Default)]
 pub(super) struct PlanFindings {
     diagnostics: Diagnostics,
+    /// The number of findings over the maximum, which are not shown.
     left_out: usize,
+    /// The RabbitMQ version for which the specs were linted, or `None` without specs.
     version: Option<BrokerVersion>,
-    /// The severities of all findings, including those that are not shown.
+    /// The severities of all relevant findings, including findings that are not shown.
     severities: Vec<Severity>,
     fail_on: Option<Severity>,
-    /// The lint flags of the command that shows all findings.
+    /// The lint flags for the suggested command that shows all findings.
     flags: String,
 }
 
@@ -114,7 +116,7 @@ impl Found {
             let live = merge(&snapshot.topology, &expansion.topology, &expansion.scope, prune);
             if contains_more(&live, &expansion.topology) {
                 let subject = Subject::new(spec, expansion, &snapshot.profile);
-                *findings = lint(&subject.with_live_topology(&live, snapshot.has_transient_queues), levels);
+                *findings = lint(&subject.with_live_topology(&live, snapshot.includes_transient_queues), levels);
             }
         }
         self
@@ -129,10 +131,8 @@ fn contains_more(all: &Topology, part: &Topology) -> bool {
         || all.policies.len() > part.policies.len()
 }
 
-/// Selects the findings that are shown with a plan. Omits errors that the plan already shows as blockers, and shows
-/// other errors as warnings.
-///
-/// Selects infos only with `--fail-on info`.
+/// Selects the findings that are shown with a plan, up to a maximum. Omits errors that the plan already shows as
+/// blockers, and shows other errors as warnings. Selects infos only with `--fail-on info`.
 pub(super) fn for_plan(found: Found, plan: &Plan, arguments: &LintArguments) -> PlanFindings {
     let fail_on = arguments.fail_on;
     let mut shown =
@@ -146,7 +146,7 @@ pub(super) fn for_plan(found: Found, plan: &Plan, arguments: &LintArguments) -> 
             if is_redundant(&finding, part, fail_on) {
                 continue;
             }
-            if shown.diagnostics.iter().count() == MOST_WITH_A_PLAN {
+            if shown.diagnostics.iter().count() == MAX_WITH_A_PLAN {
                 shown.left_out += 1;
                 continue;
             }
@@ -162,8 +162,8 @@ fn addresses(finding: &Finding, part: &VhostPlan) -> impl Iterator<Item = Addres
     finding.objects.iter().map(|id| Address::of(&part.vhost, id))
 }
 
-/// Returns true if a finding concerns an object that the plan covers. A finding about the whole spec is relevant only
-/// if `--fail-on` makes the run fail because of the finding, and the run has no `--target`.
+/// Returns true if a finding concerns an object of the plan, or a target if the run has `--target`. A finding about the
+/// whole spec is relevant only if `--fail-on` makes the run fail because of the finding, and the run has no `--target`.
 fn is_relevant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option<Severity>) -> bool {
     let targets = &plan.options.targets;
     if finding.objects.is_empty() {
@@ -173,7 +173,7 @@ fn is_relevant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option
     targets.is_empty() || addresses(finding, part).any(is_target)
 }
 
-/// Returns true if the plan already shows the finding, or if the finding requires no action now.
+/// Returns true for an error that the plan already shows as a blocker, and for an info unless `--fail-on info` is set.
 fn is_redundant(finding: &Finding, part: &VhostPlan, fail_on: Option<Severity>) -> bool {
     match finding.severity {
         Severity::Error => {

@@ -55,11 +55,11 @@ const BEGINNINGS: [&str; 5] = [
     "```mermaid\nflowchart LR\n  accTitle: RabbitMQ topology\n",
 ];
 
-/// Returns true if a file may be replaced without `--force`. topo can draw an older graph again, but cannot restore any
-/// other file.
+/// Returns true if a file may be replaced without `--force`: the file is empty, or contains an older graph. topo can
+/// draw a graph again, but cannot restore any other file.
 fn is_replaceable(path: &Path) -> bool {
     if !path.is_file() {
-        // The path does not exist, or is a device or pipe, which writing does not replace.
+        // The path does not exist, or is a device or a pipe, which topo writes to without replacing it.
         return true;
     }
     let longest = BEGINNINGS.iter().map(|beginning| beginning.len()).max().unwrap_or_default();
@@ -99,13 +99,13 @@ fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
 /// Renders the graph as Mermaid. For a Markdown file, encloses the diagram in a fenced code block.
 fn render_mermaid(graph: &Graph, out: Option<&Path>) -> String {
     let (text, arrows) = mermaid::mermaid(graph);
-    if arrows > mermaid::MOST_ARROWS || text.len() > mermaid::MOST_CHARACTERS {
+    if arrows > mermaid::MAX_ARROWS || text.len() > mermaid::MAX_CHARACTERS {
         output::eprint(&format!(
             "the graph has {arrows} arrows and {} characters, but GitHub renders at most {} arrows and {} characters. \
              To draw the neighborhood of one queue: --focus NAME; to draw everything: --format svg\n",
             text.len(),
-            mermaid::MOST_ARROWS,
-            mermaid::MOST_CHARACTERS
+            mermaid::MAX_ARROWS,
+            mermaid::MAX_CHARACTERS
         ));
     }
     let is_markdown = out.and_then(Path::extension).is_some_and(|it| it == "md" || it == "markdown");

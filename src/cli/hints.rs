@@ -9,13 +9,13 @@ use percent_encoding::percent_decode_str;
 use std::collections::BTreeSet;
 
 /// The maximum number of suggested names that contain the unknown name.
-const MOST_SUGGESTED: usize = 5;
+const MAX_SUGGESTED: usize = 5;
 
 /// The warning about a command that sets tags.
-const REPLACED: &str = " (the command replaces the user's tags: append the current ones)";
+const TAGS_WARNING: &str = "(this replaces all tags of the user: append the current tags)";
 
 /// The maximum number of object names that are listed for each permission.
-const MOST_NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Returns the hints for a broker error.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only some errors have a hint")]
@@ -26,7 +26,7 @@ pub(super) fn hints(error: &BrokerError) -> Vec<String> {
             "set the user with --username, and the password with TOPO_PASSWORD or --password-file"
         }
         BrokerError::AccessRefused { username, request, .. } => return permission_hints(username, request),
-        BrokerError::WrongTag { username, request, .. } => return vec![tag_hint(username, request)],
+        BrokerError::WrongTag { username, request, reason } => return vec![tag_hint(username, request, reason)],
         BrokerError::NotManagementApi { .. } => {
             "set --url to the address of the management API, usually http://HOST:15672, with the path prefix of a proxy, if any"
         }
@@ -45,29 +45,36 @@ pub(super) fn hints(error: &BrokerError) -> Vec<String> {
             "set the AMQP address of the same broker with --amqp-url (a tunnel to the management port alone is not \
              enough), or let the broker move the messages: --transport shovel"
         }
-        BrokerError::LockLost { .. } => "another apply may be running; wait until it ends, then run again",
+        BrokerError::LockLost { .. } => "another apply may be running; wait until it ends, then run the command again",
         _ => return Vec::new(),
     };
     vec![text.to_owned()]
 }
 
-/// Returns the vhost of `PUT /api/queues/VHOST/…`, quoted for a shell.
+/// Returns the vhost in a request such as `PUT /api/vhosts/VHOST`, quoted for a shell.
 fn vhost_of(request: &str) -> String {
     let segment = request.split('/').nth(3).unwrap_or("VHOST").split('?').next().unwrap_or_default();
     quote(&percent_decode_str(segment).decode_utf8_lossy())
 }
 
-/// Returns the hint for a request that requires a tag. `set_user_tags` replaces all tags of the user, which topo cannot
-/// read here. `policymaker` includes `management`.
-fn tag_hint(username: &str, request: &str) -> String {
-    let user = quote(username);
+/// Returns the hint for a request that requires a tag. The command `set_user_tags` replaces all tags of the user, which
+/// topo cannot read here. The tags `policymaker` and `administrator` include `management`.
+fn tag_hint(username: &str, request: &str, reason: &str) -> String {
     if request.contains(" /api/vhosts/") {
-        format!("an administrator can create the vhost: rabbitmqctl add_vhost {}", vhost_of(request))
-    } else if request.contains(" /api/policies/") {
-        format!("policies require the tag policymaker: rabbitmqctl set_user_tags {user} policymaker{REPLACED}")
-    } else {
-        format!("topo requires the tag management: rabbitmqctl set_user_tags {user} management{REPLACED}")
+        let vhost = vhost_of(request);
+        return format!(
+            "creating or changing a vhost requires the tag administrator; an administrator can create the vhost: \
+             rabbitmqctl add_vhost {vhost}"
+        );
     }
+    let (what, tag) = if reason.to_lowercase().contains("administrator") {
+        ("this request requires", "administrator")
+    } else if request.contains(" /api/policies/") {
+        ("policies require", "policymaker")
+    } else {
+        ("topo requires", "management")
+    };
+    format!("{what} the tag {tag}: rabbitmqctl set_user_tags {} {tag} {TAGS_WARNING}", quote(username))
 }
 
 fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
@@ -124,10 +131,10 @@ fn permission_hints(username: &str, request: &str) -> Vec<String> {
             grant_hints(vhost, username, &Needs { read: [(*name).to_owned()].into(), ..Needs::default() })
         }
         ("GET", _) => vec![format!(
-            "a user with any permission in the vhost can read it, even if the permission matches no object: {}",
+            "a user with any permission in the vhost can read the vhost, even if the permission matches no object: {}",
             set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
         )],
-        // Tags permit everything else. In the vhost, any permission is sufficient.
+        // Any other request requires a tag. In the vhost, any permission is sufficient.
         _ => vec![format!(
             "this request requires the right tag and any permission in the vhost, even a permission that matches no \
              object; to grant such a permission: {}",
@@ -158,12 +165,12 @@ pub(super) fn grant_hints(vhost: &str, username: &str, needs: &Needs) -> Vec<Str
     ]
 }
 
-/// Lists permissions with their names: `` configure `a` and 2 more; write `b` ``.
+/// Lists permissions with the names of objects: `` configure `a`, `b`, `c` and 2 more; write `d` ``.
 pub(super) fn list_permissions(needs: &Needs) -> String {
     let of_each =
         needs.by_permission().into_iter().filter(|(_, names)| !names.is_empty()).map(|(permission, names)| {
-            let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
-            let more = match names.len().saturating_sub(MOST_NAMES) {
+            let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect();
+            let more = match names.len().saturating_sub(MAX_NAMES) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
@@ -183,13 +190,13 @@ pub(super) fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -
 }
 
 /// Returns a hint with the known names that the user probably intended: the name with a similar spelling, otherwise
-/// the names that contain the unknown one.
+/// the names that contain the unknown name. Returns `None` if no name matches.
 pub(super) fn suggestion(unknown: &str, known: &BTreeSet<String>) -> Option<String> {
     let names = || known.iter().map(String::as_str);
     if let Some(near) = closest(unknown, names()) {
         return Some(format!("did you mean `{near}`?"));
     }
-    let containing: Vec<&str> = names().filter(|name| name.contains(unknown)).take(MOST_SUGGESTED).collect();
+    let containing: Vec<&str> = names().filter(|name| name.contains(unknown)).take(MAX_SUGGESTED).collect();
     match &containing[..] {
         [] => None,
         [one] => Some(format!("did you mean `{one}`?")),

@@ -29,31 +29,31 @@ pub(super) struct Loaded {
     /// The broker profile of each expansion.
     profiles: Vec<BrokerProfile>,
     pub(super) files: Vec<SourceFile>,
-    /// The specs as command-line arguments.
+    /// The paths of the specs, as command-line arguments.
     pub(super) specs: String,
-    /// The specs as shown in messages.
+    /// The paths of the specs, as messages show them.
     pub(super) names: String,
     format: FindingsFormat,
 }
 
-/// Parses and expands the specs. Prints errors to standard error.
+/// Parses the specs, and expands each spec for the newest known version. Prints errors to standard error.
 pub(super) fn load(sources: Sources) -> Result<Loaded, Failure> {
     load_for_known(sources, |_| None)
 }
 
-/// Loads the specs. Expands each spec for the broker profile that `known` returns, otherwise for the newest version.
-/// topo can then report errors of the specs before it connects to a broker.
+/// Loads the specs. Expands each spec for the broker profile that `known_profile` returns, or for the newest known
+/// version if the profile is not known yet. topo can then report errors of the specs before the broker responds.
 pub(super) fn load_for_known(
     sources: Sources,
-    known: impl Fn(&VhostName) -> Option<BrokerProfile>,
+    known_profile: impl Fn(&VhostName) -> Option<BrokerProfile>,
 ) -> Result<Loaded, Failure> {
     let newest = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
-    load_with(sources, FindingsFormat::Text, |vhost| known(vhost).unwrap_or_else(|| newest.clone()))
+    load_with(sources, FindingsFormat::Text, |vhost| known_profile(vhost).unwrap_or_else(|| newest.clone()))
 }
 
-/// Loads the specs for one broker version. Prints errors of the specs as text to standard error. In other formats,
-/// errors are the command's result and are printed to standard output. `command` precedes the specs in suggested
-/// commands.
+/// Loads the specs for one broker version. Prints errors of the specs to standard error in text format. In any other
+/// format, the errors are the command's result, and are printed to standard output. `command` precedes the specs in
+/// suggested commands.
 pub(super) fn load_for(
     arguments: &SpecArguments,
     command: &str,
@@ -70,8 +70,8 @@ fn load_with(
     profile_of: impl Fn(&VhostName) -> BrokerProfile,
 ) -> Result<Loaded, Failure> {
     let Sources { files, encoding_errors, variables, only, specs, names } = sources;
-    let (Specs { cluster, vhosts: parsed }, wrong) = parse_all(&files, &variables);
-    let wrong = encoding_errors.and(wrong);
+    let (Specs { cluster, vhosts: parsed }, parse_errors) = parse_all(&files, &variables);
+    let errors = encoding_errors.and(parse_errors);
     let mut profiles: Vec<BrokerProfile> = parsed.iter().map(|spec| profile_of(&spec.vhost.value)).collect();
     let for_each = || parsed.iter().zip(&profiles);
     // The cluster has only records. Their expansion cannot fail and does not depend on the version.
@@ -81,23 +81,23 @@ fn load_with(
     });
     let expansions: Result<Vec<Expansion>, _> = for_each().map(|(spec, profile)| expand(spec, profile)).collect();
     let mut expanded: Vec<(Spec, Expansion)> = match expansions {
-        Ok(expansions) if wrong.is_empty() => parsed.into_iter().zip(expansions).collect(),
+        Ok(expansions) if errors.is_empty() => parsed.into_iter().zip(expansions).collect(),
         Ok(_) | Err(_) => {
-            // The valid parts are linted too, so that one run reports all errors.
-            let rest = for_each().map(|(spec, profile)| PartialSpec::new(spec, &wrong).errors(profile));
-            let all = rest.fold(wrong.clone(), Diagnostics::and);
+            // topo also checks the valid parts, so that one run reports all errors.
+            let rest = for_each().map(|(spec, profile)| PartialSpec::new(spec, &errors).errors(profile));
+            let all = rest.fold(errors.clone(), Diagnostics::and);
             return Err(print_errors(&all, &files, format));
         }
     };
     if let Some(only) = &only {
         cluster = None;
-        let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
+        let declared: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
         // Specs and profiles are filtered together, so that their indexes still match.
-        let of_vhost = |((spec, _), _): &((Spec, Expansion), BrokerProfile)| spec.vhost.value.as_str() == only;
-        (expanded, profiles) = expanded.into_iter().zip(profiles).filter(of_vhost).unzip();
+        let is_selected = |((spec, _), _): &((Spec, Expansion), BrokerProfile)| spec.vhost.value.as_str() == only;
+        (expanded, profiles) = expanded.into_iter().zip(profiles).filter(is_selected).unzip();
         if expanded.is_empty() {
             return Err(Failure::usage(format!("no spec declares vhost `{only}`"))
-                .hint(format!("the specs declare {}", known.join(", "))));
+                .hint(format!("the specs declare {}", declared.join(", "))));
         }
     }
     Ok(Loaded { cluster, expanded, profiles, files, specs, names, format })
@@ -114,21 +114,21 @@ impl Loaded {
         self.expanded.iter().map(|(_, expansion)| expansion.scope.record_kinds()).collect()
     }
 
-    /// Expands a spec again if the broker's profile differs from the profile of its expansion. `profile` returns the
-    /// broker's profile for the index of a spec.
+    /// Expands a spec again if its broker profile differs from the profile that it was expanded for. `profile` returns
+    /// the broker profile for the index of a spec.
     pub(super) fn expand_for<'a>(&mut self, profile: impl Fn(usize) -> &'a BrokerProfile) -> Result<(), Failure> {
-        let mut findings = Diagnostics::new();
-        for (index, ((spec, expansion), known)) in self.expanded.iter_mut().zip(&mut self.profiles).enumerate() {
-            let found = profile(index);
-            if known == found {
+        let mut errors = Diagnostics::new();
+        for (index, ((spec, expansion), assumed)) in self.expanded.iter_mut().zip(&mut self.profiles).enumerate() {
+            let actual = profile(index);
+            if assumed == actual {
                 continue;
             }
-            match expand(spec, found) {
-                Ok(for_found) => (*expansion, *known) = (for_found, found.clone()),
-                Err(more) => findings.extend(more),
+            match expand(spec, actual) {
+                Ok(new_expansion) => (*expansion, *assumed) = (new_expansion, actual.clone()),
+                Err(more) => errors.extend(more),
             }
         }
-        if findings.is_empty() { Ok(()) } else { Err(print_errors(&findings, &self.files, self.format)) }
+        if errors.is_empty() { Ok(()) } else { Err(print_errors(&errors, &self.files, self.format)) }
     }
 
     /// Removes and returns the desired topology of the cluster.
@@ -143,16 +143,16 @@ impl Loaded {
     }
 }
 
-/// Prints the errors of the specs. Returns a failure without a message, or the failure of printing.
-fn print_errors(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
+/// Prints the errors of the specs. Returns a failure without a message, or the error if printing fails.
+fn print_errors(errors: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
     let silent = Failure::spec("");
     let printed = match format {
         FindingsFormat::Text => {
-            output::eprint(&diagnostics(found, files, true, output::width()));
+            output::eprint(&diagnostics(errors, files, true, output::width()));
             Ok(())
         }
-        FindingsFormat::Json => output::print(&findings::json(found, files, None)),
-        FindingsFormat::Github => output::print(&findings::github(found, files)),
+        FindingsFormat::Json => output::print(&findings::json(errors, files, None)),
+        FindingsFormat::Github => output::print(&findings::github(errors, files)),
     };
     printed.err().unwrap_or(silent)
 }
@@ -177,7 +177,7 @@ pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     line
 }
 
-/// Reads a plan that `topo plan --out` wrote and that can be applied.
+/// Reads a plan that `topo plan --out` wrote. Refuses a plan that was made without a broker.
 pub(super) fn saved_plan(path: &Path) -> Result<Plan, Failure> {
     let plan = any_saved_plan(path)?;
     if plan.target.cluster.is_empty() {

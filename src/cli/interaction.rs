@@ -1,7 +1,7 @@
 //! Handles signals and confirmations.
 //!
 //! The signals are SIGINT (Ctrl-C), SIGTERM (which pipelines send to stop a job) and SIGHUP (which a closing terminal
-//! sends). To confirm a plan that can lose messages, the user must type the name of the vhost.
+//! sends). To confirm a plan that can lose messages, the user must type the names of the vhosts.
 
 use super::failure::{Exit, Failure};
 use super::output;
@@ -18,7 +18,7 @@ const STACK: usize = 8 << 20;
 /// True if [`second_signal`] handles the signals.
 static IS_HANDLED: AtomicBool = AtomicBool::new(false);
 
-/// True if the command may have changed the broker without handling the signals.
+/// True if a command that does not handle the signals may have changed the broker.
 static HAS_CHANGED: AtomicBool = AtomicBool::new(false);
 
 /// Records that the command may change the broker from now on. A command that does not handle the signals calls this
@@ -40,8 +40,8 @@ pub(super) fn is_first_process() -> bool {
     std::process::id() == 1
 }
 
-/// Runs a command on another thread. Returns early at a signal that the command does not handle, even if the command is
-/// blocked.
+/// Runs a command on another thread. Returns as soon as a signal arrives that the command does not handle, even if the
+/// command is blocked.
 pub(super) fn run_as_first_process(
     command: impl FnOnce() -> Result<Exit, Failure> + Send + 'static,
 ) -> Result<Exit, Failure> {
@@ -72,8 +72,8 @@ async fn unhandled_signal() {
 }
 
 /// Waits for two signals. After the first signal, the current step completes and no other step starts. After the second
-/// signal, this future completes, and the caller stops immediately. The first listener permanently disables the
-/// system's default action for the signal.
+/// signal, this future completes, and the caller stops immediately. The first listener for a signal permanently
+/// disables the system's default action for that signal.
 pub(super) async fn second_signal(interrupt: &Interrupt) {
     IS_HANDLED.store(true, Ordering::Relaxed);
     stop_signal().await;
@@ -126,7 +126,7 @@ pub(super) fn can_confirm() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks a question, and returns true if the answer was yes.
+/// Prints a question, and returns true if the user answers `y` or `yes`.
 pub(super) fn is_confirmed(question: &str) -> Result<bool, Failure> {
     output::eprint(question);
     Ok(matches!(&*read_answer()?, "y" | "Y" | "yes"))
@@ -141,7 +141,7 @@ fn read_answer() -> Result<String, Failure> {
 }
 
 /// Asks the user to confirm a plan, and returns true if the user confirms. If the plan can lose messages, the answer
-/// must be the name of the vhost.
+/// must be the name of the vhost, or the names of several vhosts, separated by commas.
 pub(super) fn confirm_plan(plan: &Plan) -> Result<bool, Failure> {
     let loses = plan.hazards().any(|hazard| hazard.kind.loses_messages());
     let vhosts: Vec<&str> = plan.vhosts.iter().map(|part| part.vhost.as_str()).collect();

@@ -20,18 +20,19 @@ use std::fmt::Write;
 const FORMAT_VERSION: u32 = 1;
 
 /// The lock of one vhost.
-struct Found {
+struct VhostLock {
     vhost: VhostName,
     exists: bool,
     held: Option<HeldLock>,
-    is_broken: bool,
+    /// True if this run deleted the lock.
+    is_deleted: bool,
 }
 
 pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Exit, Failure> {
     connection::refuse_password(&arguments.connection)?;
     if arguments.break_lock && !arguments.yes && !interaction::can_confirm() {
         return Err(Failure::usage("no terminal is available to ask for confirmation; no lock was deleted")
-            .hint("delete it without confirmation: topo lock --break --yes"));
+            .hint("delete the lock without confirmation: topo lock --break --yes"));
     }
     let broker = connection::connect(&arguments.connection, Intervals::default())?.broker;
     let vhosts = vhosts(arguments)?;
@@ -39,14 +40,14 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
     let reading = progress.start_spinner(format!("reading {}", broker.shown_url()));
     let survey = broker.survey().await?;
     let queue = QueueName::new(arguments.lock_name.as_str());
-    let mut locks: Vec<Found> = Vec::new();
+    let mut locks: Vec<VhostLock> = Vec::new();
     for vhost in vhosts.names {
-        let exists = survey.has(&vhost);
+        let exists = survey.has_vhost(&vhost);
         if !exists && vhosts.is_typed {
             return Err(no_such_vhost(&vhost, &broker.vhosts().await?));
         }
         let held = if exists { broker.held_lock(&vhost, &queue).await? } else { None };
-        locks.push(Found { vhost, exists, held, is_broken: false });
+        locks.push(VhostLock { vhost, exists, held, is_deleted: false });
     }
     drop(reading);
     let mut failure = None;
@@ -61,7 +62,7 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
             }
         }
     }
-    let is_partial = locks.iter().any(|found| found.is_broken);
+    let is_partial = locks.iter().any(|found| found.is_deleted);
     if let Some(failure) = failure.take_if(|_| !is_partial) {
         return Err(failure);
     }
@@ -74,19 +75,19 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
     if let Some(failure) = failure {
         return Err(failure.exit(Exit::Partial));
     }
-    let is_held = locks.iter().any(|found| found.held.is_some() && !found.is_broken);
+    let is_held = locks.iter().any(|found| found.held.is_some() && !found.is_deleted);
     Ok(if is_held { Exit::Locked } else { Exit::Done })
 }
 
 struct Vhosts {
     names: Vec<VhostName>,
-    /// True if the name comes from `--vhost` and not from a spec, so that it must exist.
+    /// True if the name comes from `--vhost` and not from a spec. The vhost must then exist.
     is_typed: bool,
 }
 
-/// Returns the vhosts whose locks to show. If the command line specifies no spec, this is the vhost of `--vhost`.
-/// Otherwise, these are the vhosts of the specs and, if a spec declares cluster objects, the vhost whose lock protects
-/// the cluster.
+/// Returns the vhosts whose locks to show. With `--vhost` and without a spec on the command line, this is the vhost of
+/// `--vhost`. Otherwise, these are the vhosts of the specs. If a spec declares cluster objects, the vhosts include the
+/// vhost whose lock protects the cluster.
 fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
     let spec = &arguments.spec;
     match &spec.vhost {
@@ -106,7 +107,7 @@ fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
 
 /// Deletes the lock of one vhost after confirmation.
 async fn break_one(
-    found: &mut Found,
+    found: &mut VhostLock,
     queue: &QueueName,
     (broker, survey): (&Broker, &Survey),
     arguments: &LockArguments,
@@ -135,13 +136,13 @@ async fn break_one(
     if let Some(next) = next? {
         output::eprint(&format!("vhost {} is locked again, by {}\n", found.vhost, next.holder));
     }
-    found.is_broken = true;
+    found.is_deleted = true;
     Ok(())
 }
 
-fn text(locks: &[Found], arguments: &LockArguments) -> String {
+fn text(locks: &[VhostLock], arguments: &LockArguments) -> String {
     let mut text = String::new();
-    for Found { vhost, exists, held, .. } in locks {
+    for VhostLock { vhost, exists, held, .. } in locks {
         let Some(held) = held else {
             let missing = if *exists { "" } else { " (the vhost does not exist)" };
             let _ = writeln!(text, "vhost {vhost}: {}{missing}", Painted(GREEN, "free"));
@@ -182,11 +183,11 @@ fn flags(vhost: &VhostName, arguments: &LockArguments) -> String {
     )
 }
 
-fn deletions(locks: &[Found]) -> String {
+fn deletions(locks: &[VhostLock]) -> String {
     let mut text = String::new();
     for found in locks {
         let _ = match &found.held {
-            Some(held) if found.is_broken => {
+            Some(held) if found.is_deleted => {
                 writeln!(text, "vhost {}: deleted the lock of {}", found.vhost, held.holder)
             }
             Some(held) => writeln!(text, "vhost {}: still locked by {}", found.vhost, held.holder),
@@ -196,8 +197,8 @@ fn deletions(locks: &[Found]) -> String {
     text
 }
 
-fn document(locks: &[Found], queue: &QueueName) -> String {
-    let lock = |Found { vhost, exists, held, is_broken }: &Found| -> Value {
+fn document(locks: &[VhostLock], queue: &QueueName) -> String {
+    let lock = |VhostLock { vhost, exists, held, is_deleted }: &VhostLock| -> Value {
         let holder = held.as_ref().map(|held| {
             json!({
                 "holder": held.holder,
@@ -207,7 +208,7 @@ fn document(locks: &[Found], queue: &QueueName) -> String {
                 "leaseSeconds": held.lease.map(|lease| lease.as_secs()),
             })
         });
-        json!({ "vhost": vhost, "exists": exists, "queue": queue, "held": holder, "deleted": is_broken })
+        json!({ "vhost": vhost, "exists": exists, "queue": queue, "held": holder, "deleted": is_deleted })
     };
     let locks: Vec<Value> = locks.iter().map(lock).collect();
     clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "locks": locks })))

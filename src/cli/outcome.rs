@@ -105,8 +105,8 @@ pub(super) fn check_expected(arguments: &ApplyArguments, plan: &Plan) -> Result<
     }
 }
 
-/// Refuses a stale saved plan. A saved plan is stale unless the new plan contains the same steps, or the remaining
-/// steps.
+/// Refuses a stale saved plan. A saved plan is stale unless the new plan contains the same steps, or only the remaining
+/// steps of the saved plan.
 pub(super) fn check_fresh(saved: &Plan, now: &Plan) -> Result<(), Failure> {
     match staleness(saved, now) {
         Staleness::Same | Staleness::Rest => Ok(()),
@@ -144,12 +144,13 @@ pub(super) fn run_failure(failure: RunFailure, (next_command, specs): (&str, &st
             .exit(Exit::Interrupted)
             .because("interrupted while waiting for the lock; nothing was changed"),
         RunError::Stale(news) => stale_failure(message, &news),
-        RunError::Blocked(refused) => {
-            let (plan, open) = *refused;
+        RunError::Blocked(plan_and_blockers) => {
+            let (plan, open) = *plan_and_blockers;
             let command = shell::with_allowances(next_command, &open);
             let global = Global { color: None, quiet: false, verbose: false };
             output::eprint(&plan::render(&plan, PlanFormat::Text, &Layout::of(specs, allowed, &global)));
-            planning::blocked_failure(&open).hint(format!("the broker has changed since the plan was shown; {command}"))
+            let hint = format!("the broker has changed since the plan was shown; to plan and apply again: {command}");
+            planning::blocked_failure(&open).hint(hint)
         }
         RunError::Backup(BackupError { reason, .. }) => Failure::failed(message)
             .because(reason)

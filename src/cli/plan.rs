@@ -77,7 +77,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
 pub(super) struct Layout<'a> {
     pub(super) specs: &'a str,
     pub(super) allowed: &'a [Allowance],
-    /// The command that applies the plan, if it can be applied.
+    /// The command that applies the plan, or `None` if the plan cannot be applied or the command is not printed.
     pub(super) apply: Option<&'a str>,
     /// True if every object is listed (`--show all`).
     pub(super) all: bool,
@@ -161,7 +161,7 @@ pub(super) fn json(plan: &Plan) -> String {
     clean_json(text)
 }
 
-/// Returns the command that applies the plan of these specs and flags.
+/// Returns the apply command with the same specs and flags.
 fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
     let spec = input::flags(&arguments.spec, specs);
     let (connection, planning) = (connection::flags(&arguments.connection), planning::flags(&arguments.planning));
@@ -180,22 +180,22 @@ pub(super) fn plan(
         "empty" => None,
         path => Some(files::definitions_text(Path::new(path))?),
     };
-    let newest = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
+    let default_profile = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
     let mut snapshots: Vec<Snapshot> = Vec::new();
     for vhost in loaded.vhosts() {
         snapshots.push(match &text {
-            None => definitions::empty(vhost, newest.version),
+            None => definitions::empty(vhost, default_profile.version),
             Some(text) => definitions::read(text, &vhost, version)
                 .map_err(|error| files::definitions_failure(Path::new(source), text, &error))?,
         });
     }
     let cluster = loaded.cluster.is_some().then(|| match &text {
-        None => Ok(definitions::empty_cluster(newest.version)),
+        None => Ok(definitions::empty_cluster(default_profile.version)),
         Some(text) => definitions::read_cluster(text, version)
             .map_err(|error| files::definitions_failure(Path::new(source), text, &error)),
     });
     let cluster = cluster.transpose()?;
-    loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.profile))?;
+    loaded.expand_for(|index| snapshots.get(index).map_or(&default_profile, |snapshot| &snapshot.profile))?;
     // The message counts are unknown. For the planner, a queue with an unknown count can contain messages.
     let unknown_activity = Activity::default();
     let levels = findings::levels(lint);
@@ -210,7 +210,7 @@ pub(super) fn plan(
     let parts =
         parts.map(|(snapshot, desired)| plan_vhost(&snapshot.context(desired, &unknown_activity), options)).collect();
     let snapshot = snapshots.last().or(cluster.as_ref().map(|cluster| &cluster.snapshot));
-    let version = snapshot.map_or(newest.version, |snapshot| snapshot.profile.version).to_string();
+    let version = snapshot.map_or(default_profile.version, |snapshot| snapshot.profile.version).to_string();
     let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
     let plan = assemble(target, options.clone(), cluster_plan, parts);
     Ok(Planned { loaded, plan, desired: of_cluster.into_iter().chain(of_vhosts).collect(), found })

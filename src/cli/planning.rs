@@ -1,5 +1,5 @@
-//! Plans specs against a broker. Reads the specs and the broker concurrently, and calls the pure planner. topo parses
-//! and lints the specs while the broker produces its lists.
+//! Plans specs against a broker. Reads the specs and the broker's objects concurrently, and calls the pure planner.
+//! topo parses and lints the specs while the broker prepares its responses.
 
 use super::arguments::{LintArguments, PlanningArguments};
 use super::failure::{Exit, Failure};
@@ -46,7 +46,7 @@ pub(super) fn allowances(typed: &[Allowances]) -> Vec<Allowance> {
     typed.iter().flat_map(|allowances| allowances.0.iter().cloned()).collect()
 }
 
-/// Returns the flags as typed on the command line.
+/// Returns the planning flags for a suggested command.
 pub(super) fn flags(arguments: &PlanningArguments) -> String {
     let mut line = String::new();
     for target in &arguments.target {
@@ -64,10 +64,10 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
         ];
         let records = RecordRow::prunable().map(|row| (ObjectKind::Record(row.kind), row.section));
         let kinds: Vec<_> = defaults.into_iter().chain(records).collect();
-        let pruned = |kind: &ObjectKind| arguments.prune.iter().any(|kinds| kinds.0.contains(kind));
-        let words: Vec<&str> = kinds.iter().filter(|(kind, _)| pruned(kind)).map(|(_, word)| *word).collect();
+        let is_pruned = |kind: &ObjectKind| arguments.prune.iter().any(|kinds| kinds.0.contains(kind));
+        let words: Vec<&str> = kinds.iter().filter(|(kind, _)| is_pruned(kind)).map(|(_, word)| *word).collect();
         line.push_str(" --prune");
-        if !defaults.iter().all(|(kind, _)| pruned(kind)) || words.len() > defaults.len() {
+        if !defaults.iter().all(|(kind, _)| is_pruned(kind)) || words.len() > defaults.len() {
             line.push_str(&format!("={}", words.join(",")));
         }
     }
@@ -163,7 +163,7 @@ pub(super) fn blocked_failure(blockers: &Blockers) -> Failure {
         .exit(Exit::Blocked)
 }
 
-/// The loaded specs and the state of their vhosts, in the same order.
+/// The loaded specs, and the current state of their vhosts in the same order.
 pub(super) struct Reading {
     pub(super) loaded: Loaded,
     /// The desired topologies for this broker. The first one is the desired topology of the cluster, if any.

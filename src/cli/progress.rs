@@ -96,6 +96,7 @@ pub(super) struct Steps {
     quiet: bool,
     total: usize,
     done: usize,
+    /// The number of steps for each log line.
     every: usize,
     /// The time of the last log line about a running step.
     last_line: Option<Instant>,
@@ -103,14 +104,15 @@ pub(super) struct Steps {
     rates: BTreeMap<String, Rate>,
     /// The ids of the planned steps that are done.
     ids: BTreeSet<usize>,
-    /// The ids of the steps that topo retries.
+    /// The ids of the steps for which a reason for a retry was shown.
     retried: BTreeSet<usize>,
     /// The objects whose recreation is rolled back.
     rolled_back: BTreeSet<ObjectId>,
 }
 
 impl Steps {
-    /// Returns the messages per second of a step, from the reported counts.
+    /// Returns the messages per second of a step, from the reported counts. Returns `None` while there is no meaningful
+    /// rate.
     pub(super) fn rate(&mut self, what: &str, moved: u64) -> Option<f64> {
         self.rates.entry(what.to_owned()).or_default().update(moved, Instant::now())
     }
@@ -160,7 +162,7 @@ impl Steps {
         }
     }
 
-    /// Counts a step as ended, and shows it.
+    /// Counts and shows a step that completed or failed, or that is left to the next run.
     pub(super) fn end_step(&mut self, what: &str) {
         self.done += 1;
         self.total = self.total.max(self.done);

@@ -11,7 +11,9 @@ use crate::render::shell::quote;
 /// A right that the user lacks for a plan.
 pub(super) struct MissingRight {
     user: String,
+    /// The right, such as ``user `deployer` cannot write policies``, with the required tag or permission.
     text: String,
+    /// The commands that grant the right.
     commands: Vec<String>,
 }
 
@@ -65,7 +67,7 @@ pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
     Some(failure.hint("if another backend (LDAP, OAuth 2) authorizes the user, pass --ignore-missing-rights"))
 }
 
-/// Returns the info for a user whose permissions cannot be read before an apply.
+/// Returns the info for a user whose permissions topo cannot read.
 fn unknown_permissions(user: &User) -> String {
     let name = &user.name;
     match user.is_administrator() {
@@ -81,7 +83,7 @@ impl MissingRight {
     fn sentence(&self) -> String {
         let commands: Vec<String> = self.commands.iter().map(|command| format!("`{command}`")).collect();
         format!(
-            "{}; topo apply will refuse this plan; to grant the permission: {}",
+            "{}; topo apply will refuse this plan for this user; to grant the permission: {}",
             self.text,
             commands.join(", then ")
         )

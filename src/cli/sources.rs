@@ -22,9 +22,9 @@ pub(super) struct Sources {
     pub(super) variables: Variables,
     /// The vhost of `--vhost`.
     pub(super) only: Option<String>,
-    /// The specs as command-line arguments.
+    /// The paths of the specs, as command-line arguments.
     pub(super) specs: String,
-    /// The specs as shown in messages.
+    /// The paths of the specs, as messages show them.
     pub(super) names: String,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn has_spec(arguments: &SpecArguments) -> bool {
     paths(arguments, "").is_ok()
 }
 
-/// Returns the specified paths, otherwise the default path that exists.
+/// Returns the specified paths, otherwise the default path that exists. Fails if neither default path exists.
 fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failure> {
     let specified: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.file).cloned().collect();
     if !specified.is_empty() {
@@ -81,7 +81,8 @@ fn read_files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failu
     let mut diagnostics = Diagnostics::new();
     let mut read = BTreeSet::new();
     for path in paths {
-        // topo reads a path only once, even if it is specified twice. Otherwise, its declarations would be duplicates.
+        // A path is read only once, even if the user specifies the path twice. Otherwise, the declarations of the file
+        // would be duplicates.
         if !read.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
             continue;
         }
@@ -151,8 +152,8 @@ fn read_folder(
     Ok(())
 }
 
-/// Decodes a file as UTF-8. If the file is not UTF-8, adds an error and decodes the valid parts, so that topo also
-/// finds the other errors of the file.
+/// Decodes a file as UTF-8. If the file is not UTF-8, adds an error and replaces the invalid bytes, so that topo also
+/// finds the other errors in the file. Drops UTF-16 text.
 fn decode(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnostics) -> SourceFile {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => return SourceFile { name, text },
@@ -165,7 +166,7 @@ fn decode(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnost
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     let hint = if is_utf_16 { "it looks like UTF-16: save it as UTF-8" } else { "save it as UTF-8" };
-    // The error marks the replacement character, or nothing in UTF-16 text, which is dropped.
+    // The error marks the replacement character. For UTF-16, the error marks nothing, because the text is dropped.
     let length = if is_utf_16 { 0 } else { char::REPLACEMENT_CHARACTER.len_utf8() };
     let at = Location { file: index, start, end: start + length, line, column };
     diagnostics.push(Diagnostic::error("encoding", format!("`{name}` is not UTF-8"), at).hint(hint));

@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
     findings::lint_failure(found.iter().map(|it| it.severity), limit).map_or(Ok(Exit::Done), Err)
 }
 
-/// Summarizes the specs and the findings. `typed` is the version of `--broker-version`.
+/// Summarizes the specs and the findings. `typed` is the value of `--broker-version`, or `None` without the flag.
 fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -> String {
     let mut text = String::new();
     if let Some((_, expansion)) = &loaded.cluster {
@@ -83,7 +83,7 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
     text + &wrap_sentence(&format!("{verdict} Checked for RabbitMQ {checked}."))
 }
 
-/// Counts the records of each kind.
+/// Formats the number of records of each kind, without zero counts.
 pub(super) fn record_counts(records: &Records) -> Vec<String> {
     let counts = RECORD_KINDS.iter().map(|row| (row, records.keys().filter(|id| id.kind == row.kind).count()));
     counts.filter(|(_, many)| *many > 0).map(|(row, many)| row.format_count(many)).collect()

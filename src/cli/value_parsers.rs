@@ -62,8 +62,8 @@ impl FromStr for WithKinds {
     }
 }
 
-/// Replaces `--prune bindings` with `--prune=bindings`. clap would parse the kind as a spec path, and topo would prune
-/// all default kinds.
+/// Replaces `--prune bindings` with `--prune=bindings`. Otherwise, clap would parse `bindings` as a spec path, and topo
+/// would prune all default kinds.
 pub(super) fn join_prune_kinds(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     let mut is_after_separator = false;
@@ -169,7 +169,7 @@ pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A version as typed. `3.10` means the newest known release of that series.
+/// A RabbitMQ version as typed. A series such as `3.10` means the newest known release of that series.
 #[derive(Clone, Debug)]
 pub(super) struct TypedVersion {
     /// The text as typed.
@@ -179,23 +179,24 @@ pub(super) struct TypedVersion {
 }
 
 impl TypedVersion {
-    /// Describes the version, including the series if only a series was typed.
+    /// Returns the version as typed. For a series, returns its newest known release instead, such as `3.10.25, the
+    /// newest known 3.10 release`.
     pub(super) fn description(&self) -> String {
         let (text, version) = (&self.text, self.version);
         if *text == version.series() && BrokerVersion::newest_of(version.major, version.minor).is_some() {
-            format!("{version}, the newest known of {text}")
+            format!("{version}, the newest known {text} release")
         } else {
             text.clone()
         }
     }
 }
 
-/// Parses a supported version, and keeps the typed text.
+/// Parses a RabbitMQ version, and keeps the typed text. Refuses a version that topo does not support.
 pub(super) fn typed_version(text: &str) -> Result<TypedVersion, String> {
     Ok(TypedVersion { text: text.to_owned(), version: broker_version(text)? })
 }
 
-/// Parses a supported version.
+/// Parses a RabbitMQ version. Refuses a version that topo does not support.
 pub(super) fn broker_version(text: &str) -> Result<BrokerVersion, String> {
     let version: BrokerVersion = text.parse().map_err(|error: NotAVersion| error.to_string())?;
     if version.is_supported() {

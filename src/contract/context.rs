@@ -47,7 +47,8 @@ pub(crate) struct EffectiveQueue<'c, 'a> {
 }
 
 impl<'c, 'a> EffectiveQueue<'c, 'a> {
-    /// Returns a declared queue with its effective settings; `None` if the queue is unknown or external.
+    /// Returns a declared queue with its effective settings; `None` if the queue is unknown or external, or if a plugin
+    /// provides its type.
     pub(crate) fn of(name: &'c QueueName, context: &'c Context<'a>) -> Option<Self> {
         let Context { spec, expansion, profile, routing, .. } = context;
         let dead_letter_queue = || spec.dead_letter_queues.get(name).map(|it| &it.queue);
@@ -100,7 +101,7 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
 }
 
 /// The maximum number of dropped routing keys in a contract.
-const MOST_KEYS: usize = 20;
+const MAX_KEYS: usize = 20;
 
 impl Context<'_> {
     /// Returns the destination of a queue's dead-lettered messages; `None` if the queue has no dead-letter exchange.
@@ -116,7 +117,8 @@ impl Context<'_> {
         Some(self.describe(declaration, to, fate))
     }
 
-    /// Returns the dead-letter exchange and routing key of a message that has no retries left.
+    /// Returns the dead-letter exchange and routing key of a message that has no retries left; `None` if the queue
+    /// certainly has no dead-letter exchange.
     fn target(&self, queue: &QueueName, retry: Option<&Retry>, effective: &EffectiveSettings) -> Option<DeadLettering> {
         if let Some(Retry::Ladder(ladder)) = retry {
             // The bindings of the ladder route the message to this exchange, and the message keeps its routing key.
@@ -155,7 +157,7 @@ impl Context<'_> {
             reach,
             queues,
             possible_queues: possible,
-            dropped_keys: dropped_keys.take(MOST_KEYS).collect(),
+            dropped_keys: dropped_keys.take(MAX_KEYS).collect(),
         }
     }
 

@@ -43,8 +43,8 @@ pub struct Contract {
     pub deliveries: u32,
     /// The delay of each retry, in order; empty without delays.
     pub delays: Vec<Wait>,
-    /// The time by which a worker may shorten a delay. The worker sets a per-message `expiration` between the delay
-    /// minus the jitter and the delay.
+    /// The maximum time by which a worker may shorten a delay; null without jitter. The worker sets a per-message
+    /// `expiration` between the delay minus the jitter and the delay.
     pub jitter: Option<Wait>,
     /// The reaction of a worker to a message that it failed to process.
     pub on_failure: Answer,
@@ -53,8 +53,8 @@ pub struct Contract {
     pub on_give_up: Answer,
     /// The way to determine the attempt number of a message; null if there is only one attempt.
     pub counter: Option<Counter>,
-    /// The exchange and routing keys of a retry; null if a retry keeps the original exchange and routing key, and if
-    /// the queue does not retry.
+    /// The exchange and routing keys of a retry; null if a retry keeps the original exchange and routing key, or if the
+    /// queue does not retry.
     pub retry_arrives: Option<Arrival>,
     /// The headers that contain the original exchange and routing key of a retry; null if `retryArrives` is null.
     pub original: Option<Original>,
@@ -94,7 +94,7 @@ pub struct Answer {
 /// A method of AMQP 0-9-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Method {
-    /// The message was processed.
+    /// The message was processed, or the worker published a copy of it.
     #[serde(rename = "basic.ack")]
     Ack,
     /// The message failed.
@@ -187,7 +187,7 @@ pub struct DeadLetters {
     pub queues: BTreeSet<QueueName>,
     /// The queues that receive only some dead-lettered messages, or that may receive dead-lettered messages.
     pub possible_queues: BTreeSet<QueueName>,
-    /// The routing keys and topic patterns of the messages that the broker drops. The list can be incomplete, and omits
+    /// The routing keys and topic patterns of the messages that reach no queue. The list can be incomplete, and omits
     /// literal routing keys that contain the word `*` or `#`.
     pub dropped_keys: Vec<String>,
 }

@@ -38,7 +38,7 @@ pub fn contracts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) ->
     VhostContracts { queues: all.filter(|(_, contract)| has_duties(contract)).collect() }
 }
 
-/// Returns the contract of one queue, or `None` for unknown queues and for streams, which do not retry.
+/// Returns the contract of one queue; `None` for unknown and external queues, and for streams, which do not retry.
 pub fn contract(name: &QueueName, spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) -> Option<Contract> {
     of_queue(name, &Context::new(spec, expansion, profile))
 }

@@ -46,9 +46,9 @@ pub(crate) fn contract_of(it: &EffectiveQueue<'_, '_>) -> Contract {
     };
     match it.retry {
         None => {}
-        Some(Retry::Ladder(_)) => ladder(&mut contract, it),
-        Some(Retry::Republish(republish)) => self::republish(&mut contract, republish),
-        Some(Retry::Redeliver(_) | Retry::Delayed(_)) => counted_by_queue(&mut contract),
+        Some(Retry::Ladder(_)) => complete_ladder(&mut contract, it),
+        Some(Retry::Republish(republish)) => complete_republish(&mut contract, republish),
+        Some(Retry::Redeliver(_) | Retry::Delayed(_)) => complete_counted_deliveries(&mut contract),
     }
     contract
 }
@@ -63,12 +63,12 @@ fn retry_keys(queue: &QueueName, retries: u32) -> Vec<String> {
 }
 
 /// Completes the contract of a queue with a retry ladder.
-fn ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
+fn complete_ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
     let queue = it.name;
     // If the broker may drop messages at the end of the ladder, the worker must not publish a copy and acknowledge the
     // original. It rejects the original instead, and the broker retries the message.
-    if let Some(skip) = skip(it) {
-        contract.on_give_up = Answer { publish: Some(skip), method: Method::Ack, requeue: None };
+    if let Some(publish) = give_up_publish(it) {
+        contract.on_give_up = Answer { publish: Some(publish), method: Method::Ack, requeue: None };
     }
     let text = format!(
         "on retry N the routing key is {}; any other key means the first attempt",
@@ -93,7 +93,7 @@ fn ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
 ///
 /// The publish does not use the routing key of the last retry, because that key leads to a tier as soon as the spec
 /// adds a retry.
-fn skip(it: &EffectiveQueue<'_, '_>) -> Option<Publish> {
+fn give_up_publish(it: &EffectiveQueue<'_, '_>) -> Option<Publish> {
     let routing_keys = vec![naming::give_up_key(it.name)];
     Some(Publish { exchange: naming::retry_exchange(it.name), routing_keys }).filter(|publish| is_routable(it, publish))
 }
@@ -104,7 +104,7 @@ fn is_routable(it: &EffectiveQueue<'_, '_>, publish: &Publish) -> bool {
 }
 
 /// Completes the contract of a queue whose worker republishes failed messages.
-fn republish(contract: &mut Contract, republish: &Republish) {
+fn complete_republish(contract: &mut Contract, republish: &Republish) {
     let queue = &republish.queue;
     let back = Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.as_str().to_owned()] };
     let (publish, arrival) = match &republish.tiers {
@@ -135,7 +135,7 @@ fn republish(contract: &mut Contract, republish: &Republish) {
 }
 
 /// Completes the contract of a queue that counts deliveries itself.
-fn counted_by_queue(contract: &mut Contract) {
+fn complete_counted_deliveries(contract: &mut Contract) {
     contract.on_failure = REJECT_AND_REQUEUE;
     contract.counter = Some(Counter {
         counted_by: AttemptCounter::Broker,
@@ -144,7 +144,8 @@ fn counted_by_queue(contract: &mut Contract) {
     });
 }
 
-/// Returns the headers of a dead-lettered message, and the publish with which a worker sends it.
+/// Returns the headers of a dead-lettered message, and the publish with which a worker sends it; `None` if no
+/// dead-lettered message reaches a queue.
 fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMessage> {
     let dead_letters = it.reachable_dead_letters()?;
     let header = |name: &str, meaning: &str, value: Option<String>| DeadLetterHeader {
@@ -171,7 +172,7 @@ fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMess
         Publish { exchange: dead_letters.exchange.clone(), routing_keys: vec![key] }
     };
     let publish = match it.retry {
-        Some(Retry::Ladder(_)) => skip(it),
+        Some(Retry::Ladder(_)) => give_up_publish(it),
         // The broker refuses publishes to an internal exchange.
         Some(_) | None => Some(by_exchange()).filter(|publish| !it.is_internal && is_routable(it, publish)),
     };

@@ -7,7 +7,7 @@ use crate::expand::{Republish, Retry};
 use crate::model::{QueueType, Reach};
 
 /// The maximum number of routing keys in a warning.
-const MOST_KEYS: usize = 3;
+const MAX_KEYS: usize = 3;
 
 const NO_RETRY: &str = "requeue=true, or a crash, is not a retry";
 
@@ -16,7 +16,7 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
     let mut sentences = Vec::new();
     match it.retry {
         Some(Retry::Ladder(_)) => {
-            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", requeued(it)));
+            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", redeliveries(it)));
             if it.queue_type == QueueType::Quorum {
                 sentences.push(
                     "basic.reject with requeue=false also leads to the next tier, but RabbitMQ 4.3 counts it toward \
@@ -31,7 +31,7 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
                  message; in this order, the message may be delivered twice"
                     .to_owned(),
             );
-            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", requeued(it)));
+            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", redeliveries(it)));
         }
         Some(Retry::Redeliver(_) | Retry::Delayed(_)) => {
             let nack = if it.profile.version.is_at_least(4, 3) {
@@ -44,7 +44,7 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
             sentences.push("a worker that crashes, or loses its connection, uses up one attempt".to_owned());
         }
         None => {
-            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", requeued(it)));
+            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", redeliveries(it)));
         }
     }
     if let Some(Retry::Republish(Republish { tiers: Some(_), jitter, .. })) = it.retry {
@@ -56,9 +56,9 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
         sentences.push(format!("{expiration}: {effect}"));
     }
     match &it.dead_letters {
-        None => sentences.push(dropped(it, None)),
-        Some(to) if to.reach == Reach::Never => sentences.push(dropped(it, Some(to))),
-        Some(to) if !to.dropped_keys.is_empty() => sentences.push(dropped_keys(it, to)),
+        None => sentences.push(drop_warning(it, None)),
+        Some(to) if to.reach == Reach::Never => sentences.push(drop_warning(it, Some(to))),
+        Some(to) if !to.dropped_keys.is_empty() => sentences.push(dropped_keys_warning(it, to)),
         Some(_) => {}
     }
     sentences
@@ -73,19 +73,20 @@ fn exchange(to: &DeadLetters) -> String {
 }
 
 /// Describes the messages that the dead-letter exchange routes to no queue because of their routing keys.
-fn dropped_keys(it: &EffectiveQueue<'_, '_>, to: &DeadLetters) -> String {
-    let shown: Vec<String> = to.dropped_keys.iter().take(MOST_KEYS).map(|key| format!("{key:?}")).collect();
-    let more = if to.dropped_keys.len() > MOST_KEYS { ", …" } else { "" };
+fn dropped_keys_warning(it: &EffectiveQueue<'_, '_>, to: &DeadLetters) -> String {
+    let listed: Vec<String> = to.dropped_keys.iter().take(MAX_KEYS).map(|key| format!("{key:?}")).collect();
+    let more = if to.dropped_keys.len() > MAX_KEYS { ", …" } else { "" };
     let fate = if it.keeps_unroutable_messages() { "stays in the queue" } else { "is dropped" };
     format!(
         "a message that is given up with key {}{more} {fate}: {} routes it to no queue",
-        shown.join(", "),
+        listed.join(", "),
         exchange(to)
     )
 }
 
-/// Describes the messages that are dropped, and the reason.
-fn dropped(it: &EffectiveQueue<'_, '_>, to: Option<&DeadLetters>) -> String {
+/// Describes the messages that reach no queue, and the reason. Such messages are dropped, or stay in the queue with
+/// at-least-once dead-lettering.
+fn drop_warning(it: &EffectiveQueue<'_, '_>, to: Option<&DeadLetters>) -> String {
     let mut what = vec!["a message that is given up"];
     what.extend(it.number("message-ttl").map(|_| "a message that expires"));
     let is_limited = ["max-length", "max-length-bytes"].iter().any(|key| it.number(key).is_some());
@@ -108,7 +109,7 @@ fn dropped(it: &EffectiveQueue<'_, '_>, to: Option<&DeadLetters>) -> String {
 }
 
 /// Describes the redeliveries of a message that a worker requeues repeatedly.
-fn requeued(it: &EffectiveQueue<'_, '_>) -> String {
+fn redeliveries(it: &EffectiveQueue<'_, '_>) -> String {
     let end = if it.reachable_dead_letters().is_some() { "dead-lettered" } else { "dropped" };
     match (it.queue_type, it.delivery_limit()) {
         (QueueType::Quorum, Some(limit)) if it.profile.version.is_at_least(4, 3) => {

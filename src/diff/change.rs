@@ -34,17 +34,18 @@ pub enum Change {
 pub enum DeleteReason {
     /// The spec lists the object under `removed`.
     Removed,
-    /// The object matches `owns`, but the spec does not declare it. topo deletes it only with `--prune`.
+    /// `owns` matches the object or the destination of the binding, but the spec does not declare the object. topo
+    /// deletes such an object only with `--prune`.
     Unmanaged,
-    /// The object is a setting, such as a limit of a vhost, that the spec leaves out. The spec manages the settings of
-    /// its owner.
+    /// The object is a setting, such as a vhost limit, that the spec omits although the spec manages the settings of
+    /// the same owner.
     Unset,
-    /// The object was generated for retries that the spec no longer declares. topo deletes a queue only when it is
-    /// empty.
+    /// The object was generated for retries that the spec no longer declares. topo deletes a retired queue only when
+    /// the queue is empty.
     Retired,
 }
 
-/// One field that differs; a value is `None` if the field is absent.
+/// A field that differs. A value is `None` if the field is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldChange {
     /// The field.
@@ -55,7 +56,7 @@ pub struct FieldChange {
     pub after: Option<ArgumentValue>,
 }
 
-/// A field of an object. The variants are in the order in which the broker checks the fields.
+/// A field of an object. The broker checks the fields of a queue or an exchange in the order of the variants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Field {
     /// The type of an exchange.
@@ -66,7 +67,7 @@ pub enum Field {
     AutoDelete,
     /// The internal property of an exchange.
     Internal,
-    /// An argument, by its name on the wire.
+    /// An argument, identified by its name on the wire.
     Argument(String),
     /// The pattern of a policy.
     Pattern,
@@ -74,18 +75,18 @@ pub enum Field {
     ApplyTo,
     /// The priority of a policy.
     Priority,
-    /// A key in the definition of a policy.
+    /// A key in the definition of a policy or a record.
     Definition(String),
     /// The description of a vhost.
     Description,
     /// The default queue type of a vhost.
     DefaultQueueType,
-    /// A field of a record, by its name on the wire.
+    /// A field of a record, identified by its name on the wire.
     Record(&'static str),
 }
 
 impl Field {
-    /// Returns the name of an argument on the wire; `None` for other fields.
+    /// Returns the name of the argument on the wire; `None` if the field is not an argument.
     pub fn argument(&self) -> Option<&str> {
         match self {
             Self::Argument(name) => Some(name),

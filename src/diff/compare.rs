@@ -10,8 +10,8 @@ use crate::model::{
 /// Returns the differences between the current and the desired topology of a vhost. Creations and changes come before
 /// deletions; both are sorted by kind and then by name.
 ///
-/// Declared objects are created or altered. Current objects that the spec does not declare are deleted if the spec
-/// removes or owns them, and are ignored otherwise.
+/// A declared object is created or altered. A current object that the spec does not declare is deleted if `removed`
+/// lists it, if `owns` matches it, or if it is a setting that the spec omits. All other current objects are ignored.
 pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change> {
     let mut changes = Vec::new();
     let settings = desired.settings.clone().unwrap_or_default();
@@ -47,12 +47,12 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     for (id, record) in &desired.records {
         changes.extend(create_or_alter(current.records.get(id), record, |it| Object::Record(it.clone())));
     }
-    deletions(&mut changes, current, desired, scope);
+    add_deletions(&mut changes, current, desired, scope);
     changes
 }
 
-/// Compares a desired object with the current object. Copies the objects only if they differ, because most objects of a
-/// large vhost do not differ.
+/// Returns the change from the current object to the desired object; `None` if the objects do not differ. Copies the
+/// objects only if they differ, because most objects of a large vhost do not differ.
 fn create_or_alter<T: PartialEq>(live: Option<&T>, desired: &T, object: impl Fn(&T) -> Object) -> Option<Change> {
     match live {
         None => Some(Change::Create(object(desired))),
@@ -65,8 +65,9 @@ fn create_or_alter<T: PartialEq>(live: Option<&T>, desired: &T, object: impl Fn(
     }
 }
 
-/// Adds the deletions of current objects that are not desired. Names that match `ignore` are treated as absent.
-fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, scope: &Scope) {
+/// Adds the deletions of current objects that are not desired. Skips external objects and objects that `ignore`
+/// matches.
+fn add_deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, scope: &Scope) {
     let reason = |id: &ObjectId, name: &str, declared: bool| {
         if declared || scope.ignores(name) || scope.external.contains(id) {
             None
@@ -113,8 +114,8 @@ fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, 
     }
 }
 
-/// Returns the reason to delete a current binding that the spec does not declare; `None` if the spec neither removes
-/// nor owns the binding.
+/// Returns the reason to delete a current binding that the spec does not declare; `None` if the spec ignores the
+/// binding, or neither removes nor owns the binding.
 ///
 /// A spec owns a binding if the spec declares the destination, `owns` matches the destination, and the source is not
 /// external.
@@ -133,16 +134,17 @@ pub fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> O
     (is_declared && !is_external && scope.owns(binding.destination.name())).then_some(DeleteReason::Unmanaged)
 }
 
-/// Returns the fields in which two states of an object differ, in the order in which the broker checks the fields.
-/// Returns no fields for objects of different kinds.
+/// Returns the fields in which two states of an object differ, in the order of the variants of [`Field`]. Arguments are
+/// sorted by name, and the fields of a record are in the order of the table of record kinds. Returns no fields for
+/// bindings and for objects of different kinds.
 pub fn fields(before: &Object, after: &Object) -> Vec<FieldChange> {
     let mut found = Fields(Vec::new());
     match (before, after) {
-        (Object::Vhost(before), Object::Vhost(after)) => vhost(&mut found, before, after),
-        (Object::Exchange(_, before), Object::Exchange(_, after)) => exchange(&mut found, before, after),
-        (Object::Policy(_, before), Object::Policy(_, after)) => policy(&mut found, before, after),
-        (Object::Queue(_, before), Object::Queue(_, after)) => queue(&mut found, before, after),
-        (Object::Record(before), Object::Record(after)) => record(&mut found, before, after),
+        (Object::Vhost(before), Object::Vhost(after)) => compare_vhost(&mut found, before, after),
+        (Object::Exchange(_, before), Object::Exchange(_, after)) => compare_exchange(&mut found, before, after),
+        (Object::Policy(_, before), Object::Policy(_, after)) => compare_policy(&mut found, before, after),
+        (Object::Queue(_, before), Object::Queue(_, after)) => compare_queue(&mut found, before, after),
+        (Object::Record(before), Object::Record(after)) => compare_record(&mut found, before, after),
         (
             Object::Vhost(_)
             | Object::Exchange(..)
@@ -156,7 +158,7 @@ pub fn fields(before: &Object, after: &Object) -> Vec<FieldChange> {
     found.0
 }
 
-/// Collects the fields that differ.
+/// The fields that differ.
 struct Fields(Vec<FieldChange>);
 
 impl Fields {
@@ -176,8 +178,8 @@ impl Fields {
     }
 }
 
-/// Compares the settings of two vhosts. Settings that the spec does not specify are not compared.
-fn vhost(found: &mut Fields, before: &Vhost, after: &Vhost) {
+/// Compares the current and the desired settings of a vhost. Settings that the spec does not specify are not compared.
+fn compare_vhost(found: &mut Fields, before: &Vhost, after: &Vhost) {
     let text = |value: &Option<String>| value.clone().map(ArgumentValue::Text);
     if after.description.is_some() {
         found.compare(Field::Description, text(&before.description), text(&after.description));
@@ -187,7 +189,7 @@ fn vhost(found: &mut Fields, before: &Vhost, after: &Vhost) {
     }
 }
 
-fn exchange(found: &mut Fields, before: &Exchange, after: &Exchange) {
+fn compare_exchange(found: &mut Fields, before: &Exchange, after: &Exchange) {
     found.compare(Field::Type, Some(before.kind.as_str().into()), Some(after.kind.as_str().into()));
     found.compare(Field::Durable, Some(before.durable.into()), Some(after.durable.into()));
     found.compare(Field::AutoDelete, Some(before.auto_delete.into()), Some(after.auto_delete.into()));
@@ -195,28 +197,29 @@ fn exchange(found: &mut Fields, before: &Exchange, after: &Exchange) {
     found.compare_tables(Field::Argument, &before.arguments, &after.arguments);
 }
 
-fn queue(found: &mut Fields, before: &Queue, after: &Queue) {
+fn compare_queue(found: &mut Fields, before: &Queue, after: &Queue) {
     found.compare(Field::Durable, Some(before.durable.into()), Some(after.durable.into()));
     found.compare(Field::AutoDelete, Some(before.auto_delete.into()), Some(after.auto_delete.into()));
     found.compare_tables(Field::Argument, &before.arguments, &after.arguments);
 }
 
-fn policy(found: &mut Fields, before: &Policy, after: &Policy) {
+fn compare_policy(found: &mut Fields, before: &Policy, after: &Policy) {
     found.compare(Field::Pattern, Some(before.pattern.as_str().into()), Some(after.pattern.as_str().into()));
     found.compare(Field::ApplyTo, Some(before.apply_to.as_str().into()), Some(after.apply_to.as_str().into()));
     found.compare(Field::Priority, Some(before.priority.into()), Some(after.priority.into()));
     found.compare_tables(Field::Definition, &before.definition, &after.definition);
 }
 
-/// Compares two records, in the order of the fields in the table of record kinds. Compares a definition key by key.
-fn record(found: &mut Fields, before: &Record, after: &Record) {
+/// Compares two states of a record, field by field in the order of the table of record kinds. If both states contain a
+/// definition, compares the definitions key by key.
+fn compare_record(found: &mut Fields, before: &Record, after: &Record) {
     for field in after.id.fields() {
-        let of = |record: &Record| record.fields.get(field.name).cloned();
+        let value = |record: &Record| record.fields.get(field.name).cloned();
         match (field.shape, before.table(field.name), after.table(field.name)) {
             (FieldShape::Definition, Some(before), Some(after)) => {
                 found.compare_tables(Field::Definition, before, after)
             }
-            (_, _, _) => found.compare(Field::Record(field.name), of(before), of(after)),
+            (_, _, _) => found.compare(Field::Record(field.name), value(before), value(after)),
         }
     }
 }

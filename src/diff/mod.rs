@@ -12,8 +12,8 @@ pub use compare::{binding_reason, diff, fields};
 use crate::model::{Binding, Object, ObjectId, ObjectKind, Scope, Topology};
 use std::collections::BTreeSet;
 
-/// Returns the topology after an apply that prunes objects of these kinds. It contains all desired objects, and all
-/// current objects that the apply does not delete.
+/// Returns the topology after an apply that prunes objects of the kinds in `prune`. The topology contains all desired
+/// objects, and all current objects that the apply does not delete.
 pub fn merge(current: &Topology, desired: &Topology, scope: &Scope, prune: &BTreeSet<ObjectKind>) -> Topology {
     let mut merged = current.clone();
     for change in diff(current, desired, scope) {

@@ -68,7 +68,7 @@ impl Case<'_> {
         Diagnostic::error("retry-strategy", message, self.at())
     }
 
-    /// Rejects a strategy that needs a quorum queue if the queue has a different type.
+    /// Refuses a strategy that needs a quorum queue if the queue has a different type.
     pub(super) fn check_quorum(&self, strategy: &str) -> Result<(), Refusal> {
         if self.queue_type.value == QueueType::Quorum {
             return Ok(());
@@ -86,7 +86,7 @@ impl Case<'_> {
             let Some(setting) = self.queue.arguments.get(*argument) else { continue };
             if setting.set_by != crate::spec::SetBy::Defaults {
                 let message = format!("`{key}` conflicts with the retries of queue `{}`, which set it", self.name);
-                let diagnostic = Diagnostic::error("set-twice", message, setting.at);
+                let diagnostic = Diagnostic::error("said-twice", message, setting.at);
                 let diagnostic = diagnostic.also(self.at(), "set by these retries");
                 return Err(Refusal::of_setting(diagnostic.hint("keep one of the two")));
             }
@@ -94,7 +94,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Returns the delays, or refuses the strategy if there are none.
+    /// Returns the delays in milliseconds, or refuses the strategy if there are none.
     pub(super) fn delays(&self) -> Result<Vec<i64>, Refusal> {
         let delays = self.retry.delays();
         if delays.is_empty() {
@@ -159,7 +159,8 @@ impl Expander<'_> {
 }
 
 impl Case<'_> {
-    /// Returns the effective setting of a policy key; `None` if the key is unset under at least one possible policy.
+    /// Returns the effective setting of a policy key. Returns `None` if the key is unset, or has no position in the
+    /// spec, under at least one possible policy.
     pub(super) fn effective(&self, key: &str) -> Option<EffectiveSetting> {
         let each: Option<Vec<EffectiveSetting>> =
             self.possible_settings.iter().map(|settings| self.locate(key, settings.get(key)?)).collect();

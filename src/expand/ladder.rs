@@ -62,8 +62,8 @@ impl Ladder {
         objects.add_exchange(guard.clone(), "headers", Some(&retry));
         objects.add_exchange(first.clone(), "fanout", Some(&naming::switch_exchange(&first)));
         objects.add_exchange(naming::switch_exchange(&first), "fanout", None);
-        // RabbitMQ 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`). The header exists from
-        // 3.13 on. On earlier versions, the bindings match no message, but a later upgrade then requires no new
+        // RabbitMQ 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`). The broker sets the
+        // header from 3.13 on. Before 3.13, the bindings match no message, but a later upgrade requires no new
         // bindings.
         if profile.version.is_at_least(3, 10) {
             for reason in FINAL_REASONS {
@@ -96,8 +96,8 @@ impl Ladder {
     }
 }
 
-/// Checks that the queue dead-letters messages only after a rejection if the broker is older than 3.13, because such a
-/// broker does not report the reason.
+/// Checks that the queue dead-letters messages only after a rejection if the broker is older than 3.13. Such a broker
+/// does not report the dead-lettering reason in a header that a binding can match.
 fn check_reasons(case: &Case<'_>) -> Result<(), Refusal> {
     let version = case.profile.version;
     if version.is_at_least(3, 13) {

@@ -1,4 +1,4 @@
-//! Defines the origins of objects. A separate map contains them, so that the topology does not depend on specs.
+//! Defines the origins of objects. A separate map contains the origins, so that the topology does not depend on specs.
 
 use super::Expansion;
 use crate::model::{Desired, ObjectId, Places, QueueName, Source};

@@ -57,9 +57,9 @@ impl Republish {
         // alternate exchange that does not exist. Without this argument, a switch between `ladder` and `republish`
         // would change an argument of an existing exchange, which is a conflict.
         let (retry, over) = tiers.add_entrance(&mut objects);
-        // A message with a number after the last retry is routed to the dead-letter target. If the dead-letter exchange
-        // requires a specific key, it would not route the number, so the dead-letter queue is bound instead. The
-        // default exchange cannot be bound.
+        // If a worker publishes a copy with a retry number that has no tier, this binding routes the copy to the
+        // dead-letter target. If the dead-letter exchange requires a specific key, it would not route the number, so
+        // the dead-letter queue is bound instead. The default exchange cannot be bound.
         if let Some(end) = self.end.as_ref().filter(|end| !end.exchange.as_str().is_empty()) {
             let needs_key = match end.kind.as_deref() {
                 Some("direct") => true,

@@ -114,8 +114,8 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Adds an exchange that is not internal. The broker would refuse applications that declare an internal exchange,
-    /// and newer brokers do not export internal exchanges to definitions.
+    /// Adds an exchange that is not internal. The broker refuses publishes to an internal exchange, and newer brokers
+    /// do not export internal exchanges to definitions.
     pub(super) fn add_exchange(&mut self, name: ExchangeName, kind: &str, alternate: Option<&ExchangeName>) {
         let alternate = alternate.map(|alternate| ("alternate-exchange".to_owned(), alternate.as_str().into()));
         let exchange = Exchange {

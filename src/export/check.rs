@@ -40,7 +40,8 @@ pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Mismatch>> 
     Ok(Read { spec, expansion })
 }
 
-/// Returns all changes in the plan of an exported spec, and all kept objects that the spec does not declare.
+/// Returns all differences between an exported spec and the kept objects: the changes and the blockers in the plan of
+/// the spec, kept objects that the spec does not declare, and queues with different arguments.
 pub(super) fn mismatches(read: &Read, live: &Live<'_>, kept: &Topology, recognized: &Recognized) -> Vec<Mismatch> {
     let Expansion { topology, origins, scope, .. } = &read.expansion;
     let plan = plan_of(read, live);
@@ -142,8 +143,8 @@ fn from_change(change: &PlannedChange, causes: Vec<ObjectId>) -> Mismatch {
 }
 
 fn from_diagnostic(text: &Text, diagnostic: &Diagnostic) -> Mismatch {
-    let places = [diagnostic.primary].into_iter().chain(diagnostic.secondary.iter().map(|(at, _)| *at));
-    let causes = places.flat_map(|at| text.at(at.start)).cloned().collect();
+    let positions = [diagnostic.primary].into_iter().chain(diagnostic.secondary.iter().map(|(at, _)| *at));
+    let causes = positions.flat_map(|at| text.at(at.start)).cloned().collect();
     Mismatch { causes, why: diagnostic.message.clone() }
 }
 

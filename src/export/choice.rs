@@ -11,8 +11,8 @@ use crate::model::{
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
-/// Returns the objects that are left out because of their properties. The check later adds objects that a spec cannot
-/// represent.
+/// Returns the objects that are left out because of their properties. `convergence` later adds objects that a spec
+/// cannot represent.
 pub(super) fn find_left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
     for (name, queue) in live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
@@ -107,7 +107,7 @@ fn governing_policies(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BT
     governing
 }
 
-/// Returns the reason why a queue is not exported because of its properties.
+/// Returns the property because of which a queue is not exported; `None` if the queue can be exported.
 pub(super) fn reason_for_queue(live: &Live<'_>, name: &QueueName, queue: &Queue) -> Option<Reason> {
     match queue {
         _ if queue.is_created_by_topo() => Some(Reason::OwnedByTopo),

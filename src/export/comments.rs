@@ -41,7 +41,7 @@ pub(super) fn generate(
 ) -> Comments {
     let mut comments: Comments = recognized.notes.clone();
     let subject = Subject::new(&read.spec, &read.expansion, live.profile)
-        .with_live_topology(live.topology, live.has_transient_queues);
+        .with_live_topology(live.topology, live.includes_transient_queues);
     let found = lint(&subject, &Levels::new());
     let found = found.iter().filter(|it| it.severity != Severity::Info || INFO_RULES.contains(&it.rule));
     let mut groups: BTreeMap<&ObjectId, Vec<FindingGroup<'_>>> = BTreeMap::new();
@@ -67,7 +67,7 @@ pub(super) fn generate(
     }
     for note in waits::notes(recognized, live, kept) {
         let of_object = groups.get_mut(&note.id);
-        let is_lost = |it: &FindingGroup<'_>| it.rule == LOST && live.has_transient_queues;
+        let is_lost = |it: &FindingGroup<'_>| it.rule == LOST && live.includes_transient_queues;
         if note.mentions_destination && of_object.as_ref().is_some_and(|of_object| of_object.iter().any(is_lost)) {
             continue;
         }

@@ -28,7 +28,8 @@ pub struct Export {
 #[error("{0}")]
 pub struct ExportError(String);
 
-/// Exports the objects of a vhost whose names match one of the globs. Without globs, exports all objects.
+/// Exports the objects of a vhost whose names match one of the globs. Without globs, exports all objects. Objects that
+/// an interrupted migration changed are exported as they were before the migration.
 ///
 /// # Errors
 /// Returns an [`ExportError`] if every attempt results in a spec whose plan contains changes. No vhost is known to

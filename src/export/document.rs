@@ -2,7 +2,7 @@
 //! destinations.
 
 use super::Live;
-use super::objects::{self, binding_tree, dead_letter_exchange, exchange_tree, incoming, policy_tree};
+use super::objects::{self, binding_tree, dead_letter_exchange, destination_binding, exchange_tree, policy_tree};
 use super::recognize::patterns::Recognized;
 use super::shared::{Shared, extract_defaults};
 use crate::model::count::count;
@@ -39,10 +39,10 @@ impl Document<'_> {
         for (name, keys) in queues {
             let id = ObjectId::Queue(name.clone());
             let bound = bindings.remove(&id);
-            let own = shared.replace(keys.entries());
+            let entries = shared.replace(keys.entries());
             let dead_letter_queue = self.recognized.dead_letter_queues.get(&name);
             let exchange_keys = dead_letter_queue.and_then(|it| dead_letter_exchange(&name, it));
-            let tree = Tree::table(own.into_iter().chain(bound).chain(keys.arguments).chain(exchange_keys));
+            let tree = Tree::table(entries.into_iter().chain(bound).chain(keys.arguments).chain(exchange_keys));
             let section = if dead_letter_queue.is_some() { &mut dead_letter_section } else { &mut queues_section };
             section.push(self.object(id, name.as_str(), tree));
         }
@@ -119,7 +119,7 @@ impl Document<'_> {
     fn bindings(&self) -> BTreeMap<ObjectId, Entry> {
         let mut by_destination: BTreeMap<ObjectId, Vec<Tree>> = BTreeMap::new();
         for binding in self.kept.bindings.iter().filter(|it| !self.is_generated(&ObjectId::Binding((*it).clone()))) {
-            by_destination.entry(binding.destination.id()).or_default().push(incoming(binding));
+            by_destination.entry(binding.destination.id()).or_default().push(destination_binding(binding));
         }
         by_destination.into_iter().map(|(id, bindings)| (id, entry("bindings", Tree::list(bindings)))).collect()
     }

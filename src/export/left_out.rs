@@ -5,9 +5,9 @@ use crate::model::{ObjectId, ObjectKind, PolicyName, RecordKind};
 use std::collections::BTreeMap;
 
 /// The maximum number of listed names in each line.
-const MOST_NAMES: usize = 8;
+const MAX_NAMES: usize = 8;
 /// The maximum number of lines.
-const MOST_LINES: usize = 40;
+const MAX_LINES: usize = 40;
 
 /// The reason why an object is left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub enum Reason {
     Exclusive,
     /// The broker generated the name of the queue.
     ServerNamed,
-    /// The broker deletes the object with its last consumer or its last binding.
+    /// The broker deletes a queue with its last consumer, and an exchange with its last binding.
     AutoDelete,
     /// The object does not survive a restart of the broker.
     Transient,
@@ -59,13 +59,13 @@ impl LeftOut {
         self.objects.len()
     }
 
-    /// Returns the number of exchanges, queues and policies that are left out.
+    /// Returns the number of objects that are left out, except bindings.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.objects.keys().filter(|id| !matches!(id, ObjectId::Binding(_))).count()
     }
 
-    /// Returns true if nothing is left out.
+    /// Returns true if there is nothing to report.
     pub fn is_empty(&self) -> bool {
         let is_bare = self.objects.is_empty() && self.records.is_empty();
         is_bare && self.governing.is_empty() && self.other_objects.is_empty()
@@ -96,9 +96,9 @@ impl LeftOut {
             format!("policy {policy}, which governs {}; use --match '{policy}' to include it", join_names(names))
         };
         lines.extend(self.governing.iter().map(governing));
-        if lines.len() > MOST_LINES {
-            let more = lines.len() - MOST_LINES;
-            lines.truncate(MOST_LINES);
+        if lines.len() > MAX_LINES {
+            let more = lines.len() - MAX_LINES;
+            lines.truncate(MAX_LINES);
             lines.push(format!("and {} more", count(more as u64, "line")));
         }
         lines
@@ -145,9 +145,9 @@ fn line(why: &Reason, kind: ObjectKind, names: &[String]) -> String {
 
 /// Joins names to a list such as `a, b and 3 more`.
 fn join_names(names: &[String]) -> String {
-    let shown = names.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().checked_sub(MOST_NAMES) {
-        Some(more) if more > 0 => format!("{shown} and {} more", number(more as u64)),
-        Some(_) | None => shown,
+    let listed = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(MAX_NAMES) {
+        Some(more) if more > 0 => format!("{listed} and {} more", number(more as u64)),
+        Some(_) | None => listed,
     }
 }

@@ -43,7 +43,7 @@ pub struct Live<'a> {
     /// The holder of the vhost's lock; `None` unless another apply runs.
     pub applying: Option<&'a str>,
     /// True if the topology includes transient queues; false for a definitions file, which does not contain them.
-    pub has_transient_queues: bool,
+    pub includes_transient_queues: bool,
     /// The profile of the broker.
     pub profile: &'a BrokerProfile,
 }

@@ -1,5 +1,5 @@
-//! Converts single objects to YAML: exchanges, bindings, policies and records. The sections of records follow the table
-//! of record kinds.
+//! Converts exchanges, bindings, policies and records to YAML trees. The table of record kinds determines the sections
+//! and the keys of records.
 
 use super::recognize::DeadLetterQueue;
 use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope};
@@ -15,13 +15,13 @@ use crate::rabbitmq::policy_keys::PolicyKey;
 /// A function that creates the entry of an object with its comments.
 type WriteObject<'a> = &'a dyn Fn(ObjectId, &str, Tree) -> Entry;
 
-/// Returns the non-empty sections of records.
+/// Returns the sections that contain records.
 pub(super) fn sections(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> {
     let rows = RecordRow::of_scope(RecordScope::Vhost).filter(|row| row.place == Place::Section);
-    non_empty_tables(rows.map(|row| (row.section, records(kept, write, row))))
+    non_empty_tables(rows.map(|row| (row.section, record_entries(kept, write, row))))
 }
 
-/// Returns the non-empty keys of `vhost` that represent records.
+/// Returns the entries of the `vhost` section that contain records.
 pub(super) fn vhost_keys(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> {
     let rows = RECORD_KINDS.iter().filter_map(|row| match row.place {
         Place::Vhost(key) => {
@@ -34,13 +34,14 @@ pub(super) fn vhost_keys(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> 
     non_empty_tables(rows)
 }
 
-/// Converts tables to entries, without empty tables.
+/// Converts the tables that are not empty to entries.
 fn non_empty_tables(tables: impl Iterator<Item = (&'static str, Vec<Entry>)>) -> Vec<Entry> {
     let non_empty = tables.filter(|(_, entries)| !entries.is_empty());
     non_empty.map(|(key, entries)| entry(key, Tree::table(entries))).collect()
 }
 
-/// Returns the settings of an owner. Each setting is a record.
+/// Returns the settings of an owner, each with the ID of its record and its spec key. The owner is `None` for the
+/// settings of the vhost itself.
 pub(super) fn settings_of(
     records: &Records,
     row: &RecordRow,
@@ -54,13 +55,13 @@ pub(super) fn settings_of(
     row.settings().iter().filter_map(setting).collect()
 }
 
-fn records(kept: &Topology, write: WriteObject<'_>, row: &RecordRow) -> Vec<Entry> {
-    let own = kept.records.values().filter(|record| record.id.kind == row.kind);
-    let named = own.map(|record| {
+fn record_entries(kept: &Topology, write: WriteObject<'_>, row: &RecordRow) -> Vec<Entry> {
+    let records_of_kind = kept.records.values().filter(|record| record.id.kind == row.kind);
+    let entries = records_of_kind.map(|record| {
         let id = ObjectId::Record(record.id.clone());
         write(id, record.id.name().unwrap_or_default(), Tree::table(settings(record, row)))
     });
-    named.collect()
+    entries.collect()
 }
 
 /// Returns the settings of a record that differ from their defaults.
@@ -74,7 +75,7 @@ pub(super) fn settings(record: &Record, row: &RecordRow) -> Vec<Entry> {
 fn field_tree(field: &RecordField, value: &ArgumentValue) -> Tree {
     match (field.shape, value) {
         (FieldShape::Definition, ArgumentValue::Table(table)) => definition_tree(table),
-        (FieldShape::Number, ArgumentValue::Float(float)) => number(Priority(float.0)),
+        (FieldShape::Number, ArgumentValue::Float(float)) => number_tree(float.0),
         (_, ArgumentValue::Text(text)) => Tree::text(text),
         (_, value) => Tree::plain(value),
     }
@@ -92,17 +93,17 @@ pub(super) fn exchange_tree(exchange: &Exchange, bindings: Option<Entry>) -> Tre
 /// Returns the `exchange` entry of a dead-letter queue, with the keys that differ from the defaults; `None` if no key
 /// differs.
 pub(super) fn dead_letter_exchange(name: &QueueName, it: &DeadLetterQueue) -> Option<Entry> {
-    let is_usual = it.exchange == crate::model::naming::dead_letter_exchange(name);
-    let named = (!is_usual).then(|| entry("name", Tree::text(it.exchange.as_str())));
+    let has_default_name = it.exchange == crate::model::naming::dead_letter_exchange(name);
+    let exchange_name = (!has_default_name).then(|| entry("name", Tree::text(it.exchange.as_str())));
     let kind = (it.kind != "fanout").then(|| entry("type", Tree::text(&it.kind)));
     let internal = it.internal.then(|| entry("internal", Tree::plain(true)));
     let key = it.routing_key.as_ref().map(|key| entry("routingKey", Tree::text(key)));
-    let keys: Vec<Entry> = named.into_iter().chain(kind).chain(internal).chain(key).collect();
+    let keys: Vec<Entry> = exchange_name.into_iter().chain(kind).chain(internal).chain(key).collect();
     (!keys.is_empty()).then(|| entry("exchange", Tree::table(keys)))
 }
 
 /// Converts a binding to an item of its destination's `bindings`.
-pub(super) fn incoming(binding: &Binding) -> Tree {
+pub(super) fn destination_binding(binding: &Binding) -> Tree {
     let source = entry("exchange", Tree::text(binding.source.as_str()));
     Tree::table([source].into_iter().chain(key_and_arguments(binding))).about(ObjectId::Binding(binding.clone()))
 }
@@ -114,14 +115,14 @@ pub(super) fn binding_tree(binding: &Binding) -> Tree {
 
 pub(super) fn policy_tree(policy: &Policy) -> Tree {
     let apply_to = (policy.apply_to != ApplyTo::All).then(|| entry("applyTo", Tree::plain(policy.apply_to)));
-    let priority = (policy.priority != Priority(0.0)).then(|| entry("priority", number(policy.priority)));
+    let priority = (policy.priority != Priority(0.0)).then(|| entry("priority", number_tree(policy.priority.0)));
     let pattern = entry("pattern", Tree::text(&policy.pattern));
     let keys = [pattern].into_iter().chain(apply_to).chain(priority);
     Tree::table(keys.chain([entry("definition", definition_tree(&policy.definition))]))
 }
 
-/// Converts a priority to an integer if possible, otherwise to a float.
-fn number(Priority(number): Priority) -> Tree {
+/// Converts a number to a YAML integer if possible, otherwise to a YAML float.
+fn number_tree(number: f64) -> Tree {
     let is_integer = number.fract() == 0.0 && number.abs() < 9e15;
     Tree::plain(if is_integer { format!("{number:.0}") } else { format!("{number:?}") })
 }

@@ -1,8 +1,8 @@
 //! Moves common settings out of the queues: settings of all queues to the defaults, and settings of several queues to a
 //! shared mapping that these queues refer to.
 //!
-//! A queue cannot unset a default, so a setting becomes a default only if every queue that supports the setting has it.
-//! The type is an exception: a queue can override it, so the most frequent type becomes the default.
+//! A queue cannot unset a default, so a setting becomes a default only if every queue that supports the setting has the
+//! same value. The type is an exception: a queue can override it, so the most frequent type becomes the default.
 
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::yaml::{Entry, Tree, entry, merge_key};

@@ -36,7 +36,7 @@ pub(super) fn export_definitions(topology: &Topology, profile: &BrokerProfile) -
     export_of(topology, profile, &[], false)
 }
 
-fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_transient_queues: bool) -> Export {
+fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], includes_transient_queues: bool) -> Export {
     let untouchable: BTreeSet<ObjectId> = topology
         .queues
         .iter()
@@ -50,7 +50,7 @@ fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_t
         unsupported_objects: &BTreeMap::new(),
         with: &BTreeSet::new(),
         applying: None,
-        has_transient_queues,
+        includes_transient_queues,
         profile,
     };
     let globs: Vec<Glob> = globs.iter().copied().map(Glob::new).collect();

@@ -1,5 +1,5 @@
 //! Groups the boxes of a large graph. A box is in the group of its closest source: the source with the most similar
-//! name and the most links. A group has at most as many rows of boxes as a page.
+//! name and the most links. The number of rows in a group is limited, so that a group fits on a page.
 
 use super::parts::{ArrowKind, Node};
 use super::raw::Raw;
@@ -8,14 +8,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The maximum number of rows of boxes in a group. A connected part with at most this number of rows is not divided.
-const MOST_ROWS: usize = 28;
+const MAX_ROWS: usize = 28;
 
 /// The groups of a graph.
 pub(super) struct Groups<'a> {
     /// The group number of each box. The number is 0 if the connected part of the box is not divided.
-    pub(super) of: BTreeMap<&'a ObjectId, usize>,
-    /// The box that each box belongs to, such as the exchange of a queue, or a queue that dead-letters to a dead-letter
-    /// queue.
+    pub(super) group_of: BTreeMap<&'a ObjectId, usize>,
+    /// A map from each box to the box that it belongs to, such as from a queue to its exchange, or from a dead-letter
+    /// queue to a queue that dead-letters to it.
     pub(super) home: BTreeMap<&'a ObjectId, &'a ObjectId>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Groups<'a> {
         let group = forest.divide();
         let ids = forest.ids;
         let home = forest.parent.iter().zip(&ids).filter_map(|(parent, id)| Some((*id, ids[(*parent)?])));
-        Self { home: home.collect(), of: ids.iter().copied().zip(group).collect() }
+        Self { home: home.collect(), group_of: ids.iter().copied().zip(group).collect() }
     }
 }
 
@@ -35,6 +35,7 @@ impl<'a> Groups<'a> {
 #[derive(Clone, Copy, Default)]
 struct Way {
     bindings: usize,
+    /// The number of links that are not bindings.
     others: usize,
 }
 
@@ -67,8 +68,8 @@ impl<'a> Forest<'a> {
         Self { ids, nodes, into, out, parent: vec![None; count] }
     }
 
-    /// Sets the parent of each box by its bindings, or by other links if it has no bindings. Other links are a weaker
-    /// hint, because many queues share a dead-letter exchange.
+    /// Sets the parent of each box by the bindings to the box, or by the other links to the box if it has no bindings.
+    /// Other links are a weaker hint, because many queues share a dead-letter exchange.
     fn set_parents(&mut self) {
         for is_binding in [true, false] {
             for index in 0..self.ids.len() {
@@ -80,27 +81,28 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// Sets the parent of each exchange without a source to the closest of its destinations. The name of the
-    /// destination must be at least as similar as the names of the exchange's children. For example, `team.events`
-    /// joins `team.commands`.
+    /// Sets the parent of each box without a parent to the closest of its destinations. If the box has children, the
+    /// name of the destination must be at least as similar as the most similar name of a child. For example, exchange
+    /// `team.events` joins exchange `team.commands`.
     fn attach_sources(&mut self) {
-        let mut own: Vec<Option<usize>> = vec![None; self.ids.len()];
+        let mut child_similarity: Vec<Option<usize>> = vec![None; self.ids.len()];
         for (index, parent) in self.parent.iter().enumerate() {
             if let Some(parent) = parent {
-                own[*parent] = own[*parent].max(Some(self.name_similarity(index, *parent).0)).max(Some(1));
+                let similarity = self.name_similarity(index, *parent).0.max(1);
+                child_similarity[*parent] = child_similarity[*parent].max(Some(similarity));
             }
         }
-        for index in 0..self.ids.len() {
+        for (index, least) in child_similarity.into_iter().enumerate() {
             if self.parent[index].is_none() {
-                let is_as_close = |other| own[index].is_none_or(|own| self.name_similarity(index, other).0 >= own);
+                let is_as_close = |other| least.is_none_or(|least| self.name_similarity(index, other).0 >= least);
                 let out = self.out[index].iter().filter(|(other, _)| is_as_close(**other));
                 self.parent[index] = self.closest(index, out, |way| way.bindings + way.others);
             }
         }
     }
 
-    /// Returns the closest box: the box with the most similar name, then with the most links, then with the fewest
-    /// links to other boxes.
+    /// Returns the closest box: the box with the most similar name, then with the most links, then with links to the
+    /// fewest other boxes. Excludes boxes below `index`. Returns `None` if there is no such box.
     fn closest<'b>(
         &self,
         index: usize,
@@ -116,7 +118,7 @@ impl<'a> Forest<'a> {
         found.into_iter().map(|(_, _, other)| other).find(|other| !self.is_below(*other, index))
     }
 
-    /// Returns the number of leading words that two names share, and the number of all words that they share.
+    /// Returns the number of leading words that two names share, and the number of all words that the names share.
     fn name_similarity(&self, one: usize, other: usize) -> (usize, usize) {
         let (one, other) = (words(&self.nodes[one].name), words(&self.nodes[other].name));
         let leading = one.iter().zip(&other).take_while(|(one, other)| one == other).count();
@@ -151,14 +153,14 @@ impl<'a> Forest<'a> {
             let open: Vec<usize> = children[*index].iter().copied().filter(|child| group[*child] == 0).collect();
             let sum: usize = open.iter().map(|child| rows[*child]).sum();
             rows[*index] = sum.max(self.own_rows(*index));
-            if sum <= MOST_ROWS {
+            if sum <= MAX_ROWS {
                 continue;
             }
-            let each = sum.div_ceil(sum.div_ceil(MOST_ROWS));
+            let each = sum.div_ceil(sum.div_ceil(MAX_ROWS));
             group[*index] = next;
             let mut filled = 0;
             for child in open {
-                if filled > 0 && (filled >= each || filled + rows[child] > MOST_ROWS) {
+                if filled > 0 && (filled >= each || filled + rows[child] > MAX_ROWS) {
                     (next, filled) = (next + 1, 0);
                 }
                 group[child] = next;
@@ -178,7 +180,7 @@ impl<'a> Forest<'a> {
         group
     }
 
-    /// Returns true for each box whose connected part has more rows than a page.
+    /// Returns, for each box, whether its connected part has more than [`MAX_ROWS`] rows.
     fn find_large(&self, children: &[Vec<usize>], order: &[usize]) -> Vec<bool> {
         let mut rows = vec![0; self.ids.len()];
         for index in order.iter().rev() {
@@ -196,7 +198,7 @@ impl<'a> Forest<'a> {
                 }
             }
             let all: usize = part.iter().filter(|it| self.parent[**it].is_none()).map(|root| rows[*root]).sum();
-            if all > MOST_ROWS {
+            if all > MAX_ROWS {
                 part.into_iter().for_each(|index| is_large[index] = true);
             }
         }

@@ -38,7 +38,7 @@ pub struct Focus {
     /// The name of the queue or exchange. The name of a tier selects its queue. If a queue and an exchange have this
     /// name, both are selected.
     pub name: String,
-    /// The maximum distance in arrows. A queue with its retries is one box.
+    /// The maximum distance in arrows. A queue and its retries count as one box.
     pub depth: usize,
 }
 
@@ -49,8 +49,8 @@ pub fn of_spec(desired: &Desired, profile: &BrokerProfile, options: &Options) ->
     draw(raw, desired, &[], options)
 }
 
-/// Builds the graph of a plan, with marks on the objects that the plan creates, changes or deletes. Returns `None` if
-/// the object in focus does not exist.
+/// Builds the graph of a plan, with a mark on each object that the plan creates, changes, recreates or deletes, or that
+/// is in conflict. Returns `None` if the object in focus does not exist.
 pub fn of_plan(plan: &VhostPlan, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
     let before = Desired { topology: original_topology(plan), ..(*plan.desired).clone() };
     let mut raw =
@@ -80,7 +80,8 @@ fn draw(raw: Raw, desired: &Desired, changes: &[PlannedChange], options: &Option
     Some(shown.into_graph(desired.topology.vhost.clone()))
 }
 
-/// Returns the boxes in the neighborhood of the focus, or `None` if no object has its name.
+/// Returns the boxes in the neighborhood of the focus, or `None` if no box represents an object with the name of the
+/// focus.
 fn neighborhood(folded: &Raw, folds: &Folds, focus: &Focus) -> Option<BTreeSet<ObjectId>> {
     let named: [ObjectId; 2] =
         [ObjectId::Queue(QueueName::new(&focus.name)), ObjectId::Exchange(ExchangeName::new(&focus.name))];

@@ -24,7 +24,7 @@ pub struct Graph {
 pub struct VhostGraph {
     /// The name of the vhost.
     pub vhost: VhostName,
-    /// The change of the vhost itself.
+    /// The change of the vhost itself, or `None` if the vhost is unchanged. Always `None` in the graph of a spec.
     pub mark: Option<Mark>,
     /// The boxes: first the exchanges, then the queues, each sorted by name.
     pub nodes: Vec<Node>,
@@ -44,15 +44,15 @@ pub struct Node {
     pub words: String,
     /// Short facts about the object, such as `2 immediate retries` or `ttl 30s`.
     pub notes: Vec<String>,
-    /// The file and line in the spec, such as `topology.yaml:12`.
+    /// The file and line in the spec, such as `topology.yaml:12`, or `None` if the spec does not define the object.
     pub at: Option<String>,
-    /// The change of the object in a plan.
+    /// The change of the object in a plan, or `None` if the object is unchanged. Always `None` in the graph of a spec.
     pub mark: Option<Mark>,
     /// The tiers in which failed messages wait. `None` if there are no tiers, or if the tiers are separate boxes.
     pub retries: Option<Retries>,
     /// The destination of dead-lettered messages, or `None` if the queue has no dead-letter exchange.
     pub dead_letters: Option<DeadLetters>,
-    /// The names of all objects of a stack, including this object. Empty if the box is not a stack.
+    /// The names of all objects in a stack, including this object. Empty if the box is not a stack.
     pub stacks: Vec<String>,
     /// True if the object is also drawn elsewhere.
     pub is_copy: bool,
@@ -82,9 +82,9 @@ impl From<Fate> for DeadLetters {
 pub enum Kind {
     /// An exchange of the spec.
     Exchange,
-    /// An exchange that the spec does not declare. The exchange is external, predeclared or only referenced.
+    /// An exchange that the spec does not define: an external, predeclared or only referenced exchange.
     ForeignExchange,
-    /// A queue with a worker.
+    /// A classic or quorum queue that is neither a dead-letter queue nor a tier.
     Queue,
     /// A stream.
     Stream,
@@ -92,7 +92,7 @@ pub enum Kind {
     DeadLetterQueue,
     /// A delayed retry queue.
     Tier,
-    /// A queue that the spec does not declare.
+    /// A queue that the spec does not define: an external or only referenced queue.
     ForeignQueue,
 }
 
@@ -105,7 +105,7 @@ impl Kind {
         }
     }
 
-    /// Returns true for objects that the spec does not declare.
+    /// Returns true for objects that the spec does not define.
     pub fn is_foreign(self) -> bool {
         match self {
             Self::ForeignExchange | Self::ForeignQueue => true,
@@ -126,7 +126,7 @@ pub enum Mark {
     Recreated,
     /// The object is deleted.
     Deleted,
-    /// The object has a conflict without a resolution.
+    /// The object has an unresolved conflict.
     Conflict,
 }
 
@@ -142,7 +142,7 @@ impl Mark {
         }
     }
 
-    /// All marks, in the order of legends.
+    /// All marks, in the order in which legends show them.
     pub const ALL: [Self; 5] = [Self::Created, Self::Changed, Self::Recreated, Self::Deleted, Self::Conflict];
 
     /// Returns the name of the mark.
@@ -186,7 +186,7 @@ impl Mark {
 pub struct Retries {
     /// The label of the arrow to the tiers, such as `rejected` or `republished`.
     pub out: String,
-    /// The change of the generated objects in a plan.
+    /// The change of the generated objects in a plan, or `None` if all these objects are unchanged.
     pub mark: Option<Mark>,
     /// The tiers, in the order in which a failing message passes through them.
     pub tiers: Vec<Tier>,
@@ -202,7 +202,7 @@ pub struct Tier {
     pub name: String,
     /// The delay, such as `30s`.
     pub delay: String,
-    /// The change of the tier in a plan.
+    /// The change of the tier in a plan, or `None` if the tier is unchanged.
     pub mark: Option<Mark>,
 }
 
@@ -216,7 +216,7 @@ pub struct Arrow {
     pub to: usize,
     /// The kind of the arrow.
     pub kind: ArrowKind,
-    /// The change of the arrow in a plan.
+    /// The change of the arrow in a plan, or `None` if the arrow is unchanged.
     pub mark: Option<Mark>,
     /// The labels of the arrow.
     pub labels: Vec<Label>,
@@ -237,7 +237,7 @@ pub enum ArrowKind {
 }
 
 impl ArrowKind {
-    /// All kinds, in the order of legends.
+    /// All kinds, in the order in which legends show them.
     pub const ALL: [Self; 4] = [Self::Binding, Self::Alternate, Self::Retry, Self::DeadLetter];
 
     /// Returns the name of the kind.
@@ -255,9 +255,9 @@ impl ArrowKind {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Label {
-    /// A routing key, or the headers that a message must have.
+    /// A routing key, or the headers that a message must have, or `every message`.
     pub text: String,
-    /// The change of the labeled binding in a plan.
+    /// The change of the labeled binding in a plan, or `None` if the binding is unchanged.
     pub mark: Option<Mark>,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Raw {
     pub(super) effective: BTreeMap<ObjectId, BTreeMap<String, ArgumentValue>>,
 }
 
-/// A link from one object to another.
+/// A message path from one object to another object, or to itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Link {
     pub(super) from: ObjectId,
@@ -131,7 +131,7 @@ impl Raw {
             let all = has_condition.then_some(parts::EVERY_MESSAGE);
             let text = |link: &Link| link.label.clone().or_else(|| all.map(str::to_owned));
             let labels = links.iter().filter_map(|link| Some(Label { text: text(link)?, mark: link.mark }));
-            // An empty label would be invalid in every format.
+            // An empty label would be invalid in Mermaid.
             let labels = labels.filter(|label| !label.text.is_empty());
             Arrow { from, to, kind, mark, labels: labels.collect::<BTreeSet<_>>().into_iter().collect() }
         };
@@ -198,7 +198,8 @@ impl<'a> Drawing<'a> {
         };
         let kind = match kind {
             ArrowKind::Binding | ArrowKind::DeadLetter if is_inside => ArrowKind::Retry,
-            // A binding out of a family only dead-letters messages after the last retry.
+            // A binding from a generated exchange to an object outside the family routes only messages after their last
+            // retry.
             ArrowKind::Binding if from_family.is_some() => ArrowKind::DeadLetter,
             ArrowKind::Binding | ArrowKind::DeadLetter | ArrowKind::Alternate | ArrowKind::Retry => kind,
         };
@@ -221,8 +222,8 @@ impl<'a> Drawing<'a> {
             let id = ObjectId::Exchange(name.clone());
             let governing = self.policies.governing(name.as_str(), Governed::Exchange).likely();
             let alternate = effective_alternate(exchange, governing);
-            let before_settings = alternate.iter().map(|it| ("alternate-exchange".to_owned(), it.value.clone()));
-            self.raw.effective.insert(id.clone(), before_settings.collect());
+            let effective = alternate.iter().map(|it| ("alternate-exchange".to_owned(), it.value.clone()));
+            self.raw.effective.insert(id.clone(), effective.collect());
             if let Some(alternate) = alternate.as_ref().and_then(|it| it.value.as_text()) {
                 let to = ExchangeName::from(alternate);
                 // A generated exchange references an alternate exchange that exists only for ladders. Without a ladder,
@@ -241,11 +242,11 @@ impl<'a> Drawing<'a> {
         for (name, queue) in &self.desired.topology.queues {
             let id = ObjectId::Queue(name.clone());
             let settings = ActivePolicies::of(&self.policies, self.profile).likely(name, queue);
-            let before_settings = settings.iter().map(|(key, it)| (key.to_owned(), it.value.clone()));
-            self.raw.effective.insert(id.clone(), before_settings.collect());
+            let effective = settings.iter().map(|(key, it)| (key.to_owned(), it.value.clone()));
+            self.raw.effective.insert(id.clone(), effective.collect());
             if let Some(DeadLettering { exchange, routing_key }) = settings.dead_lettering() {
                 let (to, label) = match (exchange.as_str(), routing_key.as_deref()) {
-                    // The default exchange routes to the queue that has the routing key as its name.
+                    // The default exchange routes a message to the queue whose name is the routing key.
                     ("", Some(key)) => (ObjectId::Queue(QueueName::from(key)), None),
                     (exchange, key) => (ObjectId::Exchange(ExchangeName::from(exchange)), key.map(parts::of_key)),
                 };
@@ -287,7 +288,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Adds nodes for the objects that the spec does not declare: external objects and referenced objects.
+    /// Adds nodes for the objects that the spec does not define: external objects and objects that are only referenced.
     fn add_external_objects(&mut self) {
         let ends: BTreeSet<ObjectId> =
             self.raw.links.iter().flat_map(|link| [link.from.clone(), link.to.clone()]).collect();
@@ -317,7 +318,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// Returns the note for retries without generated objects.
+/// Returns the note for retries without generated objects, or `None` if topo generates objects for the retries.
 fn retry_note(family: &Family) -> Option<String> {
     let counted = |adjective: &str| match family.retries {
         1 => format!("1 {adjective}retry"),

@@ -155,10 +155,10 @@ pub(super) fn manual_retry_queues(desired: &Desired, profile: &BrokerProfile) ->
         settings.integer("message-ttl").filter(|age| *age > 0)
     };
     let sends = |name: &QueueName| routing.dead_lettering(name).iter().any(Option::is_some);
-    let own = topology.queues.iter().filter(|(name, _)| !generated.contains_key(&ObjectId::Queue((*name).clone())));
+    let queues = topology.queues.iter().filter(|(name, _)| !generated.contains_key(&ObjectId::Queue((*name).clone())));
     let ages: BTreeMap<&QueueName, i64> =
-        own.filter(|(name, _)| sends(name)).filter_map(|(name, queue)| Some((name, age(name, queue)?))).collect();
-    // The routing key is arbitrary, so `certain_queues` contains only queues that receive the message with every key.
+        queues.filter(|(name, _)| sends(name)).filter_map(|(name, queue)| Some((name, age(name, queue)?))).collect();
+    // The routing key is arbitrary, so `certain_queues` contains only queues that receive the message with any key.
     let dead_letter_routes = |name: &QueueName, reason: Reason| {
         routing.route_dead_letter(&Message::with(Keys::any()), name, reason).into_values()
     };

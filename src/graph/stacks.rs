@@ -1,6 +1,6 @@
-//! Reduces the number of boxes and arrows of a large graph. Similar queues and the objects that only these queues use
-//! become one box. For an arrow between two groups, one end is replaced with a small copy next to the other end, so
-//! that no arrow connects the groups.
+//! Reduces the number of boxes and arrows of a large graph. Similar queues become one box. The corresponding objects
+//! that are linked only to these queues also become one box. For an arrow between two groups, one end is replaced with
+//! a small copy next to the other end, so that no arrow connects the groups.
 
 use super::groups::Groups;
 use super::parts::{ArrowKind, Kind, Mark, Node};
@@ -35,19 +35,19 @@ struct Way<'a> {
 /// The other end of a link.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Other<'a> {
-    /// An object with several neighbors.
+    /// An object with several neighbors, or a queue.
     Shared(&'a ObjectId),
-    /// An object that only this queue is linked to.
+    /// An object whose only neighbor is this queue.
     Own(Appearance<'a>),
 }
 
-/// A queue and the objects that only this queue is linked to, in the order of its links.
+/// A queue, and the objects whose only neighbor is this queue, in the order of the links of the queue.
 struct Member<'a> {
     id: &'a ObjectId,
     own: Vec<&'a ObjectId>,
 }
 
-/// Replaces each group of similar queues with one box.
+/// Replaces each group of similar queues with one box, if the graph is large.
 pub(super) fn stack_similar(raw: Raw) -> Raw {
     if raw.nodes.len() <= MANY {
         return raw;
@@ -121,7 +121,7 @@ const MANY_SOURCES: usize = 8;
 /// Separates the groups: replaces one end of each link between two groups with a copy.
 pub(super) fn separate_groups(raw: Raw) -> Raw {
     let groups = Groups::of(&raw);
-    let group = |id: &ObjectId| groups.of.get(id).copied().unwrap_or_default();
+    let group = |id: &ObjectId| groups.group_of.get(id).copied().unwrap_or_default();
     let is_across = |link: &&Link| group(&link.from) != group(&link.to);
     let across: BTreeSet<&Link> = raw.links.iter().filter(is_across).collect();
     let placement = CopyPlacement::of(&across, &groups);
@@ -153,11 +153,11 @@ impl<'a> CopyPlacement<'a> {
     fn of(across: &BTreeSet<&'a Link>, groups: &Groups<'_>) -> Self {
         let mut placement = Self { heads: BTreeMap::new(), sources: BTreeMap::new(), queues: BTreeMap::new() };
         for link in across.iter().filter(|link| link.kind == ArrowKind::Binding) {
-            let group = groups.of.get(&link.to).copied().unwrap_or_default();
+            let group = groups.group_of.get(&link.to).copied().unwrap_or_default();
             placement.heads.entry((&link.from, group)).or_default().insert(&link.to);
             placement.sources.entry(&link.to).or_default().insert(&link.from);
         }
-        for (id, group) in &groups.of {
+        for (id, group) in &groups.group_of {
             *placement.queues.entry(*group).or_default() += usize::from(matches!(id, ObjectId::Queue(_)));
         }
         placement
@@ -165,7 +165,7 @@ impl<'a> CopyPlacement<'a> {
 
     /// Returns the two boxes between which a link is drawn. Both boxes are in the same group.
     fn ends(&self, link: &Link, groups: &Groups<'_>) -> (ObjectId, ObjectId) {
-        let of = |id: &ObjectId| groups.of.get(id).copied().unwrap_or_default();
+        let of = |id: &ObjectId| groups.group_of.get(id).copied().unwrap_or_default();
         let (here, there) = (of(&link.from), of(&link.to));
         let is_home = groups.home.get(&link.to) == Some(&&link.from);
         let has_many_sources = self.sources.get(&link.to).is_some_and(|from| from.len() >= MANY_SOURCES);

@@ -56,9 +56,9 @@ fn manual_retries_are_drawn_as_retries() {
   old: {type: classic, messageTtl: 1d, deadLetter: {exchange: dead}, bindings: [{exchange: in, routingKey: o}]}
   gone: {type: classic, bindings: [{exchange: dead}]}\n";
     let found = arrows(&draw(queues, &Options { all: true, focus: None }).unwrap());
-    let of_waits: Vec<&String> = found.iter().filter(|arrow| !arrow.contains("binding")).collect();
+    let not_bindings: Vec<&String> = found.iter().filter(|arrow| !arrow.contains("binding")).collect();
     assert_eq!(
-        of_waits,
+        not_bindings,
         ["old → dead: dead letters", "wait → in: retry, out and back w", "work → again: retry, out and back w"]
     );
     // If some rejected messages go to another queue, the arrow is dead-lettering.
@@ -252,7 +252,7 @@ fn ttl_zero_is_a_note_and_key_of_a_headers_binding_is_not_shown() {
     );
 }
 
-/// An arrow with an empty label would be invalid in every format.
+/// An arrow with an empty label would be invalid in Mermaid.
 #[test]
 fn empty_dead_letter_routing_key_is_quoted() {
     let graph = graph(

@@ -1,5 +1,5 @@
-//! Computes the effective settings of queues from their arguments and the spec policy that applies, and lists the known
-//! arguments that a spec sets on queues or in policies, with their positions.
+//! Computes the effective settings of queues from their arguments and the policy that applies. Lists the known settings
+//! of a spec's queues and policies, with their positions.
 
 use crate::expand::Expansion;
 use crate::model::known_arguments::KnownArgument;
@@ -43,17 +43,18 @@ impl EffectiveQueue<'_> {
         })
     }
 
-    /// Returns the policy key of the first length limit that is set; `None` if the queue has no length limit.
+    /// Returns the policy key of the queue's length limit, in messages or in bytes; `None` if the queue has no length
+    /// limit. If the queue has both limits, returns `max-length`.
     pub(super) fn limit(&self) -> Option<&'static str> {
         ["max-length", "max-length-bytes"].into_iter().find(|key| self.settings.get(key).is_some())
     }
 
-    /// Returns true if the full queue rejects new messages instead of dropping its oldest message.
+    /// Returns true if the queue, when it is full, rejects new messages instead of dropping its oldest messages.
     pub(super) fn rejects_when_full(&self) -> bool {
         self.settings.overflow_behavior().rejects()
     }
 
-    /// Returns the delivery limit with the setting that it comes from; `None` if deliveries are unlimited.
+    /// Returns the delivery limit with the effective setting that it comes from; `None` if deliveries are unlimited.
     pub(super) fn delivery_limit(&self) -> Option<(i64, &Effective)> {
         self.settings.delivery_limit().zip(self.settings.get("delivery-limit"))
     }
@@ -62,8 +63,8 @@ impl EffectiveQueue<'_> {
         self.settings.get("dead-letter-exchange").is_some()
     }
 
-    /// Returns true if the queue drops messages without an explicit `deadLetter: none`. Always false for a stream,
-    /// which does not dead-letter messages, and for a delayed retry queue.
+    /// Returns true if the queue has no dead-letter exchange, although its declaration does not set `deadLetter: none`.
+    /// Always false for a stream, which does not dead-letter messages, and for a delayed retry queue.
     pub(super) fn drops_messages_silently(&self) -> bool {
         let is_intended = |declaration: &QueueSpec| {
             declaration.dead_letter.as_ref().is_some_and(|target| target.value == DeadLetter::Nowhere)
@@ -105,7 +106,7 @@ pub(super) fn effective_queues<'a>(
     expansion.topology.queues.iter().filter_map(effective_queue).collect()
 }
 
-/// A known setting of a queue or a policy.
+/// A setting of a queue or a policy that is listed in the known arguments.
 pub(super) struct KnownSetting<'a> {
     /// The queue or the policy.
     pub(super) id: ObjectId,

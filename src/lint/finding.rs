@@ -1,13 +1,13 @@
 //! Defines lint rules and their findings. A rule is plain data and one function. A finding has the position of its
-//! cause, and `render` renders the finding as a diagnostic.
+//! cause and can be converted to a diagnostic.
 
 use super::Subject;
 use super::effective::EffectiveQueue;
 use crate::model::ObjectId;
 use crate::spec::{Diagnostic, Location, Severity};
 
-/// The maximum number of related positions of a finding about many objects.
-const MOST_RELATED: usize = 3;
+/// The maximum number of related positions of a merged finding.
+const MAX_RELATED: usize = 3;
 
 /// A result of a lint rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Finding {
     pub at: Location,
     /// Related positions with their labels.
     pub also: Vec<(Location, String)>,
-    /// The hint that explains how to fix the cause.
+    /// The hint that explains how to fix the cause; `None` if the rule gives no hint.
     pub hint: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Finding {
         self.also.extend(other.also.iter().cloned());
         self.also.sort();
         self.also.dedup();
-        self.also.truncate(MOST_RELATED);
+        self.also.truncate(MAX_RELATED);
     }
 
     /// Returns the message with the objects, such as ``queue `orders` and 2 more: …``.
@@ -94,7 +94,8 @@ pub struct Rule {
     pub name: &'static str,
     /// The default severity of a finding.
     pub severity: Severity,
-    /// The other severities that a finding can have, the highest first. The severity can depend on the version.
+    /// The other severities that a finding can have, the highest first. The severity can depend on the RabbitMQ version
+    /// or on the form of the setting.
     pub other_severities: &'static [Severity],
     /// True if the rule is off until a spec or a flag sets its level. Such a rule is a matter of style, or depends on
     /// facts that a spec does not contain.
@@ -154,8 +155,8 @@ impl Rule {
 }
 
 impl Rule {
-    /// Creates a finding about an effective setting of a queue, at the position of the key that sets it: an argument of
-    /// the queue, or a policy key.
+    /// Creates a finding about an effective setting of a queue, at the position of the queue argument or the policy key
+    /// that sets the value. If the spec contains neither, the position is that of the queue's declaration or retries.
     pub(super) fn effective_finding(
         &self,
         subject: &Subject<'_>,
@@ -163,15 +164,15 @@ impl Rule {
         key: &str,
         text: impl Into<String>,
     ) -> Finding {
-        let own = self.finding(subject, &queue.id, &format!("x-{key}"), text);
+        let at_queue = self.finding(subject, &queue.id, &format!("x-{key}"), text);
         match queue.setting_from_policy(key) {
             // A policy that exists only on the broker has no position.
             Some((name, _)) if subject.expansion.topology.policies.contains_key(name) => {
                 let position = subject.position(&ObjectId::Policy(name.clone()), key);
-                let at = queue.declaration.map_or(own.at, |declaration| declaration.at);
-                Finding { at: position.at, also: vec![(at, "the policy applies here".to_owned())], ..own }
+                let at = queue.declaration.map_or(at_queue.at, |declaration| declaration.at);
+                Finding { at: position.at, also: vec![(at, "the policy applies here".to_owned())], ..at_queue }
             }
-            Some(_) | None => own,
+            Some(_) | None => at_queue,
         }
     }
 

@@ -1,5 +1,5 @@
 //! Lints a spec and its expansion: finds settings that a broker version refuses or ignores, and probable mistakes.
-//! Rules are pure and do not require a broker; `plan` reports the hazards of applying the spec now.
+//! Rules are pure and do not require a broker. `plan` reports the hazards of applying a spec to a broker.
 //!
 //! Each rule is a file in `rules`, with a documentation page of the same name. The examples on the page are the tests
 //! of the rule.
@@ -27,11 +27,11 @@ use std::collections::BTreeMap;
 /// The levels that flags set, by rule name.
 pub type Levels = BTreeMap<String, Level>;
 
-/// Returns all findings, sorted by file and line. `levels` take precedence over the levels of the spec.
+/// Returns all findings, sorted by file and line. `levels` take precedence over the levels in the spec.
 ///
 /// Equal findings about several objects at the same position are merged. If a specific rule explains a refusal, the
-/// generic refusal is omitted. Findings that a comment allows are omitted, too. A comment that allows no finding is a
-/// finding.
+/// finding of the generic rule `refused-by-broker` is omitted. Findings that a comment allows are omitted, too. A
+/// comment that allows no finding is reported as a finding.
 pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
     let enabled: Vec<&Rule> = enabled_rules(subject, levels).collect();
     let level = |rule: &Rule| level(rule, subject, levels);
@@ -52,20 +52,21 @@ fn enabled_rules(subject: &Subject<'_>, levels: &Levels) -> impl Iterator<Item =
 /// Runs rules and returns two lists: the findings that a comment allows, and the other findings.
 fn run_rules(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Finding>, Vec<Finding>) {
     let all = rules.iter().flat_map(|rule| set_level(level(rule, subject, levels), (rule.check)(subject)));
-    let all = all.map(|finding| add_reservation(finding, subject));
+    let all = all.map(|finding| add_caveat(finding, subject));
     let is_allowed = |finding: &Finding| subject.spec.allows.iter().any(|allow| is_allowed_by(finding, allow));
     all.partition(is_allowed)
 }
 
-/// Adds a reservation to a finding that may be wrong because the live topology is incomplete.
-fn add_reservation(mut finding: Finding, subject: &Subject<'_>) -> Finding {
-    if subject.lacks_transient_queues() && rules::OF_ALL_QUEUES.contains(&finding.rule) {
+/// Adds a caveat to the message of a finding that may be wrong because the live topology is incomplete.
+fn add_caveat(mut finding: Finding, subject: &Subject<'_>) -> Finding {
+    if subject.lacks_transient_queues() && rules::NEED_ALL_QUEUES.contains(&finding.rule) {
         finding.text.push_str(" (a definitions file does not contain exclusive and transient queues)");
     }
     finding
 }
 
-/// Sorts the findings, removes refusals that another rule explains, and merges equal findings about several objects.
+/// Sorts the findings, removes refusals that a different rule explains, and merges equal findings about several
+/// objects. A finding in `allowed` can explain a refusal, but is not returned.
 fn merge_findings(mut found: Vec<Finding>, allowed: &[Finding]) -> Vec<Finding> {
     let is_explained = |finding: &Finding| {
         finding.rule == rules::REFUSED_BY_BROKER

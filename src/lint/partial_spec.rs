@@ -1,5 +1,5 @@
-//! Checks specs that have errors, so that one mistake does not hide another. Runs only checks that concern a single
-//! object, because the missing parts of the spec could cause findings about several objects.
+//! Checks specs that have errors, so that one mistake does not hide another. Reports only errors, and only for objects
+//! that are complete. Less severe findings are omitted, because the missing parts of the spec could cause them.
 
 use super::subject::Subject;
 use super::{Finding, Levels, Rule, enabled_rules, merge_findings, run_rules};
@@ -8,7 +8,7 @@ use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, Spec};
 use std::collections::BTreeSet;
 
-/// The code of errors about references to undeclared names. After such an error, the spec is still complete.
+/// The code of errors about references to undeclared names. Such an error does not make the spec incomplete.
 const UNDECLARED: &str = "undeclared";
 
 /// A spec with its errors.
@@ -42,13 +42,15 @@ impl<'a> PartialSpec<'a> {
         partial
     }
 
-    /// Returns the position of the object that contains a position: the last object that begins before it.
+    /// Returns the position of the object that contains a position: the last declared object of the file that begins on
+    /// or before that position. Returns `None` if no object does.
     fn object_at(&self, at: Location) -> Option<Location> {
         let last = Location { end: usize::MAX, ..at };
         self.declared.range(..=last).next_back().filter(|it| it.file == at.file).copied()
     }
 
-    /// Returns additional errors: errors of the expansion, and predicted refusals by the broker.
+    /// Returns additional errors: lint findings of severity error, such as predicted refusals by the broker. Includes
+    /// the errors of the expansion if the spec is complete.
     pub fn errors(&self, profile: &BrokerProfile) -> Diagnostics {
         let (expansion, errors) = expand_all(self.spec, profile);
         let mut found = Diagnostics::new();
@@ -63,7 +65,8 @@ impl<'a> PartialSpec<'a> {
         let rules: Vec<_> = rules.iter().filter(can_refuse).copied().collect();
         let (allowed, refusals) = run_rules(&rules, &subject, &levels);
         let is_complete = |finding: &&Finding| {
-            // An error in an anchor affects every object that uses it.
+            // A finding on a line with an error can be a consequence of that error: an error in a YAML anchor affects
+            // every object that uses the anchor.
             let has_error = self.lines.contains(&(finding.at.file, finding.at.line));
             !has_error && self.object_at(finding.at).is_none_or(|at| !self.incomplete.contains(&at))
         };

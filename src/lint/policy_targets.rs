@@ -29,7 +29,8 @@ pub(super) enum Kind<'a> {
 }
 
 impl<'a> PolicyTarget<'a> {
-    /// Returns the policy that applies to the object; `None` if it is uncertain or no policy applies.
+    /// Returns the declared policy that applies to the object; `None` if no policy applies, or if it is uncertain which
+    /// policy applies.
     pub(super) fn governing(&self) -> Option<&'a PolicyName> {
         Some(select_governing(&self.matching_policies).certain()??.name)
     }
@@ -61,7 +62,7 @@ pub(super) fn policy_targets<'a>(
     queues.chain(exchanges).collect()
 }
 
-/// Returns true if an argument of the object sets the effective value.
+/// Returns true if the effective value comes from an argument of the object.
 pub(super) fn is_set_by_argument(effective: &Effective) -> bool {
     match effective.source {
         Source::Argument => true,
@@ -69,7 +70,7 @@ pub(super) fn is_set_by_argument(effective: &Effective) -> bool {
     }
 }
 
-/// Formats the first name and the number of the other names, such as `` `a` and 2 more``. Formats two names completely.
+/// Formats one or two names completely. Formats more names as the first name and a number, such as `` `a` and 2 more``.
 pub(super) fn summarize_names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match names[..] {
@@ -81,9 +82,10 @@ pub(super) fn summarize_names<'n>(names: impl IntoIterator<Item = &'n str>) -> S
 }
 
 /// The maximum number of names in a readable pattern.
-const MOST_NAMES: usize = 4;
+const MAX_NAMES: usize = 4;
 
-/// Returns a pattern that matches each name in `kept` and no name in `avoided`; `None` if there is no readable pattern.
+/// Returns a pattern that matches each name in `kept` and no name in `avoided`. Returns `None` if `kept` is empty, or
+/// if there is no readable pattern.
 ///
 /// The pattern only excludes names, because a list of the kept names would not match objects that exist only on the
 /// broker. Each candidate is checked with the broker's regular expression syntax, the shortest candidate first.
@@ -100,7 +102,7 @@ pub(super) fn narrow_pattern(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTr
     let without = |excluded: &str| format!("^(?!{excluded}){rest}");
     let candidates = [
         any_of(&others).filter(|_| tiers.is_empty()).map(|names| without(&format!("{names}$"))),
-        // The names of delayed retry queues contain delays, which change.
+        // Excludes all delayed retry queues, because their names contain delays, which can change.
         others.is_empty().then(|| without(TIER)),
         any_of(&others).filter(|_| !tiers.is_empty()).map(|names| without(&format!("{names}$|{TIER}"))),
     ];
@@ -125,7 +127,7 @@ fn any_of(names: &[&str]) -> Option<String> {
     match names {
         [] => None,
         [one] => Some(escape(one)),
-        several if several.len() <= MOST_NAMES => {
+        several if several.len() <= MAX_NAMES => {
             Some(format!("(?:{})", several.iter().map(escape).collect::<Vec<_>>().join("|")))
         }
         _ => None,
@@ -161,21 +163,22 @@ mod tests {
     }
 
     proptest! {
-        /// The narrowed pattern still matches names that are in neither list, because they can exist on the broker.
+        /// The narrowed pattern also matches names that are not in `kept`, because objects with such names can exist on
+        /// the broker.
         #[test]
         fn narrowed_pattern_matches_every_other_name(
             pattern in prop::sample::select(vec!["^o", "o", r"^o\.", "o|q", "", ".*", "^(?:o|q)", r"\.a"]),
             names in prop::collection::btree_set("[oq][.|$+(]?[ab]{0,2}", 2..9),
-            dead in 1_usize..4,
+            avoided_count in 1_usize..4,
         ) {
-            let governed = |name: &&str| Pattern::new(pattern).matches(name) == Some(true);
+            let is_matched = |name: &&str| Pattern::new(pattern).matches(name) == Some(true);
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let avoided: BTreeSet<&str> = names.iter().copied().filter(governed).take(dead).collect();
-            let is_other = |name: &&str| governed(name) && !avoided.contains(name);
+            let avoided: BTreeSet<&str> = names.iter().copied().filter(is_matched).take(avoided_count).collect();
+            let is_other = |name: &&str| is_matched(name) && !avoided.contains(name);
             let others: Vec<&str> = names.iter().copied().filter(is_other).collect();
-            let Some(known) = others.first() else { return Ok(()) };
-            let narrowed = narrow_pattern(pattern, &BTreeSet::from([*known]), &avoided);
-            let narrowed = Pattern::new(&narrowed.expect("there is always one"));
+            let Some(kept) = others.first() else { return Ok(()) };
+            let narrowed = narrow_pattern(pattern, &BTreeSet::from([*kept]), &avoided);
+            let narrowed = Pattern::new(&narrowed.expect("there is always a pattern"));
             for name in &others {
                 prop_assert_eq!(narrowed.matches(name), Some(true), "{}", name);
             }

@@ -1,4 +1,5 @@
-//! Renders the list of rules, `docs/rules.md`. A test compares the committed page; `TOPO_UPDATE=1` updates it.
+//! Renders the list of rules, `docs/rules.md`. A test compares the committed page with the rendered one;
+//! `TOPO_UPDATE=1` updates the page.
 
 use super::RULES;
 use std::fmt::Write as _;
@@ -6,7 +7,7 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Lint rules
 
-On this page you can look up the lint rules, with a link to the page of each rule. `topo validate` checks them in a valid spec, and
+On this page you can look up the lint rules; each rule links to its own page. `topo validate` checks a valid spec against the rules, and
 `topo plan` reports their findings with the plan. This page is generated.
 
 An error makes `topo validate` fail, a warning indicates a probable mistake, and an info is advisory. The severity of some rules depends on the
@@ -48,7 +49,7 @@ mod tests {
     fn rule_names_of_the_spec_are_current() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/spec/rule_names.rs");
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
-        let (head, _) = committed.split_once("= &[\n").expect("it is a list");
+        let (head, _) = committed.split_once("= &[\n").expect("the file contains a list");
         let entry = |rule: &&Rule| format!("    ({:?}, {:?}),\n", rule.name, rule.summary);
         let current = format!("{head}= &[\n{}];\n", RULES.iter().map(entry).collect::<String>());
         if std::env::var_os("TOPO_UPDATE").is_some() {

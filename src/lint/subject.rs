@@ -55,11 +55,11 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Adds the topology of a vhost that contains more objects than the spec, so that the simulated routing describes
-    /// the broker. `live` includes the objects of the spec. `has_transient_queues` is false for a definitions file,
-    /// which does not contain exclusive and transient queues.
-    pub fn with_live_topology(self, live: &'a Topology, has_transient_queues: bool) -> Self {
-        Self { live: Some(live), lacks_transient_queues: !has_transient_queues, ..self }
+    /// Adds the live topology of the vhost, so that the simulated routing describes the broker. `live` contains the
+    /// objects of the spec and all other objects of the vhost. `includes_transient_queues` is false for a definitions
+    /// file, which does not contain exclusive and transient queues.
+    pub fn with_live_topology(self, live: &'a Topology, includes_transient_queues: bool) -> Self {
+        Self { live: Some(live), lacks_transient_queues: !includes_transient_queues, ..self }
     }
 
     /// Returns true if queues can exist that the live topology does not contain. Findings can then be wrong.
@@ -74,15 +74,15 @@ impl<'a> Subject<'a> {
 
     /// Returns the queues, including generated queues, with their effective settings.
     ///
-    /// Omits queues with uncertain settings, because no rule should report them. The settings are uncertain if policies
-    /// have the same priority, or if topo cannot evaluate a pattern.
+    /// Omits queues with uncertain settings, because no rule should report them. The settings are uncertain if several
+    /// matching policies have the highest priority, or if topo cannot evaluate a pattern.
     pub(super) fn effective_queues(&self) -> &[EffectiveQueue<'a>] {
         self.effective_queues.get_or_init(|| {
             effective::effective_queues(self.spec, self.expansion, self.routing().policies(), self.profile)
         })
     }
 
-    /// Returns every queue and exchange, including generated objects, with the policies that match it.
+    /// Returns every queue and exchange, including generated objects, with the declared policies that match it.
     pub(super) fn policy_targets(&self) -> &[PolicyTarget<'a>] {
         self.policy_targets
             .get_or_init(|| policy_targets::policy_targets(self.spec, self.expansion, self.routing().policies()))
@@ -110,18 +110,18 @@ impl<'a> Subject<'a> {
         self.routing.get_or_init(|| Routing::new(topology, [], external, self.profile).with_external_bindings(others))
     }
 
-    /// Returns the topology of the spec, and the live topology if it is known.
+    /// Returns the topology of the expansion, and the live topology if it is known.
     pub(super) fn topologies(&self) -> impl Iterator<Item = &'a Topology> {
         std::iter::once(&self.expansion.topology).chain(self.live)
     }
 
-    /// Returns the bindings of the live topology that the spec does not declare.
+    /// Returns the bindings of the live topology that the expansion does not contain; empty without a live topology.
     pub(super) fn other_bindings(&self) -> impl Iterator<Item = &'a Binding> {
         let declared = &self.expansion.topology.bindings;
         self.live.into_iter().flat_map(|live| &live.bindings).filter(|binding| !declared.contains(*binding))
     }
 
-    /// Returns the refusals of a queue, in the order of the broker's checks.
+    /// Returns the predicted refusals of a queue's declaration, in the order of the broker's checks.
     pub(super) fn refusals_of(&self, queue: &QueueName) -> &[Refusal] {
         let refusals_by_name = |(name, queue): (&'a QueueName, &Queue)| {
             let found = refusals(&Object::Queue(name.clone(), queue.clone()), self.profile);
@@ -159,7 +159,9 @@ impl<'a> Subject<'a> {
         vhost.chain(exchanges).chain(policies).chain(topology.records.values().cloned().map(Object::Record))
     }
 
-    /// Returns the declarations of the source and the destination of a binding. External objects have no declaration.
+    /// Returns the type of a binding's source exchange, and the destination queue. The type is `None` if the expansion
+    /// does not declare the exchange. The queue is `None` if the expansion does not declare the queue, or if the
+    /// destination is an exchange.
     pub(super) fn ends(&self, binding: &Binding) -> Ends<'a> {
         let topology = &self.expansion.topology;
         let queue = match &binding.destination {
@@ -181,7 +183,8 @@ impl<'a> Subject<'a> {
         self.queues().filter(move |(_, queue)| queue.queue_type() == Some(queue_type))
     }
 
-    /// Returns the policies that the spec declares, without generated dead-letter policies, which only copy their keys.
+    /// Returns the policies that the spec declares. Omits generated dead-letter policies, which copy the keys of a
+    /// declared policy.
     pub(super) fn policies(&self) -> impl Iterator<Item = (ObjectId, &'a PolicySpec)> {
         self.spec.policies.iter().map(|(name, policy)| (ObjectId::Policy(name.clone()), policy))
     }

@@ -104,7 +104,7 @@ fn bad_examples_have_findings_and_good_ones_do_not() {
 #[test]
 fn suggested_pattern_excludes_only_generated_queues() {
     let rule = RULES.iter().find(|rule| rule.name == "policy-on-generated-queue").expect("the rule exists");
-    let mut followed = BTreeSet::new();
+    let mut suggested = BTreeSet::new();
     for block in blocks(rule.page).iter().filter(|block| block.is_bad) {
         let profile = BrokerProfile::of(block.version);
         let found = lint_text(block.text, &profile);
@@ -121,10 +121,10 @@ fn suggested_pattern_excludes_only_generated_queues() {
         for name in names {
             assert_eq!(governs(better, name), governs(old, name) && !name.ends_with("dead"), "{better} on {name}");
         }
-        followed.insert(better.to_owned());
+        suggested.insert(better.to_owned());
     }
     assert_eq!(
-        followed.into_iter().collect::<Vec<_>>(),
+        suggested.into_iter().collect::<Vec<_>>(),
         [
             r"^(?!.*\.retry\.\d+\.\w+$)orders\.work",
             r"^(?!orders\.dead$)orders\.",
@@ -224,8 +224,8 @@ fn hint_contains_the_exchange_at_the_end_of_the_retries() {
     let finding = found.iter().find(|it| it.rule == "dead-letters-reach-nothing").expect("one");
     assert_eq!(
         finding.message(),
-        "queue `lad`: messages without retries left reach exchange `corp.dlx` with the key \"lad.retry.1\", which it \
-         does not route to any queue: the broker drops them"
+        "queue `lad`: messages without retries left reach exchange `corp.dlx`, which does not route the key \
+         \"lad.retry.1\" to any queue: the broker drops them"
     );
     // A queue that is bound to the generated exchange would receive every rejected message.
     let hint = "bind a queue to `corp.dlx` for all keys; or use an entry of `deadLetterQueues`";

@@ -1,9 +1,11 @@
-//! Addresses: the names of objects on the command line, in plans, hazards and reports.
+//! Addresses, which identify objects on the command line and in plans, hazards and reports.
 //!
 //! The segments of `queues/shop/a%2Fb` are the kind, the vhost and the name. Segments are percent-encoded, because
 //! names can contain `/`, `:`, `@`, `,` and `*`. The address of a binding is
-//! `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`. A binding with arguments has one more segment, such as
-//! `n=1,region=eu`. A cluster object has no vhost segment.
+//! `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`, with `exchanges` instead of `queues` for a destination exchange. The
+//! arguments of a binding form one more segment: `n=1,region=eu`, which is also percent-encoded. The address of a vhost
+//! is `vhosts/VHOST`, and the address of the cluster is `cluster`. The addresses of cluster records have no vhost
+//! segment.
 
 use super::binding::Destination;
 use super::names::VhostName;
@@ -15,7 +17,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// All characters except the unreserved ones. A `*` in an address is therefore always a wildcard.
+/// The ASCII characters to encode: all except the unreserved characters. A `*` in a name is encoded, so an unencoded
+/// `*` in an address is always a wildcard.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The address of the cluster itself.
@@ -34,7 +37,7 @@ pub fn encode(segment: &str) -> String {
 pub struct Address(String);
 
 impl Address {
-    /// Returns the address of an object in a vhost. The address of a cluster record does not contain the vhost.
+    /// Returns the address of an object in a vhost or in the cluster ([`VhostName::cluster`]).
     pub fn of(vhost: &VhostName, id: &ObjectId) -> Self {
         let is_cluster = vhost.is_cluster();
         let vhost = encode(vhost.as_str());
@@ -85,11 +88,14 @@ impl Address {
         if text == CLUSTER || is_known && segments.all(|segment| !segment.is_empty()) && text.contains('/') {
             Ok(Self(text.to_owned()))
         } else {
-            Err(format!("`{text}` is not an address; write queues/VHOST/NAME, percent-encoded, as plans print it"))
+            Err(format!(
+                "`{text}` is not an address; use the form queues/VHOST/NAME, percent-encoded, as printed in plans"
+            ))
         }
     }
 
-    /// Returns the vhost in the address. The address must not be the address of a cluster record.
+    /// Returns the vhost of the object; [`VhostName::cluster`] for the cluster itself. Addresses of cluster records
+    /// contain no vhost, and the result for such an address is meaningless.
     pub fn vhost(&self) -> VhostName {
         let segment = self.0.split('/').nth(1).unwrap_or_default();
         VhostName::new(percent_decode_str(segment).decode_utf8_lossy())

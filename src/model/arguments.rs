@@ -1,4 +1,4 @@
-//! The arguments of queues, exchanges and bindings, and the definitions of policies.
+//! The values and names of arguments. Policy definitions and record fields use the same types.
 
 use super::count::number;
 use super::memory;
@@ -11,21 +11,21 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// An argument value, with the types that JSON and YAML distinguish.
+/// An argument value. The types are the types of JSON, but integers and floats are distinct.
 ///
 /// AMQP has more types (short, int32, timestamp, …). The management API converts their values to the types of JSON. The
 /// broker compares all integers by value (`rabbit_misc:assert_args_equivalence`). An integer never equals a float.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ArgumentValue {
-    /// AMQP void. HTTP requests cannot contain it (500 for bindings, 400 for queues), and responses contain the string
-    /// `undefined` instead.
+    /// AMQP `void`. The management API refuses null in requests (status 500 for bindings, 400 for queues), and returns
+    /// the string `undefined` for it.
     Null,
     /// `true` or `false`.
     Boolean(bool),
-    /// Any integer; sent as AMQP `long`.
+    /// An integer of up to 64 bits; sent as AMQP `long`.
     Integer(i64),
-    /// A number with a fraction or an exponent; sent as AMQP `double`.
+    /// A number with a fraction or an exponent, or a larger integer; sent as AMQP `double`.
     Float(Float),
     /// A string; sent as AMQP `longstr`.
     Text(String),
@@ -66,14 +66,14 @@ impl Eq for Float {}
 pub const MAX_LEVELS: usize = 64;
 
 /// The maximum number of values in one argument, at any depth, that topo reads. An AMQP client cannot declare many more
-/// values, because a declaration must fit into one frame (128 KiB by default). A decoded value needs up to 340 times
-/// the memory of its JSON text.
+/// values, because a declaration must fit into one frame (128 KiB by default). The decoded mapping `{"":1}` needs more
+/// than 100 times the memory of its JSON text.
 pub const MAX_VALUES: usize = 10_000;
 
 impl ArgumentValue {
     /// Returns true if topo did not read the whole value. Such a value has more than [`MAX_LEVELS`] levels or
-    /// [`MAX_VALUES`] values, or the document exceeds the memory limit for arguments. topo cannot send it to the
-    /// broker.
+    /// [`MAX_VALUES`] values, or the arguments of its document exceed the memory limit ([`memory`]). topo cannot send a
+    /// cut value to the broker.
     pub fn is_cut(&self) -> bool {
         self.levels() > MAX_LEVELS
     }
@@ -91,7 +91,8 @@ impl ArgumentValue {
         }
     }
 
-    /// Returns the AMQP type of a value that is sent over HTTP, as the broker's error messages print it.
+    /// Returns the broker's name for the AMQP type of the value: `longstr`, `table`. The management API converts the
+    /// values in requests to these types.
     pub fn amqp_type(&self) -> &'static str {
         match self {
             Self::Null => "void",
@@ -130,7 +131,8 @@ impl ArgumentValue {
     }
 }
 
-/// Writes the value as in the broker's messages: strings have no quotes, and hidden characters are escaped.
+/// Writes the value in the style of the broker's messages, with unquoted strings. Escapes hidden characters, and writes
+/// `…` for a list or mapping that topo did not read completely.
 impl fmt::Display for ArgumentValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -185,14 +187,14 @@ impl From<String> for ArgumentValue {
 /// The values of arguments, by argument name.
 pub type Arguments = BTreeMap<String, ArgumentValue>;
 
-/// Returns true if topo did not read all values completely.
+/// Returns true if topo did not completely read the value of at least one argument.
 pub fn has_cut_value(arguments: &Arguments) -> bool {
     arguments.values().any(ArgumentValue::is_cut)
 }
 
 impl<'de> Deserialize<'de> for ArgumentValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Reading stops at the first value above the limit.
+        // Decoding skips the rest of the argument after the first value above the limit.
         let values = Cell::new(MAX_VALUES + 1);
         let value = Part { levels: MAX_LEVELS, values: &values }.deserialize(deserializer)?;
         let is_whole = values.get() > 0;
@@ -210,8 +212,8 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Returns the replacement for a list or mapping that is not read. At the last level, the replacement is one level
-    /// too deep, so [`ArgumentValue::is_cut`] returns true.
+    /// Returns the replacement for a list or mapping that topo does not read completely. At the last level, the
+    /// replacement is one level too deep, so [`ArgumentValue::is_cut`] returns true.
     fn cut() -> ArgumentValue {
         ArgumentValue::List(vec!["…".into()])
     }
@@ -336,7 +338,7 @@ mod tests {
     fn memory_of_arguments_is_limited_in_proportion_to_the_document() {
         let table = r#"{"":1}"#;
         let read = |text: &str| serde_json::from_str::<Vec<ArgumentValue>>(text).unwrap();
-        // Values after the limit are cut individually; plain values are still read.
+        // After the limit is reached, each list or mapping is cut individually, and scalars are still read.
         let many = format!("[{},1,\"a\"]", vec![table; 1_000_000].join(","));
         let values = memory::decode(many.len(), || read(&many));
         let cut = values.iter().position(ArgumentValue::is_cut).unwrap();

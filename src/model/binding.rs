@@ -1,4 +1,4 @@
-//! Bindings. All fields of a binding identify it, so no field can change in place.
+//! Bindings. A binding is identified by all of its fields, so none of its fields can change in place.
 
 use super::arguments::Arguments;
 use super::names::{ExchangeName, QueueName};
@@ -11,9 +11,9 @@ use std::fmt;
 /// A binding from an exchange to a queue or another exchange.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Binding {
-    /// The exchange that messages come from.
+    /// The exchange whose messages the binding routes.
     pub source: ExchangeName,
-    /// The queue or exchange that messages go to.
+    /// The queue or exchange that receives the messages.
     pub destination: Destination,
     /// The routing key; can be empty.
     pub routing_key: String,
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tilde_before_arguments_breaks_the_list() {
+    fn tilde_before_another_character_breaks_the_list() {
         let some: Arguments = [("n".to_owned(), 1.into())].into();
         for (key, arguments, expected) in [
             ("a~b", &some, true),

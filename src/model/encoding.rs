@@ -7,8 +7,8 @@ use super::queue::{Exchange, Queue, TopicPermission};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Returns the request body that declares a queue. The body never contains `exclusive`, because an exclusive queue that
-/// is declared over HTTP is a transient queue without an owner.
+/// Returns the request body that declares a queue. The body never contains `exclusive`. With this field, the management
+/// API would create a transient queue that belongs to no connection.
 pub fn queue(queue: &Queue) -> Value {
     json!({ "durable": queue.durable, "auto_delete": queue.auto_delete, "arguments": queue.arguments })
 }
@@ -39,12 +39,12 @@ pub fn topic_permission(permission: &TopicPermission) -> Value {
     json!({ "exchange": permission.exchange, "write": permission.write, "read": permission.read })
 }
 
-/// Adds the name of an object to its request body.
+/// Adds the name of an object to its request body, which becomes an entry of a definitions file.
 pub fn with_name(name: &impl Serialize, body: Value) -> Value {
     prepend([("name", json!(name))], body)
 }
 
-/// Adds the source and the destination of a binding to its request body.
+/// Adds the source and the destination of a binding to its request body, which becomes an entry of a definitions file.
 pub fn with_ends(binding: &Binding, body: Value) -> Value {
     let kind = match binding.destination {
         Destination::Queue(_) => "queue",
@@ -58,19 +58,19 @@ pub fn with_ends(binding: &Binding, body: Value) -> Value {
     prepend(ends, body)
 }
 
-/// Adds the vhost to an entry of a definitions file. Definitions files with several vhosts require it.
+/// Adds the vhost to an entry of a definitions file. If the file contains several vhosts, each entry must have a vhost.
 pub fn with_vhost(vhost: &VhostName, entry: Value) -> Value {
     prepend([("vhost", json!(vhost))], entry)
 }
 
-/// Adds the user of a topic permission to its request body.
+/// Adds the user of a topic permission to its request body, which becomes an entry of a definitions file.
 pub fn with_user(permission: &TopicPermission, body: Value) -> Value {
     prepend([("user", json!(permission.user))], body)
 }
 
-/// Inserts entries before the entries of an object.
-fn prepend<const N: usize>(entries: [(&str, Value); N], body: Value) -> Value {
-    let mut all: Map<String, Value> = entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+/// Inserts fields before the fields of a JSON object.
+fn prepend<const N: usize>(fields: [(&str, Value); N], body: Value) -> Value {
+    let mut all: Map<String, Value> = fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     if let Value::Object(body) = body {
         all.extend(body);
     }

@@ -12,13 +12,14 @@ pub struct Intervals {
 
 /// The broker's default for both intervals.
 const DEFAULT: Duration = Duration::from_secs(5);
-/// The minimum margin for a late update. Within the minimum and the maximum, the margin is a fifth of the interval.
+/// The minimum margin for a late update. The margin is a fifth of the interval, limited to the range from this minimum
+/// to [`MAX_MARGIN`].
 const MIN_MARGIN: Duration = Duration::from_millis(500);
 /// The maximum margin for a late update.
 const MAX_MARGIN: Duration = Duration::from_secs(1);
 
 impl Intervals {
-    /// Creates the intervals that a user specified. `None` means the broker's default, 5 s.
+    /// Creates intervals from the values that a user specified. `None` means the broker's default, 5 s.
     pub fn new(statistics: Option<Duration>, tick: Option<Duration>) -> Self {
         Self { statistics, tick }
     }
@@ -48,7 +49,8 @@ impl Intervals {
         self.one_tick() * 2
     }
 
-    /// Returns the maximum time for observing two ticks of an assumed interval: 36 s by default.
+    /// Returns the maximum time for which topo waits to observe two ticks, if the tick interval is not specified. It is
+    /// 36 s, three times [`Self::two_ticks`], because the broker's interval can be longer than the default.
     pub fn longest_observation(self) -> Duration {
         self.two_ticks() * 3
     }
@@ -58,8 +60,8 @@ impl Intervals {
         (self.tick() / 2).min(Duration::from_secs(1))
     }
 
-    /// Returns the longest pause between two reads of one observation: one tick, but at least 1 s. During a longer
-    /// pause, topo could miss a count.
+    /// Returns the maximum pause between two reads during an observation: one tick, but at least 1 s. During a longer
+    /// pause, topo could miss an update of the counts.
     pub fn longest_pause(self) -> Duration {
         self.tick().max(Duration::from_secs(1))
     }
@@ -82,8 +84,8 @@ impl Intervals {
         time.max(time.mul_f64(self.tick().as_secs_f64() / DEFAULT.as_secs_f64()))
     }
 
-    /// Returns the tick as a multiple of the default tick, rounded up. The result is at least 1. Between two ticks, up
-    /// to this many times more messages can arrive than by default.
+    /// Returns the tick as a multiple of the default tick, rounded up. The result is at least 1. Up to this many times
+    /// as many messages can arrive between two ticks as between two default ticks.
     pub fn ticks_by_default(self) -> i64 {
         i64::try_from(self.tick().as_millis().div_ceil(DEFAULT.as_millis())).unwrap_or(i64::MAX)
     }
@@ -94,7 +96,7 @@ impl Intervals {
     }
 
     /// Returns the time within which canceled consumers subscribe again and appear in the statistics: 12 s, or longer
-    /// if the broker updates the statistics less often.
+    /// if the statistics interval is longer than the default.
     pub fn consumers_return(self) -> Duration {
         (self.listing() * 2).max(Duration::from_secs(12))
     }

@@ -15,11 +15,12 @@ const BASE: usize = 16 << 20;
 const MAX: usize = 256 << 20;
 
 thread_local! {
-    /// The remaining memory in bytes.
+    /// The remaining memory in bytes; unlimited outside [`decode`].
     static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Decodes a document with this number of bytes, and cuts the nested arguments that exceed its memory limit.
+/// Runs `read`, which decodes a document with this number of bytes. Cuts the nested arguments that exceed the memory
+/// limit of the document.
 pub fn decode<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
     let outer = BUDGET.replace(bytes.saturating_mul(FACTOR).saturating_add(BASE).min(MAX));
     let decoded = read();
@@ -32,7 +33,7 @@ pub(super) fn consume(bytes: usize) {
     BUDGET.set(BUDGET.get().saturating_sub(bytes));
 }
 
-/// Returns true if the limit is reached.
+/// Returns true if no memory remains.
 pub(super) fn is_used_up() -> bool {
     BUDGET.get() == 0
 }

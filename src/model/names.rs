@@ -1,5 +1,5 @@
-//! The names of RabbitMQ objects. Each kind of object has its own name type, so that a queue name cannot be used as an
-//! exchange name.
+//! The names of RabbitMQ objects. Vhosts, queues, exchanges, policies and users have different name types, so that a
+//! queue name cannot be used as an exchange name.
 
 use super::printable::clean;
 use schemars::JsonSchema;
@@ -45,8 +45,7 @@ name!(
     VhostName
 );
 impl VhostName {
-    /// Returns the name that represents the cluster in specs and plans. It is empty, because no vhost has an empty
-    /// name.
+    /// Returns the empty name, which represents the cluster where a vhost name is required. No vhost has an empty name.
     pub fn cluster() -> Self {
         Self(String::new())
     }
@@ -83,8 +82,8 @@ name!(
 /// The maximum length of a name, in bytes. It is the maximum length of an AMQP short string.
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// The vhost that a new broker has. The lock in this vhost also protects the cluster, unless `--lock-vhost` sets a
-/// different vhost.
+/// The vhost that a new broker has. The lock in this vhost also protects the records of the cluster, unless
+/// `--lock-vhost` sets a different vhost.
 pub const DEFAULT_VHOST: &str = "/";
 
 /// The queue that `topo apply` uses as its lock, unless `--lock-name` sets a different name.
@@ -93,7 +92,8 @@ pub const LOCK_QUEUE: &str = "topo.lock";
 /// The suffix of the generated name of a dead-letter queue's exchange. A spec can set a different name.
 pub const DEAD_LETTER_EXCHANGE_SUFFIX: &str = ".dlx";
 
-/// The prefix of arguments that mark topo's own objects. Every broker stores unknown `x-` arguments.
+/// The prefix of arguments that mark topo's own objects. RabbitMQ stores unknown `x-` arguments without interpreting
+/// them.
 pub const OWN_ARGUMENT_PREFIX: &str = "x-topo-";
 
 /// Returns true if topo reserves the name for its own objects. A spec cannot declare an object with a reserved name.
@@ -101,12 +101,12 @@ pub fn is_reserved(name: &str) -> bool {
     name == LOCK_QUEUE || name.contains(".topo.")
 }
 
-/// Returns the regular expression (PCRE) that matches only this name.
+/// Returns a regular expression (PCRE) that matches only this name.
 pub fn pattern_of(name: &str) -> String {
     let mut pattern = String::from("^");
     for c in name.chars() {
-        // In PCRE, a backslash escapes a non-alphanumeric ASCII character. Before an alphanumeric character, it can
-        // start a character class. The broker matches bytes, so non-ASCII characters must not be escaped.
+        // In PCRE, a backslash escapes a non-alphanumeric ASCII character. Before an alphanumeric character, a
+        // backslash can have a special meaning. The broker matches bytes, so non-ASCII characters must not be escaped.
         if c.is_ascii() && !c.is_ascii_alphanumeric() && c != '_' && c != '-' {
             pattern.push('\\');
         }
@@ -117,14 +117,16 @@ pub fn pattern_of(name: &str) -> String {
 }
 
 impl ExchangeName {
-    /// Returns true if the broker predeclares the exchange: the default exchange, and `amq.*`.
+    /// Returns true for the default exchange, and for names with the prefix `amq.`. This prefix is reserved for the
+    /// exchanges that the broker predeclares.
     pub fn is_predeclared(&self) -> bool {
         self.0.is_empty() || self.0.starts_with("amq.")
     }
 }
 
 impl QueueName {
-    /// Returns true if only the server can choose the name: an empty name, or a name such as `amq.gen-…`.
+    /// Returns true if the name is empty or has the prefix `amq.`, which is reserved for names that the broker chooses,
+    /// such as `amq.gen-…`.
     pub fn is_server_named(&self) -> bool {
         self.0.is_empty() || self.0.starts_with("amq.")
     }

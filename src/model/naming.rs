@@ -19,16 +19,17 @@ const FIRST_SUFFIX: &str = ".retry.first";
 const SWITCH_SUFFIX: &str = ".switch";
 /// The name suffix of the exchange through which messages return from the tiers.
 const RETURN_SUFFIX: &str = ".return";
-/// The separator between the name of a tier and its generation.
+/// The separator before the generation in the name of a tier.
 const GENERATION: char = '~';
 /// The name prefix of the shovel that moves the messages of a queue.
 const SHOVEL_PREFIX: &str = "topo.move.";
 /// The consumer tag of topo's AMQP transport. The tag distinguishes topo from the consumers of applications.
 pub const TRANSPORT_TAG: &str = "topo.move";
 
-/// Returns the guard exchange of a queue with a ladder. It receives all dead-lettered messages of the queue, and
-/// separates messages that have a remaining retry from messages that have none. Its name has the form of a dead-letter
-/// queue's exchange. The names cannot collide, because a dead-letter queue has no ladder.
+/// Returns the guard exchange of a queue with a ladder. The guard exchange receives all dead-lettered messages of the
+/// queue. From RabbitMQ 3.13 on, it routes messages that expired, overflowed or reached the delivery limit to the final
+/// target. All other messages enter its alternate, the retry exchange. The name of the guard exchange has the form of a
+/// dead-letter queue's exchange. The names cannot collide, because a dead-letter queue has no ladder.
 pub fn guard_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", queue.as_str()))
 }
@@ -38,7 +39,7 @@ pub fn queue_of_guard_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), DEAD_LETTER_EXCHANGE_SUFFIX)
 }
 
-/// Returns the exchange that receives messages for a retry.
+/// Returns the retry exchange of a queue, which routes a message by its retry key to the tier of its next retry.
 pub fn retry_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{RETRY_SUFFIX}", queue.as_str()))
 }
@@ -48,7 +49,8 @@ pub fn queue_of_retry_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), RETRY_SUFFIX)
 }
 
-/// Returns the exchange for messages without remaining retries. Their retry keys do not match the binding of any tier.
+/// Returns the exchange for messages without remaining retries. The retry keys of these messages do not match the
+/// binding of any tier.
 pub fn exhausted_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{EXHAUSTED_SUFFIX}", queue.as_str()))
 }
@@ -69,7 +71,7 @@ pub fn exchange_of_switch(exchange: &ExchangeName) -> Option<ExchangeName> {
     exchange.as_str().strip_suffix(SWITCH_SUFFIX).filter(|name| !name.is_empty()).map(ExchangeName::from)
 }
 
-/// Returns the exchange that routes to the first tier.
+/// Returns the exchange that routes to the first tier of a queue.
 pub fn first_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{FIRST_SUFFIX}", queue.as_str()))
 }
@@ -79,7 +81,7 @@ pub fn queue_of_first_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), FIRST_SUFFIX)
 }
 
-/// Returns the exchange through which messages return from the tiers.
+/// Returns the exchange through which messages return from the tiers to their queue.
 pub fn return_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{RETURN_SUFFIX}", queue.as_str()))
 }
@@ -94,7 +96,7 @@ pub fn retry_key(queue: &QueueName, number: u32) -> String {
     format!("{}{RETRY_SUFFIX}.{number}", queue.as_str())
 }
 
-/// Returns the routing key that skips all remaining retries.
+/// Returns the routing key with which a worker skips all remaining retries of a message.
 pub fn give_up_key(queue: &QueueName) -> String {
     exhausted_exchange(queue).as_str().to_owned()
 }
@@ -161,13 +163,13 @@ fn stem(name: &str, suffix: &str) -> Option<QueueName> {
     name.strip_suffix(suffix).filter(|name| !name.is_empty()).map(QueueName::new)
 }
 
-/// Parses a number that is at least 1 and has no sign and no leading zeros.
+/// Parses a number that is at least 1 and has no sign and no leading zeros; `None` for any other text.
 fn number(digits: &str) -> Option<u32> {
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     if is_plain { digits.parse().ok() } else { None }
 }
 
-/// Returns the exchange of a dead-letter queue, for a spec that does not set the exchange name.
+/// Returns the default exchange name of a dead-letter queue.
 pub fn dead_letter_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", queue.as_str()))
 }
@@ -188,7 +190,8 @@ pub fn queue_of_dead_letter_policy(policy: &PolicyName) -> Option<QueueName> {
 }
 
 /// The names of the objects that a migration creates. Each name starts with the queue name, so that permissions for the
-/// queue usually also match these objects.
+/// queue usually also match these objects. A name that would be too long starts with a digest of the queue name
+/// instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationNames {
     /// The holding queue for messages that are published while topo drains the old queue, and its fanout exchange. The
@@ -208,8 +211,7 @@ pub struct MigrationNames {
 }
 
 impl MigrationNames {
-    /// Returns the names for the migration of a queue. A name that would be too long contains a digest of the queue
-    /// name instead.
+    /// Returns the names for the migration of a queue.
     pub fn of(queue: &QueueName) -> Self {
         let name = |role: &str| migration_name(queue, role);
         Self {
@@ -229,6 +231,7 @@ fn migration_name(queue: &QueueName, role: &str) -> String {
 }
 
 /// Returns the name of a temporary queue, with which topo verifies that HTTP and AMQP connect to the same broker.
+/// `token` is a random number.
 pub fn identity_queue(queue: &QueueName, token: u32) -> QueueName {
     QueueName::new(migration_name(queue, &format!("witness.{token:08x}")))
 }
@@ -248,12 +251,13 @@ pub fn shovel(queue: &QueueName) -> String {
     format!("{SHOVEL_PREFIX}{}", digest(queue.as_str()))
 }
 
-/// Returns true if topo generated the name of a shovel. The definition of the shovel contains the name of its queue.
+/// Returns true if the name of a shovel has the generated form. The name does not always contain the queue name, but
+/// the definition of the shovel does.
 pub fn is_shovel(name: &str) -> bool {
     name.starts_with(SHOVEL_PREFIX)
 }
 
-/// Returns the regular expression that matches only this queue.
+/// Returns a regular expression (PCRE) that matches only the name of this queue.
 pub fn pattern_of(queue: &QueueName) -> String {
     pattern_of_name(queue.as_str())
 }

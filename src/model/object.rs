@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The kinds of objects, in the order in which topo creates objects.
+/// The kinds of objects. Except for records, the kinds are in the order in which topo creates objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
@@ -120,7 +120,8 @@ impl Destination {
 }
 
 impl Binding {
-    /// Returns true if the broker deletes the binding when this object is deleted.
+    /// Returns true if the object is the source or the destination of the binding. The broker deletes the binding when
+    /// such an object is deleted.
     pub fn involves(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Queue(name) => self.leads_to_queue(name),
@@ -130,7 +131,7 @@ impl Binding {
     }
 }
 
-/// An object with its name and settings.
+/// An object with its identity and settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Document", into = "Document")]
 #[schemars(with = "Document")]
@@ -171,7 +172,7 @@ impl Object {
     }
 }
 
-/// The JSON form of an object: one mapping that also contains the name.
+/// The JSON form of an object: one mapping that contains the name, if there is one, and the settings.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Document {

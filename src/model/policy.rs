@@ -1,4 +1,4 @@
-//! Policies: settings that the broker applies to every object with a matching name.
+//! Policies: settings that the broker applies to objects with matching names.
 
 use super::arguments::{ArgumentValue, Arguments, Float};
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ pub struct Policy {
 pub enum ApplyTo {
     /// Queues and exchanges.
     All,
-    /// Queues of every type, and streams.
+    /// Queues of all types, including streams.
     Queues,
     /// Exchanges.
     Exchanges,

@@ -5,7 +5,8 @@
 
 use std::borrow::Cow;
 
-/// Returns true if a character is invisible, moves the cursor, ends a line, or changes the direction of text.
+/// Returns true if a character is invisible, moves the cursor, ends a line, or changes the direction of text. Ordinary
+/// spaces are not hidden.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -44,7 +45,7 @@ pub fn clean(text: &str) -> String {
     clean
 }
 
-/// Replaces each byte of a password in a URL with an asterisk. Positions in the text remain valid.
+/// Replaces each byte of a password in a URL with an asterisk. Byte offsets into the text remain valid.
 pub fn mask_passwords(text: &str) -> Cow<'_, str> {
     let mut masked = String::new();
     let mut rest = text;

@@ -14,8 +14,8 @@ pub struct Queue {
     pub durable: bool,
     /// True if the broker deletes the queue when its last consumer is canceled.
     pub auto_delete: bool,
-    /// True if the queue belongs to one connection. topo only reads this field, because an exclusive queue cannot be
-    /// declared over HTTP.
+    /// True if the queue belongs to one connection. topo only reads this field, because the management API cannot
+    /// declare an exclusive queue for a connection.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive: bool,
     /// The `x-` arguments, including `x-queue-type`.
@@ -47,7 +47,7 @@ impl QueueType {
         }
     }
 
-    /// Returns the type with this name; `None` for a type that a plugin provides.
+    /// Returns the type with this name; `None` for any other name, such as the name of a plugin type.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == name)
     }
@@ -89,7 +89,8 @@ pub struct Exchange {
     pub auto_delete: bool,
     /// True if clients cannot publish to the exchange, and only other exchanges can route to it.
     pub internal: bool,
-    /// The arguments. When the exchange is redeclared, the broker compares only `alternate-exchange`.
+    /// The arguments. When the exchange is redeclared, the broker compares only `alternate-exchange`, except for the
+    /// internal exchanges of federation.
     pub arguments: Arguments,
 }
 
@@ -106,8 +107,8 @@ impl Exchange {
     }
 }
 
-/// The permission of a user to use certain routing keys on one exchange. Without a topic permission, the user can use
-/// any routing key, so the loss of a topic permission widens access.
+/// The permission of a user to use certain routing keys on one exchange. Without a topic permission for the exchange,
+/// the user can use any routing key, so the loss of a topic permission widens access.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct TopicPermission {
     /// The user.

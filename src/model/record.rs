@@ -39,8 +39,8 @@ impl RecordId {
         Self { kind, key: vec![name.into()] }
     }
 
-    /// Returns the name, which globs such as those of `owns` match; `None` for kinds without names, such as vhost
-    /// limits.
+    /// Returns the name that the globs in `owns`, `protect` and `ignore` must match; `None` for kinds without names,
+    /// such as vhost limits.
     pub fn name(&self) -> Option<&str> {
         self.key.first().filter(|_| self.kind.row().owner.is_some()).map(String::as_str)
     }
@@ -53,13 +53,13 @@ impl RecordId {
         }
     }
 
-    /// Returns the table entries of the record's fields.
+    /// Returns the descriptions of the record's fields, from the table of record kinds.
     pub fn fields(&self) -> Vec<RecordField> {
         match self.kind.row().layout {
             Layout::Fields(fields) => fields.to_vec(),
             Layout::Settings(settings) => {
-                let own = settings.iter().filter(|setting| self.setting() == Some(setting.name));
-                own.map(|setting| RecordField { name: "value", ..*setting }).collect()
+                let matching = settings.iter().filter(|setting| self.setting() == Some(setting.name));
+                matching.map(|setting| RecordField { name: "value", ..*setting }).collect()
             }
         }
     }
@@ -76,12 +76,12 @@ impl Record {
     /// Creates a record from JSON fields and the defaults of its kind, and ignores unknown fields. Returns `None` if a
     /// required field is missing, or if the record has no effect, such as a negative limit.
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
-        let mut own = Arguments::new();
+        let mut normalized = Arguments::new();
         for field in id.fields() {
             let value = fields.remove(field.name).or_else(|| field.default_value())?;
-            own.insert(field.name.to_owned(), field.shape.normalize(value)?);
+            normalized.insert(field.name.to_owned(), field.shape.normalize(value)?);
         }
-        Some(Self { id, fields: own })
+        Some(Self { id, fields: normalized })
     }
 
     /// Returns the name and the policy if the record is an operator policy.
@@ -118,8 +118,8 @@ impl Record {
 }
 
 impl FieldShape {
-    /// Normalizes a value, so that equivalent values are equal. Returns `None` for a value that is equivalent to no
-    /// record.
+    /// Normalizes a value, so that equivalent values are equal. Returns `None` for a negative limit, which is
+    /// equivalent to a missing record.
     fn normalize(self, value: ArgumentValue) -> Option<ArgumentValue> {
         match (self, value) {
             // 1 and 1.0 are the same priority.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RecordKind {
-    /// An operator policy, which limits the values that arguments and policies can set.
+    /// An operator policy, which limits the effective values of arguments and policies.
     OperatorPolicy,
     /// A limit of a vhost.
     VhostLimit,
@@ -186,7 +186,8 @@ const POLICY_FIELDS: &[RecordField] = &[
         shape: FieldShape::Words(APPLY_TO),
         default: "all",
         example: "",
-        doc: "The kinds of objects that the policy applies to. The last three kinds require RabbitMQ 3.12.",
+        doc: "The kinds of objects that the policy applies to. `classic_queues`, `quorum_queues` and `streams` require \
+              RabbitMQ 3.12.",
     },
     RecordField {
         key: "priority",
@@ -204,8 +205,8 @@ const POLICY_FIELDS: &[RecordField] = &[
         example: "{maxLengthBytes: 1GiB}",
         doc: "The settings, in camelCase or in RabbitMQ's spelling. Only the keys that limit an object are allowed: \
               `expires`, `messageTtl`, `maxLength`, `maxLengthBytes`, `maxInMemoryLength`, `maxInMemoryBytes` and \
-              `deliveryLimit`; also `queueVersion` since RabbitMQ 3.11.24, `overflow` since 3.12.7, `target-group-size` \
-              since 3.13.",
+              `deliveryLimit`; also `queueVersion` since RabbitMQ 3.11.24, `overflow` since 3.12.7, and \
+              `target-group-size` since 3.13.",
     },
 ];
 

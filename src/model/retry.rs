@@ -12,13 +12,14 @@ use std::fmt;
 /// (`rabbit_amqqueue:check_expires_arg`).
 pub const MAX_DELAY: i64 = 315_360_000_000;
 
-/// Returns the infinite sequence of backoff delays, in milliseconds. The default of `max` is [`MAX_DELAY`].
+/// Returns the infinite sequence of backoff delays. `initial`, `max` and the delays are in milliseconds. The default of
+/// `max` is [`MAX_DELAY`].
 pub fn backoff_delays(initial: i64, factor: f64, max: Option<i64>) -> impl Iterator<Item = i64> {
-    let most = max.unwrap_or(MAX_DELAY);
+    let max = max.unwrap_or(MAX_DELAY);
     let mut next = initial as f64;
     std::iter::repeat_with(move || {
         // `f64` represents integers up to 2^53 exactly, and ten years are fewer milliseconds.
-        let delay = next.min(most as f64).round() as i64;
+        let delay = next.min(max as f64).round() as i64;
         next *= factor;
         delay
     })
@@ -113,7 +114,7 @@ impl fmt::Display for Family {
 pub enum Reach {
     /// No message reaches a queue: the broker drops all dead-lettered messages.
     Never,
-    /// A message may reach a queue, depending on its routing key, its headers, or bindings that the spec does not
+    /// A message can reach a queue, depending on its routing key, its headers, or bindings that the spec does not
     /// declare.
     Maybe,
     /// All messages reach a queue.

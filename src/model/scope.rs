@@ -42,21 +42,21 @@ pub struct Scope {
     /// not contain the routing keys of these bindings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub external_dead_letter_queues: BTreeMap<QueueName, ExchangeName>,
-    /// The conflict resolution for each object; the default is [`OnConflict::Refuse`].
+    /// The conflict resolution of each object in the list. For all other objects, the resolution is `refuse`.
     #[serde(default)]
     pub on_conflict: Vec<(ObjectId, OnConflict)>,
     /// The retries of each queue and the objects that topo generates for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<Family>,
     /// Arguments that topo sets on new queues if the broker supports them. topo does not recreate an existing queue to
-    /// add such an argument, because recreation costs more than the argument is worth. Existing queues without the
-    /// argument are common: an older broker or another tool may have created them.
+    /// add such an argument, because the benefit of the argument does not justify a recreation. Existing queues without
+    /// the argument are common, for example if an older broker or a different tool created the queue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
 
 impl Scope {
-    /// Returns the record kinds that the spec declares or removes.
+    /// Returns the record kinds that have a section in the spec, or an entry in `removed`.
     pub fn record_kinds(&self) -> BTreeSet<RecordKind> {
         let removed = self.removed.iter().filter_map(|id| match id.kind() {
             ObjectKind::Record(kind) => Some(kind),
@@ -67,7 +67,8 @@ impl Scope {
         self.sections.keys().copied().chain(removed).collect()
     }
 
-    /// Returns true if the spec declares settings of this undeclared record's owner, and leaves this setting unset.
+    /// Returns true if an undeclared record is one of several settings, such as the limits of a user, and the spec has
+    /// an entry for its owner (the user or the vhost). The spec then requires that this setting is unset.
     pub fn leaves_unset(&self, id: &RecordId) -> bool {
         let declared = self.sections.get(&id.kind).filter(|_| id.setting().is_some());
         declared.is_some_and(|names| names.contains(id.name().unwrap_or_default()))
@@ -127,8 +128,8 @@ impl fmt::Display for OnConflict {
     }
 }
 
-/// A pattern for a whole name: `*` matches any characters, `?` matches one character, and all other characters match
-/// themselves.
+/// A pattern for a whole name: `*` matches zero or more characters, `?` matches one character, and all other characters
+/// match themselves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Glob(String);
@@ -188,13 +189,13 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// Creates the inputs of a spec that declares nothing in a vhost.
+    /// Creates the inputs for a vhost in which the spec declares nothing.
     pub fn nothing(vhost: VhostName) -> Self {
         Self { topology: Topology::missing(vhost), scope: Scope::default(), sources: Vec::new() }
     }
 }
 
-/// A position in a spec.
+/// The position of an object in a spec, and the places that set its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The objects of one vhost or of the cluster, in the current or the desired state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
-    /// The vhost's name.
+    /// The name of the vhost; empty for the cluster.
     pub vhost: VhostName,
     /// The settings of the vhost; `None` if the vhost does not exist on the broker, or is not visible to this user.
     pub settings: Option<Vhost>,

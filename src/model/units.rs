@@ -8,8 +8,8 @@ pub fn unit_of(name: &str) -> Unit {
     KnownArgument::named(name).or_else(|| KnownArgument::of_policy_key(name)).map_or(Unit::None, KnownArgument::unit)
 }
 
-/// Formats a value. Strings have quotes if their type would be ambiguous: the broker distinguishes `"30000"` from
-/// `30000`.
+/// Formats a value. A string has quotes if it is empty, looks like another type, or contains special characters. The
+/// broker distinguishes `"30000"` from `30000`.
 pub fn value_text(value: &ArgumentValue) -> String {
     match value.as_text().filter(|text| is_ambiguous(text)) {
         Some(text) => format!("{text:?}"),
@@ -17,7 +17,7 @@ pub fn value_text(value: &ArgumentValue) -> String {
     }
 }
 
-/// Formats a value, followed by its meaning if it has a unit: `30000 (30s)`.
+/// Formats the value of an argument or policy key. If the value has a unit, its meaning follows: `30000 (30s)`.
 pub fn with_unit(name: &str, value: &ArgumentValue) -> String {
     let bare = value_text(value);
     let meaning = value.as_integer().and_then(|number| match unit_of(name) {
@@ -39,7 +39,8 @@ fn is_ambiguous(text: &str) -> bool {
         || !text.chars().all(plain)
 }
 
-/// Formats milliseconds in their largest units: `30s`, `1m30s`, `7d`; `None` for zero and negative numbers.
+/// Formats milliseconds as days, hours, minutes, seconds and milliseconds: `30s`, `1m30s`, `7d`. Returns `None` for
+/// zero and negative numbers.
 pub fn duration(milliseconds: i64) -> Option<String> {
     if milliseconds <= 0 {
         return None;
@@ -56,7 +57,7 @@ pub fn duration(milliseconds: i64) -> Option<String> {
     Some(text)
 }
 
-/// Parses the output of [`duration`]; `None` for any other text.
+/// Parses the output of [`duration`] into milliseconds; `None` for any other text.
 pub fn milliseconds(text: &str) -> Option<i64> {
     let mut total = 0_i64;
     let mut rest = text;
@@ -91,7 +92,7 @@ pub fn size(bytes: i64) -> Option<String> {
         Some(format!("{}{unit}", bytes / length))
     };
     let digits = |text: &String| text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len();
-    // If both have the same length, the first one is returned: the binary unit, in which memory is measured.
+    // If both have the same number of digits, the binary unit is returned, because memory is measured in binary units.
     [in_largest(&binary), in_largest(&decimal)].into_iter().flatten().min_by_key(digits)
 }
 

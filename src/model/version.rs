@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct BrokerVersion {
-    /// The major version: 3 or 4.
+    /// The major version: 3 in 3.8.9.
     pub major: u16,
     /// The minor version: 8 in 3.8.9.
     pub minor: u16,
@@ -20,8 +20,8 @@ pub struct BrokerVersion {
 }
 
 /// The newest release of each series for which topo predicts the behavior, based on the source of the release or a live
-/// broker. If a user specifies only a series, topo assumes the newest release. Patch releases also change which
-/// arguments the broker accepts.
+/// broker. If a user specifies only a series, topo assumes this release. The patch version matters, because some patch
+/// releases changed which arguments the broker accepts.
 const NEWEST_OF_SERIES: &[BrokerVersion] = &[
     BrokerVersion::new(3, 8, 35),
     BrokerVersion::new(3, 9, 29),
@@ -53,7 +53,7 @@ impl BrokerVersion {
         NEWEST_OF_SERIES.iter().find(|known| (known.major, known.minor) == (major, minor)).copied()
     }
 
-    /// Returns true if the version belongs to this minor version or a later one.
+    /// Returns true if the version belongs to this series (`major.minor`) or to a later series.
     pub fn is_at_least(self, major: u16, minor: u16) -> bool {
         (self.major, self.minor) >= (major, minor)
     }

@@ -7,11 +7,13 @@ use crate::model::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One operation on one object. Each operation is one management API request, except moving messages.
+/// One operation on one object. Each operation changes the broker with one management API request, except moving
+/// messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
 pub enum Action {
-    /// Creates a vhost or writes all of its settings. A PUT clears the settings that it leaves out.
+    /// Creates a vhost or writes all of its settings. The request must contain all settings, because the broker clears
+    /// settings that a PUT omits.
     PutVhost {
         /// The settings to write.
         vhost: Vhost,
@@ -115,13 +117,13 @@ pub enum Level {
 pub enum Guard {
     /// The broker reports no ready or unacknowledged messages in the queue. Otherwise, topo keeps the queue.
     Empty,
-    /// The queue is out of use and has been empty for a second. Otherwise, topo keeps the queue, does not report a
+    /// The queue is out of use and has been empty for a second. Otherwise, topo keeps the queue without reporting a
     /// failure, and the next apply tries again.
     Drained,
     /// The queue contains at most this number of messages: the limit of `--allow message-loss:N`.
     AtMost(u64),
     /// No condition: the messages are deleted with the queue. Used only if `message-loss` is allowed without a limit,
-    /// or for an object that topo has just created and that receives no messages.
+    /// or for a queue that topo created and that receives no messages.
     Nothing,
 }
 

@@ -18,17 +18,19 @@ pub struct Activity {
     /// The maximum number of queues in the vhost, if the vhost has such a limit. Set only if the plan moves messages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queue_limit: Option<u64>,
-    /// The holder of the vhost's lock, if another apply is running. Set only if a migration was interrupted.
+    /// The holder of the vhost's lock, if another apply is running.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub applying: Option<String>,
     /// The queues of interrupted migrations from which a shovel still moves messages, if this user may not delete the
     /// shovel.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub unreachable: BTreeSet<QueueName>,
-    /// The dynamic shovels that use queues of the vhost. topo reads them only if the plan deletes or recreates queues.
+    /// The dynamic shovels that use queues of the vhost. topo reads the shovels only if the plan deletes or recreates
+    /// queues.
     #[serde(default)]
     pub shovels: Shovels,
-    /// The topic permissions of the vhost. topo reads them only if the plan deletes or recreates an exchange.
+    /// The topic permissions of the vhost. topo reads topic permissions only if the plan deletes or recreates an
+    /// exchange, or if an interrupted run must still restore topic permissions.
     #[serde(default)]
     pub topic_permissions: TopicPermissions,
     /// The queues whose counts may be stale, because topo could not query the queues over AMQP.
@@ -111,7 +113,8 @@ pub enum Transports {
     },
 }
 
-/// The activity of one queue. `None` means unknown and is never treated as zero.
+/// The activity of one queue. `None` means unknown. A hazard treats an unknown number of messages or consumers as
+/// nonzero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueActivity {
     /// The number of all messages in the queue: ready messages, unacknowledged messages, and messages that wait for
@@ -135,16 +138,16 @@ pub struct QueueActivity {
 }
 
 impl QueueActivity {
-    /// Returns the number of unacknowledged messages if there are any and the broker lists no consumers. The list comes
-    /// from the statistics: it omits consumers that subscribed in the last few seconds, and clients that call
-    /// `basic.get`.
+    /// Returns the number of unacknowledged messages if the broker lists no consumers; `None` if a consumer is listed,
+    /// or if the number is 0 or unknown. The list comes from the statistics, which omit consumers that subscribed in
+    /// the last few seconds, and clients that call `basic.get`.
     pub fn held_by_unlisted(&self) -> Option<u64> {
         let is_unlisted = self.consumers.as_ref().is_some_and(Vec::is_empty);
         self.unacknowledged.filter(|held| is_unlisted && *held > 0)
     }
 }
 
-/// Describes consumers that will be canceled and that only the queue itself reports.
+/// Describes consumers that will be canceled and that the queue reports, but not the broker's statistics.
 pub(super) fn unlisted_consumers_text(count: u64) -> String {
     let consumers = if count == 1 { "1 consumer".to_owned() } else { format!("{count} consumers") };
     format!("{consumers} (not yet in the broker's statistics) will be canceled")
@@ -155,6 +158,6 @@ pub(super) fn unlisted_holder_text(held: u64) -> String {
     let messages = if held == 1 { "1 message is".to_owned() } else { format!("{} messages are", number(held)) };
     format!(
         "{messages} unacknowledged, and no consumer is listed: a client subscribed in the last few seconds, or fetched \
-         them with basic.get"
+         messages with basic.get"
     )
 }

@@ -36,7 +36,8 @@ impl VhostPlan {
     }
 
     /// Returns the current objects that the plan changes, deletes or recreates, with all their bindings, including
-    /// unmanaged bindings.
+    /// unmanaged bindings, and with the settings of the vhost. Migrated queues are returned in their state before the
+    /// migration.
     pub fn affected_objects(&self, live: &Topology) -> Topology {
         let deleted_object = |action: &Action| match action {
             Action::DeleteQueue { .. }

@@ -9,7 +9,7 @@ use crate::model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The changes of a plan, grouped by operation.
+/// The changes of a plan, grouped by operation. Does not contain conflicts, or records that are created or changed.
 #[derive(Default)]
 pub(super) struct ChangesByKind {
     pub(super) vhost: Option<Vhost>,
@@ -22,6 +22,7 @@ pub(super) struct ChangesByKind {
 }
 
 impl ChangesByKind {
+    /// Groups the changes of a plan by operation.
     pub(super) fn sort(changes: &[PlannedChange]) -> Self {
         let mut sorted = Self::default();
         for change in changes {
@@ -57,8 +58,8 @@ impl ChangesByKind {
                     )
                     | None => Vhost::default(),
                 };
-                // A PUT clears the settings that it leaves out (from 3.10), and resets a default queue type that it
-                // leaves out (from 4.1.1).
+                // A PUT clears a missing description and missing tags (from 3.10 on), and resets a missing default
+                // queue type (from 4.1.1 on).
                 self.vhost = Some(Vhost {
                     description: desired.description.clone().or(live.description),
                     tags: live.tags,
@@ -109,7 +110,7 @@ impl PlanBuilder {
         self.infos.push(Info { address: address.clone(), text });
     }
 
-    /// Returns the bindings that the plan deletes on their own, not together with their source or destination.
+    /// Returns the bindings that the plan deletes with separate changes, not together with their source or destination.
     pub(super) fn undesired_bindings(&self) -> BTreeSet<Binding> {
         self.changes
             .iter()
@@ -129,7 +130,7 @@ impl PlanBuilder {
     }
 }
 
-/// Counts the changes of all parts.
+/// Returns the number of changes of each kind in all parts.
 pub(super) fn summary<'a>(parts: impl Iterator<Item = &'a VhostPlan>) -> Summary {
     let mut summary = Summary::default();
     for change in parts.flat_map(|part| &part.changes) {

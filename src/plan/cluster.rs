@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub struct ClusterFacts {
     /// The name of the cluster; empty for a plan without a broker.
     pub name: String,
-    /// For each record kind, the names of the existing objects to which its records belong, such as users. `None` if
-    /// this user may not read these objects; no entry if topo did not read them.
+    /// For each record kind, the names of the existing objects to which its records belong, such as users. The value is
+    /// `None` if this user may not read these objects. A kind has no entry if topo did not read its objects.
     pub owners: BTreeMap<RecordKind, Option<BTreeSet<String>>>,
     /// The kinds whose records this user may not read.
     pub unreadable: BTreeSet<RecordKind>,

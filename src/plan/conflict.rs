@@ -13,15 +13,16 @@ use crate::diff::{Field, FieldChange};
 use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType, Scope};
 use crate::rabbitmq::{plugin_keys, refusals, vhost_change_refusals};
 
-/// Blocks the plan if this broker would refuse the object, so that no apply fails halfway with a 400.
+/// Blocks the plan if this broker would refuse the object, so that no apply fails halfway with a 400. Also adds notes
+/// about policy keys that belong to plugins.
 pub(super) fn refuse_invalid(builder: &mut PlanBuilder, context: &PlanContext<'_>, planned: &PlannedChange) {
     let Some(after) = &planned.after else { return };
-    let refused = match (&planned.before, after) {
+    let reasons = match (&planned.before, after) {
         (Some(Object::Vhost(before)), Object::Vhost(after)) => vhost_change_refusals(before, after, context.profile),
         (_, Object::Binding(binding)) => context.binding_refusals(binding),
         (_, after) => refusals(after, context.profile),
     };
-    for refusal in refused {
+    for refusal in reasons {
         builder.block(&planned.address, refusal.text, refusal.hint);
     }
     if let Object::Policy(_, policy) = after {
@@ -40,15 +41,15 @@ pub(super) fn alter(
     (before, after): (Object, Object),
     fields: &[FieldChange],
 ) {
-    let mut judged: Vec<(&FieldChange, Verdict)> = fields
+    let mut verdicts: Vec<(&FieldChange, Verdict)> = fields
         .iter()
         .map(|field| (field, verdict::verdict(field, &before, &after, context.profile)))
         .filter(|(_, verdict)| *verdict != Verdict::Equal)
         .collect();
-    judged.sort_by_key(|(field, _)| rank(&field.field, &before, context.profile));
+    verdicts.sort_by_key(|(field, _)| rank(&field.field, &before, context.profile));
     let id = after.id();
     let address = context.address(&id);
-    for (field, _) in judged.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
+    for (field, _) in verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
         let text = format!(
             "argument {} differs ({} → {}); RabbitMQ does not support it, and topo will not change it",
             field.field,
@@ -57,20 +58,20 @@ pub(super) fn alter(
         );
         builder.info(&address, text);
     }
-    if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
+    if verdicts.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
         return;
     }
     let is_unknown_type =
         |(field, verdict): &(&FieldChange, Verdict)| field.field == Field::Type && *verdict == Verdict::Invalid;
-    let is_refused = |judged: &&(&FieldChange, Verdict)| {
-        is_unknown_type(judged) || is_refused_again(judged.0, &before, &after, context.profile)
+    let is_refused = |difference: &&(&FieldChange, Verdict)| {
+        is_unknown_type(difference) || is_refused_again(difference.0, &before, &after, context.profile)
     };
-    let broker_error = judged.iter().find(is_refused).map(|judged| match &judged.0.after {
-        Some(kind) if is_unknown_type(judged) => unknown_type(kind),
-        Some(_) | None => broker_error(&context.current.vhost, &after, judged.0, context.profile),
+    let broker_error = verdicts.iter().find(is_refused).map(|difference| match &difference.0.after {
+        Some(kind) if is_unknown_type(difference) => unknown_type(kind),
+        Some(_) | None => broker_error(&context.current.vhost, &after, difference.0, context.profile),
     });
     let mut planned = context.change(ChangeKind::Change, Some(before), Some(after.clone()));
-    planned.fields = judged
+    planned.fields = verdicts
         .iter()
         .map(|(field, verdict)| FieldVerdict {
             field: field.field.to_string(),
@@ -79,8 +80,8 @@ pub(super) fn alter(
             verdict: *verdict,
         })
         .collect();
-    if judged.iter().all(|(_, verdict)| matches!(verdict, Verdict::InPlace | Verdict::Unknown)) {
-        if judged.iter().any(|(field, _)| field.field == Field::DefaultQueueType) {
+    if verdicts.iter().all(|(_, verdict)| matches!(verdict, Verdict::InPlace | Verdict::Unknown)) {
+        if verdicts.iter().any(|(field, _)| field.field == Field::DefaultQueueType) {
             builder.info(
                 &address,
                 "applications that declare existing queues without x-queue-type will be refused once the default type \
@@ -151,8 +152,8 @@ fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: Pl
     builder.changes.push(planned);
 }
 
-/// Returns the flag that recreates an exchange or a queue without message loss. `None` for a stream, and for a queue
-/// whose activity is unknown.
+/// Returns the flag that recreates an exchange or a queue without message loss; `None` for a stream, for a queue whose
+/// activity is unknown, and for other objects.
 fn lossless_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<String> {
     match &planned.before {
         Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),
@@ -171,8 +172,9 @@ fn value_text(value: Option<&ArgumentValue>) -> String {
     value.map_or_else(|| "absent".to_owned(), ToString::to_string)
 }
 
-/// Repairs exchanges that the broker stores without a value for `auto_delete`, as after a definitions import up to 4.2.
-/// Plans to recreate such an exchange if the spec or a flag allows recreating it, and otherwise adds a note.
+/// Repairs exchanges that the broker stores without a value for `auto_delete`, for example after a definitions import
+/// on RabbitMQ 4.2 or earlier. Plans to recreate such an exchange if the spec or a flag allows recreating it, and
+/// otherwise adds a note.
 ///
 /// Such an exchange routes messages and is never deleted automatically. The broker rejects every declaration of such an
 /// exchange, with either value (`rabbit_exchange:assert_equivalence`, 3.8 to 4.2). The only repair is to recreate the
@@ -184,7 +186,7 @@ pub(super) fn restore_auto_delete(builder: &mut PlanBuilder, context: &PlanConte
             continue;
         };
         let address = context.address(&id);
-        // The object also conflicts in a different field. Recreating the object repairs both fields.
+        // A different field of the exchange is also in conflict. Recreating the exchange repairs both fields.
         if builder.changes.iter().any(|change| change.address == address && change.conflict.is_some()) {
             continue;
         }

@@ -22,8 +22,8 @@ pub struct PlanContext<'a> {
     /// Current objects that topo never changes: exclusive, auto-delete or server-named queues, objects that belong to a
     /// plugin or to topo itself, and bindings from or to such objects.
     pub untouchable: &'a BTreeSet<ObjectId>,
-    /// Exchanges that the broker stores without a value for `auto_delete`, after a definitions import up to 4.2. The
-    /// broker refuses every declaration of such an exchange.
+    /// Exchanges that the broker stores without a value for `auto_delete`, after a definitions import on RabbitMQ 4.2
+    /// or earlier. The broker refuses every declaration of such an exchange.
     pub lacks_auto_delete: &'a BTreeSet<ExchangeName>,
     /// The behavior of the broker.
     pub profile: &'a BrokerProfile,
@@ -74,7 +74,8 @@ impl PlanContext<'_> {
             }
     }
 
-    /// Returns true if the object is a binding that the management API cannot delete, because its key is unusable.
+    /// Returns true if the object is a binding that the management API cannot delete, because the binding's properties
+    /// key is unusable.
     pub(super) fn is_undeletable(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Binding(binding) => self.properties_keys.get(binding).is_some_and(Vec::is_empty),
@@ -87,7 +88,7 @@ impl PlanContext<'_> {
     }
 
     /// Returns the reasons why the broker would refuse a binding. Each end of the binding is the desired object or, if
-    /// the spec does not declare it, the current object.
+    /// the spec does not declare that end, the current object.
     pub(super) fn binding_refusals(&self, binding: &Binding) -> Vec<Refusal> {
         let desired = &self.desired.topology;
         let source = desired.exchanges.get(&binding.source).or_else(|| self.current.exchanges.get(&binding.source));

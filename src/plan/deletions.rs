@@ -11,12 +11,13 @@ use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The minimum number of owned objects for a `mass-delete` hazard. With fewer objects, even an ordinary plan often
-/// deletes a third of them.
+/// deletes a third of the objects.
 const MIN_OWNED: usize = 10;
 /// The percentage of owned objects above which deleting them is a `mass-delete` hazard.
 const MAX_PERCENT: usize = 30;
 
-/// Plans the deletions that the spec or `--prune` requests, and lists all other removals as unmanaged objects.
+/// Plans the deletions that the spec or `--prune` requests. Reports the other removals as unmanaged objects, notes or
+/// blocks.
 pub(super) fn plan(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -70,7 +71,8 @@ pub(super) fn plan(
     add_unbound(builder, context);
 }
 
-/// Adds the bindings of each deleted object to the change that deletes the object. The plan's graph shows them.
+/// Adds the bindings of each deleted object to the change that deletes the object. The plan's graph shows these
+/// bindings.
 fn add_unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let deleted = builder.changes.iter().enumerate().filter(|(_, change)| change.kind == ChangeKind::Delete);
     let deleted: BTreeMap<ObjectId, usize> =
@@ -109,7 +111,7 @@ fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Addre
                     1 => "its only binding will be deleted with it".to_owned(),
                     _ => format!("its {count} bindings will be deleted with it"),
                 };
-                builder.hazard(HazardKind::UnroutableMessages, address, text, None);
+                builder.hazard(HazardKind::RoutingGap, address, text, None);
             }
         }
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => {}
@@ -138,7 +140,7 @@ fn tier_hazard(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &A
     builder.hazard(HazardKind::MessageLoss, address, text, all);
 }
 
-/// Adds a hazard for each queue whose last binding is deleted.
+/// Adds a hazard for each queue whose last binding the plan deletes, unless the plan also binds the queue again.
 pub(super) fn last_binding_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let queue = |binding: &Binding| match &binding.destination {
         Destination::Queue(name) => Some(name.clone()),
@@ -159,7 +161,7 @@ pub(super) fn last_binding_hazards(builder: &mut PlanBuilder, context: &PlanCont
     for name in unbound {
         let address = context.address(&ObjectId::Queue(name));
         let text = "its last binding will be deleted: no more messages will be routed to it".to_owned();
-        builder.hazard(HazardKind::UnroutableMessages, &address, text, None);
+        builder.hazard(HazardKind::RoutingGap, &address, text, None);
     }
 }
 

@@ -27,8 +27,8 @@ pub struct Plan {
     pub target: Target,
     /// The options of the plan.
     pub options: Options,
-    /// A hash of the cluster name, the options, and all changes and steps. It does not include message counts or
-    /// unchanged objects.
+    /// A hash of the cluster name, the options, all changes and steps, and the hazards that do not depend on counts.
+    /// The hash does not include unchanged objects.
     pub fingerprint: String,
     /// Totals over all parts.
     pub summary: Summary,
@@ -37,7 +37,7 @@ pub struct Plan {
     pub cluster: Option<ClusterPlan>,
     /// The plan of each vhost, by name.
     pub vhosts: Vec<VhostPlan>,
-    /// A hash of the whole document without this field. Only a saved plan has it.
+    /// A hash of the whole document without this field. Empty unless the plan was saved.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content_hash: String,
 }
@@ -49,11 +49,11 @@ pub struct Target {
     /// The URL of the management API, without user info. For a plan without a broker: `empty`, or the name of the
     /// definitions file.
     pub url: String,
-    /// The name of the cluster.
+    /// The name of the cluster. Empty for a plan without a broker.
     pub cluster: String,
     /// The product name, usually `RabbitMQ`.
     pub product: String,
-    /// The version that the broker reports.
+    /// The version that the broker reports, or the version that a plan without a broker assumes.
     pub version: String,
 }
 
@@ -65,14 +65,15 @@ pub struct Options {
     /// Kinds of unmanaged objects to delete (`--prune`).
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub prune: BTreeSet<ObjectKind>,
-    /// The resolutions of single conflicts, which override the spec (`--recreate`).
+    /// The resolutions of individual conflicts (`--recreate`). They override the `onConflict` settings of the spec.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recreate: BTreeMap<Address, OnConflict>,
-    /// Address globs. If there are any, the plan contains only the matching objects and their dependencies
-    /// (`--target`).
+    /// Address globs (`--target`). If the list is not empty, the plan contains only the matching objects and their
+    /// dependencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<crate::model::Glob>,
-    /// The queues whose migrations are rolled back (`--abort`). If there are any, the plan does nothing else.
+    /// The queues whose migrations are rolled back (`--abort`). If the set is not empty, the plan contains only these
+    /// rollbacks.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub abort: BTreeSet<Address>,
 }
@@ -89,9 +90,9 @@ pub struct Summary {
     pub recreate: usize,
     /// Objects to delete.
     pub delete: usize,
-    /// Objects that differ in a setting that cannot change in place. They block the plan.
+    /// Objects that differ in a setting that cannot change in place. Each of these objects blocks the plan.
     pub conflict: usize,
-    /// Bindings to create, except those that topo restores after it recreates an object.
+    /// Bindings to create, except bindings that topo restores after it recreates an object.
     pub bind: usize,
     /// Bindings to delete.
     pub unbind: usize,
@@ -115,12 +116,12 @@ impl ClusterPlan {
         Self(part)
     }
 
-    /// Returns the plan in the form of a vhost's plan. It contains only records.
+    /// Returns the plan of the cluster as a [`VhostPlan`] that contains only records.
     pub fn part(&self) -> &VhostPlan {
         &self.0
     }
 
-    /// Returns the plan that [`Self::part`] returns, as a mutable reference.
+    /// Returns a mutable reference to the plan that [`Self::part`] returns.
     pub fn part_mut(&mut self) -> &mut VhostPlan {
         &mut self.0
     }
@@ -132,7 +133,7 @@ impl Plan {
         self.cluster.iter().map(ClusterPlan::part).chain(&self.vhosts)
     }
 
-    /// Returns the plans that [`Self::parts`] returns, as mutable references.
+    /// Returns mutable references to the plans that [`Self::parts`] returns.
     pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut VhostPlan> {
         self.cluster.iter_mut().map(ClusterPlan::part_mut).chain(&mut self.vhosts)
     }
@@ -165,7 +166,8 @@ impl Plan {
 struct ClusterDocument {
     /// The objects that differ, by kind and name.
     changes: Vec<PlannedChange>,
-    /// Owned objects that the spec does not declare. They are kept, because `--prune` does not include their kind.
+    /// Owned objects that the spec does not declare. topo keeps these objects, because `--prune` does not include their
+    /// kind.
     unmanaged: Vec<Unmanaged>,
     /// Notes that do not block the plan.
     infos: Vec<Info>,

@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns a hash of the reviewed content: the cluster name, the options, every change with its values, every step, and
-/// the structural hazards. The hash excludes counts, so that traffic alone does not make a plan stale. It also excludes
-/// unchanged objects, so that other users can merge and apply their changes before this plan is applied.
+/// the structural hazards. The hash excludes counts, so that traffic alone does not make a plan stale. The hash also
+/// excludes unchanged objects, so that other users can merge and apply their changes before this plan is applied.
 pub fn fingerprint(plan: &Plan) -> String {
     let mut hash = Sha256::new();
     let mut text = Vec::new();
@@ -37,8 +37,8 @@ pub fn fingerprint(plan: &Plan) -> String {
     short_hex(hash)
 }
 
-/// Returns a hash of the whole document. It includes the parts that the fingerprint excludes, such as the URL, all
-/// hazards and their counts.
+/// Returns a hash of the whole document except its `contentHash`. Unlike the fingerprint, this hash includes the URL,
+/// and all hazards with their counts.
 pub fn content_hash(plan: &Plan) -> String {
     let mut text = Vec::new();
     let unsealed = Plan { content_hash: String::new(), ..plan.clone() };
@@ -55,7 +55,7 @@ fn short_hex(hash: Sha256) -> String {
 /// Checks a plan that was read from a file: its hashes, summary and requests must match its content. Returns the first
 /// inconsistency; `None` if the plan is consistent.
 ///
-/// A fingerprint is not a signature: someone who edits a plan can also recompute its fingerprint.
+/// A fingerprint is not a signature: a user who edits a plan can also recompute its fingerprint.
 pub fn inconsistency(plan: &Plan) -> Option<String> {
     let content = fingerprint(plan);
     if content != plan.fingerprint {
@@ -68,7 +68,7 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
     let is_other = |(part, step): &(&VhostPlan, &Step)| request(&part.vhost, &step.action) != step.request;
     if let Some((part, step)) = steps.into_iter().find(is_other) {
         let (step, part) = (step.id, part.vhost.in_words());
-        return Some(format!("the request of step {step} of {part} differs from the one that its action sends"));
+        return Some(format!("the request of step {step} of {part} differs from the request of its action"));
     }
     let content = content_hash(plan);
     let stated = if plan.content_hash.is_empty() { "missing" } else { &plan.content_hash };
@@ -76,17 +76,17 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
         .then(|| format!("the hash of the whole document is {content}, but its contentHash is {stated}"))
 }
 
-/// Returns the hazards which show that the same steps have a larger effect than at the time of the review. For example,
-/// a policy now governs one more queue of the spec, or a large part of the owned objects is now deleted. Leaves out
-/// hazards that depend on counts, and hazards of unmanaged queues, which other users create and delete.
+/// Returns the hazards whose appearance shows that the same steps have a larger effect than at the time of the review.
+/// For example, a policy now governs one more queue of the spec, or a large part of the owned objects is now deleted.
+/// Omits hazards that depend on counts, and hazards of unmanaged queues, which other users create and delete.
 fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
     let is_structural = |kind: HazardKind| match kind {
         HazardKind::AccessGain
         | HazardKind::AccessLoss
-        | HazardKind::UnroutableMessages
+        | HazardKind::RoutingGap
         | HazardKind::PolicyShift
         | HazardKind::ContractChange
-        | HazardKind::DurabilityLoss
+        | HazardKind::DurabilityDown
         | HazardKind::MassDelete => true,
         HazardKind::MessageLoss
         | HazardKind::MessageDrop
@@ -99,7 +99,7 @@ fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
     };
     let hazards = || part.hazards.iter().filter(|hazard| is_structural(hazard.kind));
     let mut ours: BTreeSet<Address> = BTreeSet::new();
-    // Builds the set only if it is required: structural hazards are rare, and the set is as large as the spec.
+    // Builds the set only if there are structural hazards: such hazards are rare, and the set is as large as the spec.
     if hazards().next().is_some() {
         let topology = &part.desired.topology;
         let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
@@ -128,7 +128,8 @@ pub enum Staleness {
     Same,
     /// Some steps of the saved plan are already done, and the new plan has no additional steps.
     Rest,
-    /// The state of the broker has changed. Contains the differences; an additional step is `address: method path`.
+    /// The new plan differs from the saved plan in more than completed steps. Contains the differences; an additional
+    /// step is `address: method path`.
     Stale(Vec<String>),
 }
 
@@ -157,8 +158,8 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
             .map(|block| format!("{}: {}", block.address, block.text)),
     );
     differences.extend(different_changes(saved, now, steps == saved_steps));
-    // The current state of each object to change or delete must match the saved plan. Changes that are already done are
-    // not in the new plan.
+    // The current state of each object to change or delete must match the saved plan. The new plan does not contain
+    // completed changes.
     let seen: BTreeMap<_, _> = changes(saved).map(|change| (&change.address, &change.before)).collect();
     differences.extend(changes(now).filter_map(|change| {
         let known = seen.get(&change.address)?.as_ref()?;
@@ -179,8 +180,8 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
 }
 
 /// Returns the changes that differ between the saved plan and the new plan. If some steps are already done
-/// (`has_same_steps` is false), the new plan may only create an object that the saved plan recreates, and it does not
-/// contain completed changes. In that case, only the desired objects are compared.
+/// (`has_same_steps` is false), the new plan may create an object that the saved plan recreates, and does not contain
+/// completed changes. In that case, only the desired objects are compared.
 fn different_changes(saved: &Plan, now: &Plan, has_same_steps: bool) -> Vec<String> {
     let by_address = |plan| -> BTreeMap<&Address, &PlannedChange> {
         changes(plan).map(|change: &PlannedChange| (&change.address, change)).collect()

@@ -99,7 +99,7 @@ impl Allowance {
 pub struct Blockers {
     /// Blockers that `--allow` does not resolve: they require an edit or a different flag.
     pub blocks: Vec<Block>,
-    /// The number of blocks that are conflicts.
+    /// The number of blocks that report a conflict.
     pub conflicts: usize,
     /// Hazards that must be allowed but are not.
     pub hazards: Vec<Hazard>,
@@ -148,7 +148,7 @@ pub fn blockers_of(plan: &Plan, allowed: &[Allowance]) -> Blockers {
 
 /// Returns a line for each allowance with an address that matches no hazard of a plan, and for each limit that is too
 /// small. The line contains the reason and a value to use instead. All allowances are checked together, because several
-/// of them may cover the same hazard.
+/// allowances may cover the same hazard.
 pub fn allowances_without_effect(plan: &Plan, allowed: &[Allowance]) -> Vec<String> {
     let open = blockers_of(plan, allowed).hazards;
     allowed.iter().flat_map(|one| warnings_about(plan, &open, one, allowed)).collect()
@@ -198,7 +198,7 @@ fn no_effect_text(plan: &Plan, allowance: &Allowance) -> String {
     }
 }
 
-/// A plan without blockers. The allowances set the guards of its deletions.
+/// A plan without blockers. The guards of its deletions are set according to the allowances.
 #[derive(Clone, Debug)]
 pub struct ApprovedPlan(Plan);
 
@@ -232,7 +232,7 @@ pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(
     Ok(ApprovedPlan(plan))
 }
 
-/// Returns the widest guard that the allowances set for a deletion.
+/// Returns the least restrictive guard that the allowances permit for a deletion.
 fn widest_guard(allowed: &[Allowance], address: &Address) -> Guard {
     let bounds = allowed.iter().filter(|one| one.covers(HazardKind::MessageLoss, address)).map(|one| one.messages);
     let mut guard = Guard::Empty;
@@ -260,9 +260,9 @@ mod tests {
         };
         assert_eq!(one("message-loss"), Ok(vec![plain(HazardKind::MessageLoss, None, None)]));
         assert_eq!(
-            one("unroutable-messages,consumer-disruption@queues/shop/a%2Fb"),
+            one("routing-gap,consumer-disruption@queues/shop/a%2Fb"),
             Ok(vec![
-                plain(HazardKind::UnroutableMessages, Some("queues/shop/a%2Fb"), None),
+                plain(HazardKind::RoutingGap, Some("queues/shop/a%2Fb"), None),
                 plain(HazardKind::ConsumerDisruption, Some("queues/shop/a%2Fb"), None)
             ])
         );

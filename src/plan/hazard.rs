@@ -10,17 +10,18 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HazardKind {
-    /// Messages are deleted.
+    /// Messages are deleted with their queue, or can be dropped if topo is killed during a migration.
     MessageLoss,
-    /// A changed setting makes the broker drop or dead-letter messages.
+    /// The broker drops or dead-letters messages: a setting of a queue changes, an exchange loses its alternate
+    /// exchange, or an unmanaged policy breaks generated retries or dead-letter queues.
     MessageDrop,
     /// A user may publish or bind with more routing keys than before.
     AccessGain,
     /// A user may publish or bind with fewer routing keys than before.
     AccessLoss,
     /// Messages are not routed to a queue or through an exchange, temporarily or permanently.
-    UnroutableMessages,
-    /// A shovel redeclares a queue that is deleted or recreated, or its messages are lost.
+    RoutingGap,
+    /// A shovel uses a queue that is deleted or recreated: the shovel may declare the queue again, or lose messages.
     ShovelInterference,
     /// Connected consumers are canceled.
     ConsumerDisruption,
@@ -28,16 +29,16 @@ pub enum HazardKind {
     Duplicates,
     /// A migration may change the order of messages.
     Reorder,
-    /// A full queue starts to reject publishes.
+    /// A queue starts to reject publishes, immediately or when the queue is full.
     PublisherBlock,
     /// A limit is at or below the current number of connections or queues, so the broker refuses new ones.
     LimitReached,
-    /// The policy that governs an object changes.
+    /// A different policy governs an object, or a policy changes the alternate exchange or the delay of an object.
     PolicyShift,
     /// Workers must be changed before the apply, for example because they must handle failures differently.
     ContractChange,
     /// An object or its messages no longer survive a restart, or the loss of a node.
-    DurabilityLoss,
+    DurabilityDown,
     /// A large part of the owned objects is deleted.
     MassDelete,
 }
@@ -50,12 +51,12 @@ impl HazardKind {
         Self::MassDelete,
         Self::AccessGain,
         Self::AccessLoss,
-        Self::UnroutableMessages,
+        Self::RoutingGap,
         Self::ShovelInterference,
         Self::ConsumerDisruption,
         Self::PublisherBlock,
         Self::LimitReached,
-        Self::DurabilityLoss,
+        Self::DurabilityDown,
         Self::ContractChange,
         Self::Duplicates,
         Self::Reorder,
@@ -69,7 +70,7 @@ impl HazardKind {
             Self::MessageDrop => "message-drop",
             Self::AccessGain => "access-gain",
             Self::AccessLoss => "access-loss",
-            Self::UnroutableMessages => "unroutable-messages",
+            Self::RoutingGap => "routing-gap",
             Self::ShovelInterference => "shovel-interference",
             Self::ConsumerDisruption => "consumer-disruption",
             Self::Duplicates => "duplicates",
@@ -78,7 +79,7 @@ impl HazardKind {
             Self::LimitReached => "limit-reached",
             Self::PolicyShift => "policy-shift",
             Self::ContractChange => "contract-change",
-            Self::DurabilityLoss => "durability-loss",
+            Self::DurabilityDown => "durability-down",
             Self::MassDelete => "mass-delete",
         }
     }
@@ -87,11 +88,13 @@ impl HazardKind {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::MessageLoss => {
-                "Messages are deleted with a queue that is deleted, or that is recreated without a migration."
+                "Messages are deleted with a queue that is deleted, or that is recreated without a migration. If topo \
+                 is killed during a migration, messages that have reached their delivery limit can be dropped."
             }
             Self::MessageDrop => {
-                "A changed setting makes the broker drop or dead-letter messages, such as a lower limit, a shorter TTL \
-                 or a removed dead-letter exchange."
+                "The broker drops or dead-letters messages: a setting of a queue changes, such as a lower limit, a \
+                 shorter TTL or a removed dead-letter exchange; an exchange loses its alternate exchange; or an \
+                 unmanaged policy breaks generated retries or dead-letter queues."
             }
             Self::AccessGain => {
                 "Users may publish or bind with more routing keys than before, because the broker deletes topic \
@@ -101,7 +104,7 @@ impl HazardKind {
                 "Users may publish or bind with fewer routing keys than before: on an exchange that is in use, topo \
                  restores topic permissions that an interrupted recreation appears to have stored."
             }
-            Self::UnroutableMessages => {
+            Self::RoutingGap => {
                 "Messages are not routed to a queue or through an exchange: temporarily while topo recreates the \
                  object, or permanently because the object or its bindings are deleted."
             }
@@ -115,7 +118,7 @@ impl HazardKind {
             }
             Self::Reorder => "A migration can deliver messages out of order.",
             Self::PublisherBlock => {
-                "A queue is full as soon as the step is done, and rejects messages that are published to it."
+                "A queue starts to reject messages that are published to it, immediately or when the queue is full."
             }
             Self::LimitReached => {
                 "A limit is at or below the current number of connections or queues. The broker keeps existing \
@@ -129,7 +132,7 @@ impl HazardKind {
                 "Before the apply, workers must be changed to handle failures or declare the queue differently: see \
                  `topo contract`. The hazard also covers messages that lose the history that workers read."
             }
-            Self::DurabilityLoss => "An object or its messages no longer survive a restart, or the loss of a node.",
+            Self::DurabilityDown => "An object or its messages no longer survive a restart, or the loss of a node.",
             Self::MassDelete => {
                 "One apply deletes a large part of the owned objects. Check that you use the intended broker and the \
                  intended spec."
@@ -142,7 +145,7 @@ impl HazardKind {
         Self::ALL.iter().position(|kind| *kind == self).unwrap_or(Self::ALL.len())
     }
 
-    /// Returns true if the hazard can remove messages from a queue.
+    /// Returns true if messages can be lost or dead-lettered.
     pub fn loses_messages(self) -> bool {
         matches!(self, Self::MessageLoss | Self::MessageDrop)
     }
@@ -167,7 +170,7 @@ impl FromStr for HazardKind {
     }
 }
 
-/// A hazard of one object.
+/// A hazard that concerns one object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hazard {
@@ -177,15 +180,15 @@ pub struct Hazard {
     pub address: Address,
     /// The description, in one sentence with the current counts.
     pub text: String,
-    /// The number of messages at risk; `None` if it is unknown, or if no messages are at risk.
+    /// The number of messages at risk; `None` if the number is unknown, or if no messages are at risk.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub messages: Option<u64>,
-    /// True if the hazard must be allowed, false if it does not block the plan.
+    /// True if the hazard blocks the plan until it is allowed; false if the hazard is only reported.
     pub must_be_allowed: bool,
 }
 
 impl Hazard {
-    /// Returns the flag that allows the hazard.
+    /// Returns the flag that allows the hazard: `--allow KIND@ADDRESS`.
     pub fn flag(&self) -> String {
         format!("--allow {}@{}", self.kind, self.address)
     }

@@ -23,13 +23,14 @@ pub(super) struct Kept {
     pub(super) id: ObjectId,
     /// The unmanaged bindings of the object.
     pub(super) bindings: Vec<Binding>,
-    /// The topic permissions on the object, if it is an exchange.
+    /// The topic permissions on the object, if the object is an exchange.
     pub(super) topic_permissions: Vec<TopicPermission>,
 }
 
-/// Returns the keep of an object: an exchange that stores the object's bindings while the object is recreated. After a
-/// killed run, the keep still exists on the broker, and the next plan restores the bindings. topo binds the keep to
-/// auto-delete source exchanges, so that the broker does not delete these exchanges together with their last binding.
+/// Returns the keep of an object: an exchange that stores the object's bindings and topic permissions while the object
+/// is recreated. After a killed run, the keep still exists on the broker, and the next plan restores the bindings and
+/// topic permissions. topo binds the keep to auto-delete source exchanges, so that the broker does not delete these
+/// exchanges together with their last binding.
 pub(super) fn keep(
     id: &ObjectId,
     bindings: &[Binding],
@@ -101,7 +102,7 @@ pub(super) fn report_orphans(builder: &mut PlanBuilder, context: &PlanContext<'_
 }
 
 /// Returns the keeps that killed runs left on the broker for desired objects. Their contents include only the bindings
-/// to restore.
+/// to restore, and the topic permissions on the object itself.
 pub(super) fn leftover_keeps(context: &PlanContext<'_>, options: &Options) -> Vec<(ExchangeName, Kept)> {
     let desired = context.desired;
     let is_desired = |id: &ObjectId| match id {

@@ -1,8 +1,8 @@
 //! Turns changes and the broker's activity into ordered steps with their hazards. Contains only pure functions.
 //!
-//! [`diff`](crate::diff) determines the differences, and the table of known arguments predicts the broker's response. A
-//! plan contains the steps, the hazards and the blockers. The plan that topo shows is the value that topo saves and
-//! executes.
+//! [`diff`](crate::diff) determines the differences, and [`verdict`](verdict::verdict) predicts the broker's response
+//! to each difference. A plan contains the steps, the hazards and the blockers. The plan that topo shows is the value
+//! that topo saves and executes.
 
 pub mod action;
 pub mod activity;

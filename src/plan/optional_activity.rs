@@ -5,7 +5,8 @@
 //! within seconds, with the default type and no arguments. If the plan recreates the queue, the broker then refuses the
 //! desired queue. Messages that a shovel publishes to a missing queue are lost.
 //!
-//! A limit may be reached as soon as it is set: the broker then refuses new connections or queues.
+//! A new limit may be at or below the current number of connections or queues. In that case, the broker refuses new
+//! connections or queues immediately.
 //!
 //! The broker updates the message count of a quorum queue on each tick, so a count of 0 may not include newer messages.
 //! A plan that lowers a length limit cannot rely on this count. The list of consumers comes from the statistics, so a
@@ -42,7 +43,8 @@ fn deleted_queues<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration])
     of_changes.chain(of_migrations).collect()
 }
 
-/// Adds a hazard for each deleted or recreated queue that a shovel uses, or one hazard if the shovels are unknown.
+/// Adds a hazard for each deleted or recreated queue that a shovel uses, or one hazard if this user may not read the
+/// shovels.
 pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let deleted = deleted_queues(&builder.changes, &builder.migrations);
     let ends = match &context.activity.shovels {
@@ -51,8 +53,8 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
         Shovels::Hidden => {
             let queues = if deleted.len() == 1 { "queue".to_owned() } else { format!("{} queues", deleted.len()) };
             let text = format!(
-                "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user may \
-                 not read parameters (tag `policymaker`)"
+                "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user \
+                 may not read parameters (tag `policymaker`)"
             );
             builder.hazards.push(Hazard {
                 kind: HazardKind::ShovelInterference,
@@ -204,14 +206,14 @@ fn with_message_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) 
         HazardKind::MessageLoss
         | HazardKind::AccessGain
         | HazardKind::AccessLoss
-        | HazardKind::UnroutableMessages
+        | HazardKind::RoutingGap
         | HazardKind::ShovelInterference
         | HazardKind::ConsumerDisruption
         | HazardKind::Duplicates
         | HazardKind::Reorder
         | HazardKind::PolicyShift
         | HazardKind::ContractChange
-        | HazardKind::DurabilityLoss
+        | HazardKind::DurabilityDown
         | HazardKind::LimitReached
         | HazardKind::MassDelete => false,
     };

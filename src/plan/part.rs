@@ -23,7 +23,8 @@ pub struct VhostPlan {
     pub vhost: VhostName,
     /// The objects that differ, by kind and name.
     pub changes: Vec<PlannedChange>,
-    /// Owned objects that the spec does not declare. They are kept, because `--prune` does not include their kind.
+    /// Owned objects that the spec does not declare. topo keeps these objects, because `--prune` does not include their
+    /// kind.
     pub unmanaged: Vec<Unmanaged>,
     /// Notes that do not block the plan.
     pub infos: Vec<Info>,
@@ -102,7 +103,7 @@ pub struct PlannedChange {
     /// The conflict, if the object cannot change in place.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub conflict: Option<Conflict>,
-    /// The activity of the current queue. Set only if messages or consumers are at risk.
+    /// The activity of the current queue, if it is known. Set only if the queue is deleted, recreated or in conflict.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub live: Option<QueueActivity>,
     /// The bindings to restore after the object is recreated.
@@ -123,7 +124,7 @@ pub struct PlannedChange {
 }
 
 impl PlannedChange {
-    /// Returns the object that changes.
+    /// Returns the object that changes; `None` if the change contains neither a current nor a desired object.
     pub fn id(&self) -> Option<ObjectId> {
         self.after.as_ref().or(self.before.as_ref()).map(Object::id)
     }
@@ -134,11 +135,11 @@ impl PlannedChange {
 pub struct FieldVerdict {
     /// The name of the field in RabbitMQ.
     pub field: String,
-    /// The current value; `null` means that it is absent.
+    /// The current value; `null` if the field is absent.
     pub before: Option<ArgumentValue>,
-    /// The desired value; `null` means that it is absent.
+    /// The desired value; `null` if the field is absent.
     pub after: Option<ArgumentValue>,
-    /// How the broker handles the difference.
+    /// The broker's response to the difference.
     pub verdict: Verdict,
 }
 
@@ -156,7 +157,7 @@ pub struct Conflict {
     /// The result of a declaration without `x-queue-type`, if the broker's default type makes a difference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub typeless_declare: Option<String>,
-    /// The resolution that the spec or a flag sets.
+    /// The `onConflict` setting of the object, from `--recreate` or the spec. The default is `refuse`.
     pub on_conflict: OnConflict,
     /// The possible resolutions, least disruptive first. Set only if the conflict blocks the plan.
     pub resolutions: Vec<Resolution>,
@@ -169,8 +170,8 @@ pub struct KeptBindings {
     pub declared: usize,
     /// The bindings that the spec does not declare.
     pub unmanaged: Vec<Binding>,
-    /// The topic permissions on an exchange. Set only if the broker deletes them together with the exchange and this
-    /// user may read them.
+    /// The topic permissions on an exchange. Set only if the broker deletes topic permissions together with their
+    /// exchange and this user may read topic permissions.
     #[serde(rename = "topicPermissions", skip_serializing_if = "Option::is_none", default)]
     pub topic_permissions: Option<Vec<TopicPermission>>,
 }
@@ -198,7 +199,7 @@ pub struct Info {
 pub struct InterruptedMigration {
     /// The address of the queue.
     pub address: Address,
-    /// The remaining work, in one sentence.
+    /// The state of the migration, and how to complete the migration.
     pub text: String,
     /// The holder of the vhost's lock, if another apply is running. That apply may be migrating the queue.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -206,8 +207,8 @@ pub struct InterruptedMigration {
 }
 
 impl InterruptedMigration {
-    /// Returns the label in a plan: `migrating` if another apply is running, because it may be migrating the queue, and
-    /// `interrupted` otherwise.
+    /// Returns the label in a plan: `migrating` if another apply is running, because that apply may be migrating the
+    /// queue, and `interrupted` otherwise.
     pub fn label(&self) -> &'static str {
         if self.applying.is_some() { "migrating" } else { "interrupted" }
     }
@@ -239,8 +240,8 @@ pub struct Step {
     /// The numbers of the steps that must be completed before this step.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub after: Vec<usize>,
-    /// The object that this step helps to recreate. After topo has started to recreate an object, it completes the
-    /// recreation even on an interrupt.
+    /// The object that this step helps to recreate. After topo has started to recreate an object, topo completes the
+    /// recreation even if the user interrupts the apply.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recreate: Option<ObjectId>,
     /// The stage of the migration that includes this step.
@@ -250,7 +251,7 @@ pub struct Step {
     pub address: Address,
     /// The operation.
     pub action: Action,
-    /// The request of the operation; moving messages has none.
+    /// The request of the operation. Absent if the operation moves messages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request: Option<Request>,
 }
@@ -271,13 +272,13 @@ impl VhostPlan {
     }
 
     /// Returns true if topo may delete the object while it has bindings. A queue may always have bindings; an exchange
-    /// may have bindings only if the plan reports them as a hazard.
+    /// may have bindings only if the plan contains a `routing-gap` hazard for the exchange.
     pub fn may_be_bound(&self, address: &Address) -> bool {
         let exchange = self
             .changes
             .iter()
             .any(|change| change.address == *address && matches!(change.before, Some(Object::Exchange(..))));
-        let known = |hazard: &Hazard| hazard.kind == HazardKind::UnroutableMessages && hazard.address == *address;
+        let known = |hazard: &Hazard| hazard.kind == HazardKind::RoutingGap && hazard.address == *address;
         !exchange || self.hazards.iter().any(known)
     }
 }

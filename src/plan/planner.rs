@@ -43,8 +43,8 @@ pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerPro
 
 /// Computes the plan of one vhost.
 pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
-    // Precondition: the expanded spec. The first pass adapts the spec to the live tiers, the second to the live
-    // policies.
+    // Precondition: the expanded spec. The first pass adapts the spec to the current tiers, and the second pass adapts
+    // the spec to the current policies.
     let adapted = retries::adapt(context);
     let adapted = wiring::adapt(&adapted, context.current, context.profile, options);
     let desired = match &adapted {
@@ -128,7 +128,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     target::restrict(builder, context, options);
     // Precondition: only targeted changes are left. Drops the migrations of all other queues.
     migrate::keep_planned(builder);
-    // Precondition: the plan is restricted. Describes all interrupted migrations, and resumes the targeted ones.
+    // Precondition: the plan is restricted. Describes all interrupted migrations, and resumes the targeted migrations.
     migrate::resume(builder, context, options);
     // Precondition: all recreations and binding deletions are planned.
     recreate::drop_undesired_bindings(builder);
@@ -179,8 +179,8 @@ fn create(builder: &mut PlanBuilder, context: &PlanContext<'_>, object: Object) 
     builder.changes.push(planned);
 }
 
-/// Reports arguments that topo now sets but that an existing queue lacks. Such a difference does not justify recreating
-/// the queue.
+/// Reports arguments that topo now sets and that an existing queue does not have. Such a difference does not justify
+/// recreating the queue.
 fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for (name, arguments) in &context.desired.scope.optional {
         let Some(live) = context.current.queues.get(name) else { continue };
@@ -197,7 +197,7 @@ fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>
 }
 
 /// Blocks the plan if a queue is exclusive to a connection. The broker rejects every declaration from other
-/// connections, even an identical one.
+/// connections, even an identical declaration.
 fn block_exclusive_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for name in context.desired.topology.queues.keys() {
         let id = ObjectId::Queue(name.clone());

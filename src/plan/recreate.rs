@@ -16,7 +16,7 @@ use crate::model::{Address, ArgumentValue, Binding, Object, ObjectId, OnConflict
 /// The reason why topo does not recreate an object to resolve its conflict.
 pub(super) struct Refusal {
     pub(super) text: String,
-    /// The remedy. If there is none, the plan shows the rename and recreate resolutions instead.
+    /// The remedy. If `None`, the plan shows the rename and recreate resolutions instead.
     pub(super) remedy: Option<String>,
     /// True if the user can still request the recreation, for example with `--recreate`.
     pub(super) may_recreate: bool,
@@ -44,7 +44,7 @@ fn may_be_void(value: &ArgumentValue) -> bool {
     }
 }
 
-/// Returns the reason why the object may not be recreated; `None` if it may.
+/// Returns the reason why topo may not recreate the object; `None` if topo may recreate the object.
 pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_conflict: OnConflict) -> Option<Refusal> {
     let id = planned.id()?;
     let name = id.name()?;
@@ -171,8 +171,8 @@ pub(super) fn bindings_of<'a>(context: &PlanContext<'a>, id: &'a ObjectId) -> im
     context.current.bindings.iter().filter(move |binding| binding.involves(id))
 }
 
-/// Returns the bindings and topic permissions to restore after the object is recreated: all current bindings and topic
-/// permissions, including unmanaged ones.
+/// Returns the bindings and topic permissions to restore after the object is recreated: all current bindings, including
+/// unmanaged bindings, and all topic permissions.
 pub(super) fn kept_bindings(context: &PlanContext<'_>, planned: &PlannedChange) -> KeptBindings {
     let mut kept = KeptBindings::default();
     let Some(id) = planned.id() else { return kept };
@@ -218,11 +218,11 @@ pub(super) fn hazards(
                 deletion_hazards(builder, address, before, planned.live.as_ref());
                 let gap = "messages published while the queue is recreated will be unroutable, and publishers will not \
                            be notified";
-                builder.hazard(HazardKind::UnroutableMessages, address, gap.to_owned(), None);
+                builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
             }
             if before.durable && !after.durable {
                 builder.hazard(
-                    HazardKind::DurabilityLoss,
+                    HazardKind::DurabilityDown,
                     address,
                     "durable → transient: it will be lost when the broker restarts".to_owned(),
                     None,
@@ -231,7 +231,7 @@ pub(super) fn hazards(
             let replicated = |queue: &Queue| queue.queue_type() != Some(QueueType::Classic);
             if replicated(before) && !replicated(after) {
                 let text = format!("{} → classic: one copy, on one node", before.type_name());
-                builder.hazard(HazardKind::DurabilityLoss, address, text, None);
+                builder.hazard(HazardKind::DurabilityDown, address, text, None);
             }
         }
         (Object::Exchange(name, before), Object::Exchange(_, after)) => {
@@ -240,11 +240,11 @@ pub(super) fn hazards(
             if count > 0 {
                 let text =
                     format!("messages published to it will be unroutable until its {} restored", bindings(count));
-                builder.hazard(HazardKind::UnroutableMessages, address, text, None);
+                builder.hazard(HazardKind::RoutingGap, address, text, None);
             }
             if before.durable && !after.durable {
                 builder.hazard(
-                    HazardKind::DurabilityLoss,
+                    HazardKind::DurabilityDown,
                     address,
                     "durable → transient: it will be lost when the broker restarts".to_owned(),
                     None,

@@ -13,13 +13,13 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
-    /// Reads.
+    /// Reads an object or a list.
     Get,
-    /// Creates or overwrites.
+    /// Creates or overwrites an object.
     Put,
-    /// Creates a binding.
+    /// Creates a binding, or an exchange with its bindings.
     Post,
-    /// Deletes.
+    /// Deletes an object.
     Delete,
 }
 
@@ -46,7 +46,8 @@ impl fmt::Display for Method {
 pub struct Request {
     /// The HTTP method.
     pub method: Method,
-    /// The percent-encoded path, which starts with `/api`. It does not include the base URL or its path prefix.
+    /// The percent-encoded path, which starts with `/api`. The path can end with a query string. It does not include
+    /// the base URL or its path prefix.
     pub path: String,
     /// The JSON body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +77,7 @@ impl Request {
         Self { method: Method::Delete, path, body: None }
     }
 
-    /// Returns the request with a query string.
+    /// Appends a query string to the path, and returns the request.
     pub(crate) fn with_query(mut self, query: &str) -> Self {
         self.path.push('?');
         self.path.push_str(query);
@@ -120,8 +121,8 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
     let in_vhost = |kind: &str, name: &str| path(kind, &[vhost.as_str(), name]);
     Some(match action {
         Action::PutVhost { vhost: settings } => {
-            // Sends all settings, because from 3.10 on, a PUT clears a missing description and missing tags. The
-            // default queue type is left out if it is not set, because no value means "none" on all versions.
+            // Sends all settings, because from 3.10 on, a PUT clears a missing description and missing tags. Omits a
+            // default queue type that is not set, because no value means "none" on all versions.
             let mut body = json!({
                 "description": settings.description.as_deref().unwrap_or_default(),
                 // A string, not a list: 3.8 splits the string, and later versions accept both

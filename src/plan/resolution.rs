@@ -37,9 +37,9 @@ pub struct Resolution {
     pub kind: ResolutionKind,
     /// The extent to which the resolution applies.
     pub applicability: Applicability,
-    /// A one-line description.
+    /// A description on one line.
     pub text: String,
-    /// The effect on each field, if the effect differs between fields.
+    /// Advice for individual fields: whether the resolution applies to the field, and the reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub fields: Vec<FieldAdvice>,
     /// The YAML to merge into the spec, with the same structure as the spec. A comment and `removeKeys` list the keys
@@ -53,7 +53,7 @@ pub struct Resolution {
     /// The `topo plan` and `topo apply` flag that selects the resolution.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub flag: Option<String>,
-    /// Warnings to consider first.
+    /// Warnings to consider before using the resolution.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
     /// The effect on applications that declare the object after the resolution.

@@ -27,7 +27,7 @@ pub struct User {
     /// The tags of the user.
     pub tags: BTreeSet<String>,
     /// True if the broker itself stores the user and the permissions, and not a backend such as LDAP. `None` before
-    /// 4.0, because the broker does not report it.
+    /// 4.0, because those versions do not report this property.
     pub is_internal: Option<bool>,
 }
 
@@ -72,16 +72,16 @@ pub struct Needs {
 /// The rights that a user lacks for a vhost's plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingRights {
-    /// True if the user lacks the tag `administrator`, which is required to write vhosts.
+    /// True if the plan writes the vhost, and the user lacks the required tag `administrator`.
     pub administrator: bool,
-    /// True if the user lacks the tag `policymaker`, which is required to write policies.
+    /// True if the plan writes or deletes policies, and the user lacks the required tag `policymaker`.
     pub policymaker: bool,
-    /// The record kinds that require a tag that the user lacks.
+    /// The record kinds that the plan writes or deletes, and that require a tag that the user lacks.
     pub records: BTreeSet<RecordKind>,
     /// The permissions that the user lacks.
     pub permissions: Needs,
     /// The minimal configure, write and read patterns that permit the plan. `None` if the user's current patterns are
-    /// sufficient or unknown.
+    /// sufficient, or if they are unknown and the plan does not create the vhost.
     pub patterns: Option<[String; 3]>,
 }
 
@@ -147,7 +147,8 @@ impl Needs {
         self.read.insert(permission_name(binding.source.as_str()).to_owned());
     }
 
-    /// Returns the needs that a permission does not cover. A pattern that topo cannot evaluate is treated as matching.
+    /// Returns the required permissions that a user's current permission does not grant. A pattern that topo cannot
+    /// evaluate is treated as matching.
     fn missing_from(&self, permission: &Permission) -> Self {
         let missing = |names: &BTreeSet<String>, pattern: &str| {
             let pattern = Pattern::new(if pattern.is_empty() { NO_OBJECT } else { pattern });
@@ -170,8 +171,8 @@ impl Needs {
     }
 }
 
-/// Returns the rights that a user lacks for a vhost's plan. `permission` is the user's current permission; `None` if it
-/// is unknown. In that case, only tags are checked.
+/// Returns the rights that a user lacks for a vhost's plan. `permission` is the user's current permission; `None` if
+/// the permission is unknown. In that case, only tags are checked.
 pub fn missing_rights(
     part: &VhostPlan,
     lock: &QueueName,
@@ -224,22 +225,23 @@ fn pattern(names: &BTreeSet<String>, present: &str) -> String {
     if present == NO_OBJECT { added } else { format!("{added}|{present}") }
 }
 
-/// Returns a pattern for these names. If there are many names, those with the same first word are replaced by their
-/// common prefix, which matches more names but is easier to read.
+/// Returns a pattern for these names. If there are many names, the pattern matches the common prefix of names with the
+/// same first word. Such a pattern matches more names, but is easier to read. If there are also many first words, the
+/// pattern lists all names.
 pub fn pattern_for(names: &BTreeSet<String>) -> String {
     let exact = || names.iter().map(|name| pattern_of(name)).collect::<Vec<_>>().join("|");
     if names.len() <= MAX_NAMES {
         return exact();
     }
-    let mut stacks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for name in names {
         let word = name.find(SEPARATORS).map_or(name.as_str(), |end| &name[..end]);
-        stacks.entry(word).or_default().push(name);
+        groups.entry(word).or_default().push(name);
     }
-    if stacks.len() > MAX_NAMES {
+    if groups.len() > MAX_NAMES {
         return exact();
     }
-    let patterns = stacks.values().map(|names| match names[..] {
+    let patterns = groups.values().map(|names| match names[..] {
         [name] => pattern_of(name),
         _ => prefix_pattern(names),
     });

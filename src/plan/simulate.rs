@@ -22,7 +22,7 @@ pub(super) fn run<'a>(current: &'a Topology, steps: &[Step]) -> Result<Cow<'a, T
 }
 
 /// Changes the topology as the broker would. Returns the exchanges that the broker deletes together with their last
-/// binding, each with the bindings to the exchange.
+/// binding, each with the bindings to the exchange. The error is the reason why the action is not possible.
 pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<Vec<(ExchangeName, BTreeSet<Binding>)>, String> {
     match action {
         Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
@@ -94,11 +94,16 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
         let address = context.address(&ObjectId::Vhost);
         let text =
             format!("defect in topo: this plan would not lead to the topology of the spec ({})", left.join(", "));
-        builder.block(&address, text, Some("please report it with the plan, --format json".to_owned()));
+        builder.block(
+            &address,
+            text,
+            Some("report this defect with the output of `topo plan --format json`".to_owned()),
+        );
     }
 }
 
-/// Returns true if a block is already reported for the object or, if it is a binding, for one of its ends.
+/// Returns true if the plan already contains a block for the object or, if the object is a binding, for one of its
+/// ends.
 fn is_blocked(context: &PlanContext<'_>, blocked: &BTreeSet<Address>, id: &ObjectId) -> bool {
     let is_blocked = |id: &ObjectId| blocked.contains(&context.address(id));
     is_blocked(id)

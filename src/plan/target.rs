@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Drops every change that no target requires. A targeted queue or exchange includes the bindings to it. A targeted
 /// queue also includes the policies that match only this queue, such as the policy that wires its dead-lettering.
 ///
-/// Unless it is a deletion, a targeted change includes its dependencies: the vhost, both ends of a binding, and all
-/// retries of a queue. The dependencies also include an alternate or dead-letter exchange, with all exchanges to which
-/// that exchange routes. Without these exchanges, the broker would silently drop messages.
+/// A targeted change to a queue or its retries includes all changes to the retries of the queue. A targeted change that
+/// is not a deletion also includes its dependencies: the vhost, both ends of a binding, and an alternate or dead-letter
+/// exchange, with all exchanges to which that exchange routes. Without these exchanges, the broker would silently drop
+/// messages.
 pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     if options.targets.is_empty() {
         return;

@@ -52,13 +52,13 @@ fn deleted_exchanges(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeNam
     deleted
 }
 
-/// Returns the topic permissions that the broker deletes together with an exchange, as far as topo can read them.
+/// Returns the topic permissions that the broker deletes together with an exchange; empty if topo may not read them.
 pub(super) fn on_exchange(context: &PlanContext<'_>, exchange: &ExchangeName) -> Vec<TopicPermission> {
     deleted_with(context, &ObjectId::Exchange(exchange.clone())).unwrap_or_default()
 }
 
-/// Returns the topic permissions that the broker deletes together with an object; `None` if they are unknown, or if the
-/// broker does not delete them.
+/// Returns the topic permissions that the broker deletes together with an object; `None` if the topic permissions are
+/// unknown, or if the broker does not delete topic permissions.
 pub(super) fn deleted_with(context: &PlanContext<'_>, id: &ObjectId) -> Option<Vec<TopicPermission>> {
     match (id, &context.activity.topic_permissions) {
         (ObjectId::Exchange(name), TopicPermissions::Known(all)) => {

@@ -2,8 +2,8 @@
 //! does not contain, may have precedence over a generated policy or be displaced by it. Therefore, topo recomputes each
 //! generated policy for every plan, from its wiring keys. The result depends only on these keys and on the policies.
 //!
-//! Also finds the exchanges that route dead-lettered messages. topo creates their bindings first, so that messages that
-//! are rejected during an apply can be routed.
+//! Also finds the exchanges that route dead-lettered messages. topo creates the bindings of these exchanges first, so
+//! that messages that are rejected during an apply can be routed.
 
 use super::document::{Desired, Options};
 use crate::model::{
@@ -45,28 +45,28 @@ pub(super) fn adapt<'a>(
     }
     let others = other_policies(desired, current, options);
     let policies = Policies::new(others.iter().map(|(name, policy)| (*name, *policy)), profile.version);
-    let mut fitted: BTreeMap<PolicyName, Policy> = BTreeMap::new();
+    let mut adapted: BTreeMap<PolicyName, Policy> = BTreeMap::new();
     for Wired { name, policy, queue_name, queue } in wired_queues(topology) {
-        let fitting = policies.matching(queue_name.as_str(), Governed::from(&*with_default_type(queue, profile)));
+        let candidates = policies.matching(queue_name.as_str(), Governed::from(&*with_default_type(queue, profile)));
         let mut wires = policy.definition.clone();
         wires.retain(|key, _| WIRING_KEYS.contains(&key.as_str()));
-        let mut fit = wiring_policy(&queue_name, &fitting, wires);
+        let mut adapted_policy = wiring_policy(&queue_name, &candidates, wires);
         // Keeps a current priority that is higher. If a plan lowered the priority and deleted a competing policy, the
         // competing policy could govern the queue between the two steps, and rejected messages would be lost.
         if let Some(live) = current.policies.get(name) {
-            fit.priority = fit.priority.max(live.priority);
+            adapted_policy.priority = adapted_policy.priority.max(live.priority);
         }
-        fitted.insert(name.clone(), fit);
+        adapted.insert(name.clone(), adapted_policy);
     }
-    if fitted.iter().all(|(name, policy)| topology.policies.get(name) == Some(policy)) {
+    if adapted.iter().all(|(name, policy)| topology.policies.get(name) == Some(policy)) {
         return Cow::Borrowed(desired);
     }
     let mut desired = desired.clone();
-    desired.topology.policies.extend(fitted);
+    desired.topology.policies.extend(adapted);
     Cow::Owned(desired)
 }
 
-/// Returns all policies after the plan, except those that wire queues: the policies of the spec, and the current
+/// Returns all policies after the plan, except the policies that wire queues: the policies of the spec, and the current
 /// policies that the plan does not delete.
 fn other_policies<'a>(
     desired: &'a Desired,
@@ -88,7 +88,7 @@ fn other_policies<'a>(
 }
 
 /// Returns the exchanges that route dead-lettered messages: the dead-letter exchanges of queues and policies, the
-/// exchanges of retries, and all exchanges to which they route through bindings or as alternate exchanges.
+/// exchanges of retries, and all exchanges to which these exchanges route through bindings or as alternate exchanges.
 pub(super) fn dead_letter_exchanges(desired: &Topology, families: &[Family]) -> BTreeSet<ExchangeName> {
     let by_queue = desired.queues.values().filter_map(|queue| queue.arguments.get("x-dead-letter-exchange"));
     let by_policy = desired.policies.values().filter_map(|policy| policy.definition.get("dead-letter-exchange"));

@@ -10,7 +10,7 @@
 
 use crate::model::{ArgumentValue, Arguments};
 
-/// Returns true if a binding that is created over HTTP with these arguments has this properties key; `None` if topo
+/// Returns whether a binding that is created over HTTP with these arguments has this properties key; `None` if topo
 /// cannot predict the key.
 pub fn is_reproducible_over_http(properties_key: &str, arguments: &Arguments) -> Option<bool> {
     if arguments.is_empty() {

@@ -149,7 +149,7 @@ impl EffectiveSettings {
         OverflowBehavior::of(overflow, self.kind)
     }
 
-    /// Returns the number of redeliveries that a quorum queue allows; `None` means any number.
+    /// Returns the number of redeliveries that the queue allows; `None` if the queue has no delivery limit.
     ///
     /// Since 4.0, a negative limit means no limit. Before 4.0, a negative limit allows a single delivery, like 0.
     pub fn delivery_limit(&self) -> Option<i64> {
@@ -245,7 +245,7 @@ impl OverflowBehavior {
 }
 
 /// Returns the alternate exchange of an exchange, from its argument, otherwise from the policy
-/// (`rabbit_policy:get_arg`, all versions). Operator policies do not support the key.
+/// (`rabbit_policy:get_arg`, all versions); `None` if neither sets it. Operator policies do not support the key.
 pub fn effective_alternate(exchange: &Exchange, policy: Option<Named<'_>>) -> Option<Effective> {
     let key = "alternate-exchange";
     let setting = |arguments: &Arguments, source: Source| {

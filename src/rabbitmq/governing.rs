@@ -50,18 +50,20 @@ impl<'a> Governing<'a> {
 
     /// Returns all policies that can govern the object, the most likely first.
     ///
-    /// There are several if topo cannot evaluate a pattern, or if several matching policies have the same priority. The
-    /// broker then uses the policy that its store lists first.
+    /// There are several if topo cannot evaluate a pattern, or if several matching policies have the highest priority.
+    /// Of policies with the same priority, the broker uses the policy that its store lists first.
     pub fn possible(&self) -> &[Option<Named<'a>>] {
         &self.possible
     }
 
-    /// Returns the names of all policies that can govern the object, sorted.
+    /// Returns the names of all policies that can govern the object, sorted. Contains `None` if possibly no policy
+    /// governs the object.
     pub fn names(&self) -> BTreeSet<Option<&'a PolicyName>> {
         self.possible.iter().map(|named| named.map(|named| named.name)).collect()
     }
 
-    /// Returns the governing policy; the outer `None` means that it is uncertain, and the inner `None` means no policy.
+    /// Returns the governing policy. The outer `None` means that the governing policy is uncertain, and the inner
+    /// `None` means that no policy governs the object.
     pub fn certain(&self) -> Option<Option<Named<'a>>> {
         if self.possible.len() == 1 { Some(self.possible[0]) } else { None }
     }
@@ -87,7 +89,7 @@ pub struct Policies<'a> {
     entries: Vec<(Named<'a>, Pattern)>,
     exact: BTreeMap<String, Vec<usize>>,
     prefixes: BTreeMap<String, Vec<usize>>,
-    lengths_of_prefixes: BTreeSet<usize>,
+    prefix_lengths: BTreeSet<usize>,
     others: Vec<usize>,
 }
 
@@ -103,14 +105,14 @@ impl<'a> Policies<'a> {
             entries,
             exact: BTreeMap::new(),
             prefixes: BTreeMap::new(),
-            lengths_of_prefixes: BTreeSet::new(),
+            prefix_lengths: BTreeSet::new(),
             others: Vec::new(),
         };
         for (index, (_, pattern)) in all.entries.iter().enumerate() {
             match pattern.shape() {
                 Shape::Exact(name) => all.exact.entry(name.clone()).or_default().push(index),
                 Shape::Prefix(prefix) => {
-                    all.lengths_of_prefixes.insert(prefix.len());
+                    all.prefix_lengths.insert(prefix.len());
                     all.prefixes.entry(prefix.clone()).or_default().push(index);
                 }
                 Shape::Any => all.others.push(index),
@@ -128,7 +130,7 @@ impl<'a> Policies<'a> {
     /// then by name.
     pub fn matching(&self, name: &str, governed: Governed) -> Vec<MatchingPolicy<'a>> {
         let exact = self.exact.get(name.strip_suffix('\n').unwrap_or(name));
-        let lengths = self.lengths_of_prefixes.range(..=name.len());
+        let lengths = self.prefix_lengths.range(..=name.len());
         let prefixes = lengths.filter_map(|length| self.prefixes.get(name.get(..*length)?));
         let mut candidates: Vec<usize> = exact.into_iter().chain(prefixes).flatten().copied().collect();
         candidates.extend(&self.others);
@@ -166,14 +168,14 @@ impl<'a> Policies<'a> {
 /// priority.
 pub fn select_governing<'a>(matching: &[MatchingPolicy<'a>]) -> Governing<'a> {
     let (mut certain, mut possible) = (Vec::new(), Vec::new());
-    let mut found: Option<Priority> = None;
+    let mut highest: Option<Priority> = None;
     for it in matching.iter().filter(|it| it.unsupported_key.is_none()) {
         let priority = it.named.policy.priority;
-        if found.is_some_and(|found| priority < found) {
+        if highest.is_some_and(|highest| priority < highest) {
             break;
         }
         if it.is_certain {
-            found = Some(priority);
+            highest = Some(priority);
             certain.push(Some(it.named));
         } else {
             possible.push(Some(it.named));

@@ -14,7 +14,7 @@ pub enum NoEffect {
     NotYet(QueueType, BrokerVersion),
     /// The setting has had no effect since this version.
     Since(BrokerVersion),
-    /// The broker's version no longer reads the setting.
+    /// A broker of this version no longer reads the setting.
     NoLonger,
     /// Version 1 of classic queues was removed in 4.0 (`rabbit_variable_queue:set_queue_version/2`).
     RemovedQueueVersion,
@@ -72,7 +72,8 @@ impl EffectiveSettings {
     }
 }
 
-/// Returns the reason why a policy key has no effect on any queue of this version; `None` if the key has an effect.
+/// Returns the reason why a policy key has no effect on any queue of a broker of this version. Returns `None` if the
+/// key has an effect on some queues, or if the key is unknown.
 pub fn no_effect_in_policy(key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<NoEffect> {
     if key == "queue-version" && version.is_at_least(4, 0) {
         return removed_queue_version(value);

@@ -24,7 +24,7 @@ const WRONG_EVERYWHERE: [(i32, &str); 5] = [
     (122, "a `)` without its `(`"),
 ];
 
-/// Describes the error in a pattern; `None` if at least some brokers accept the pattern.
+/// Describes the error in a pattern; `None` if some brokers may accept the pattern.
 pub fn pattern_error(text: &str) -> Option<&'static str> {
     let error = RegexBuilder::new().utf(false).ucp(false).build(&format!("{LIMITS}{text}")).err()?;
     WRONG_EVERYWHERE.iter().find(|(code, _)| *code == error.code()).map(|(_, problem)| *problem)
@@ -70,7 +70,7 @@ impl Pattern {
         Self { shape, regex, uses_tables: uses_tables(text), exhausted: Cell::new(0) }
     }
 
-    /// Returns true if a name matches on the broker; `None` if topo cannot determine it.
+    /// Returns whether a name matches the pattern on the broker; `None` if topo cannot determine it.
     pub fn matches(&self, name: &str) -> Option<bool> {
         match &self.shape {
             // `$` also matches before a newline at the end.

@@ -1,5 +1,5 @@
-//! Defines the properties of a broker that determine its behavior, and the exchanges that the broker declares itself.
-//! `tests/facts/exchanges.rs` lists these exchanges on real brokers.
+//! Defines the broker properties that determine how a broker behaves, and the exchanges that the broker itself
+//! declares. `tests/facts/exchanges.rs` verifies the exchanges of a new vhost on real brokers.
 
 use crate::model::{BrokerVersion, ExchangeName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ pub struct BrokerProfile {
     /// The type of a queue that is declared without `x-queue-type`: the default of the vhost, otherwise the default of
     /// the node. `None` means classic.
     pub default_queue_type: Option<String>,
-    /// The supported exchange types; empty if the broker does not list them.
+    /// The supported exchange types; empty if they are unknown.
     pub exchange_types: BTreeSet<String>,
     /// The deprecated features that the broker reports; true if the feature is permitted. The state depends on the
     /// configuration (`deprecated_features.permit.…`) and on the package: the Debian package of 4.3.6 permits features
@@ -26,7 +26,8 @@ pub struct BrokerProfile {
 }
 
 impl BrokerProfile {
-    /// Creates the profile of a broker of a version with default settings.
+    /// Creates the profile of a broker with this version and the default settings. The exchange types and the states of
+    /// deprecated features are unknown.
     pub fn of(version: BrokerVersion) -> Self {
         Self {
             version,
@@ -36,14 +37,15 @@ impl BrokerProfile {
         }
     }
 
-    /// Returns true if the broker permits a deprecated feature; `None` if the broker does not report it.
+    /// Returns whether the broker permits a deprecated feature; `None` if the broker does not report the feature.
     pub fn permits(&self, feature: &str) -> Option<bool> {
         self.deprecated_features.get(feature).copied()
     }
 }
 
-/// The name and the type of each predeclared exchange, and true if every vhost has it. `rabbit_vhost:add` declares all
-/// exchanges except the last two, which the plugin `rabbitmq_event_exchange` and the log declare in one vhost.
+/// The name and the type of each predeclared exchange, and true if every vhost has the exchange. `rabbit_vhost:add`
+/// declares the exchanges of every vhost. The plugin `rabbitmq_event_exchange` declares `amq.rabbitmq.event` in one
+/// vhost, and the exchange logger declares `amq.rabbitmq.log` in one vhost.
 const PREDECLARED: [(&str, &str, bool); 9] = [
     ("", "direct", true),
     ("amq.direct", "direct", true),
@@ -62,9 +64,8 @@ pub fn predeclared_type(name: &ExchangeName) -> Option<&'static str> {
     PREDECLARED.iter().find(|(known, ..)| *known == name.as_str()).map(|(_, kind, _)| *kind)
 }
 
-/// Returns the predeclared exchanges that every vhost has and that policies can govern, which excludes the default
-/// exchange.
+/// Returns the predeclared exchanges that every vhost has, except the default exchange, which policies cannot govern.
 pub fn predeclared_in_every_vhost() -> impl Iterator<Item = ExchangeName> {
-    let governed = |(name, _, everywhere): &&(&str, &str, bool)| *everywhere && !name.is_empty();
-    PREDECLARED.iter().filter(governed).map(|(name, ..)| ExchangeName::from(*name))
+    let can_be_governed = |(name, _, everywhere): &&(&str, &str, bool)| *everywhere && !name.is_empty();
+    PREDECLARED.iter().filter(can_be_governed).map(|(name, ..)| ExchangeName::from(*name))
 }

@@ -21,7 +21,7 @@ pub struct DeadLettering {
 pub const WIRING_KEYS: [&str; 2] = ["dead-letter-exchange", "dead-letter-routing-key"];
 
 /// Returns the dead-letter target of a queue from its arguments, or from the policy that `wiring: policy` generates. In
-/// the second case, also returns the name of the policy.
+/// the second case, also returns the name of the policy. Returns `None` if neither sets a target.
 ///
 /// `topo export` and the resolutions of a plan use this function to write a queue to a spec.
 pub fn queue_wiring(topology: &Topology, name: &QueueName) -> Option<(DeadLettering, Option<PolicyName>)> {
@@ -48,8 +48,8 @@ const MIN_PRIORITY: f64 = 1.0;
 /// Generates the policy that sets the dead-letter target of a queue. `matching` contains the other policies that match
 /// the queue, and `wiring` contains the dead-letter keys.
 pub fn wiring_policy(queue: &QueueName, matching: &[MatchingPolicy<'_>], wiring: Arguments) -> Policy {
-    // The priority is above the priorities of all matching policies, even of policies with unsupported keys. This is
-    // less surprising, and up to 3.8, such policies can govern a new queue.
+    // The priority is above the priorities of all matching policies, even of policies with unsupported keys. A lower
+    // priority would surprise users, and up to 3.8, policies with unsupported keys can govern a new queue.
     let highest = matching.iter().map(|it| it.named.policy.priority.above()).max();
     let governing = select_governing(matching).likely();
     let mut definition = governing.map_or_else(Arguments::new, |named| named.policy.definition.clone());

@@ -20,14 +20,15 @@ pub(super) fn symbol(kind: ChangeKind) -> (&'static str, Style) {
     }
 }
 
-/// Returns the file and line of the spec that declare the object, such as `topology.yaml:12`.
+/// Returns the file and line where the spec declares the object, such as `topology.yaml:12`. Returns `None` if the spec
+/// does not declare the object.
 pub(super) fn spec_line(change: &PlannedChange) -> Option<String> {
     let source = change.source.as_ref()?;
     let file = source.file.rsplit('/').next().unwrap_or(&source.file);
     Some(format!("{}:{}", clean(file), source.line))
 }
 
-/// Returns the details of a change, which are printed next to its object or below it.
+/// Returns the details of a change, which are printed next to the object or below its name.
 pub(super) fn details(change: &PlannedChange) -> Vec<String> {
     let fields = change.fields.iter().filter(|field| field.verdict != Verdict::Unknown).count() as u64;
     let drift = change.conflict.as_ref().is_some_and(|conflict| conflict.broker_error.is_none());
@@ -43,7 +44,7 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
         ChangeKind::Delete => {
             let why = match change.reason {
                 Some(crate::diff::DeleteReason::Removed) => "listed under `removed`",
-                Some(crate::diff::DeleteReason::Unmanaged) => "unmanaged, pruned",
+                Some(crate::diff::DeleteReason::Unmanaged) => "unmanaged, to be pruned",
                 Some(crate::diff::DeleteReason::Unset) => "not set in the spec",
                 Some(crate::diff::DeleteReason::Retired) => "retired",
                 None => "deleted",
@@ -120,7 +121,7 @@ pub(super) fn activity(live: &QueueActivity) -> String {
         .map_or_else(String::new, |count| format!(" ({} unacknowledged)", number(count)));
     let consumers = match &live.consumers {
         None => "consumers unknown".to_owned(),
-        // The two counts were read at different times: the list does not contain a new consumer yet.
+        // The consumer count is newer than the consumer list, which does not contain a new consumer yet.
         Some(hosts) if hosts.is_empty() && live.unlisted_consumers.is_some() => {
             format!("{} (not listed yet)", count(live.unlisted_consumers.unwrap_or(0), "consumer"))
         }

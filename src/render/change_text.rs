@@ -1,7 +1,7 @@
 //! Renders one object of a plan as text, with the changed bindings to the object.
 
 use super::change_details::{activity, details, field_values, spec_line, symbol};
-use super::family::Shown;
+use super::family::RetryChanges;
 use super::resolutions_text;
 use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, wrap};
 use crate::model::binding::KeyAndArguments;
@@ -18,7 +18,7 @@ pub(super) struct Entry<'a> {
     pub(super) change: Option<&'a PlannedChange>,
     pub(super) bindings: Vec<&'a PlannedChange>,
     /// The retries of the queue, with their generated objects.
-    pub(super) family: Option<&'a Shown<'a>>,
+    pub(super) family: Option<&'a RetryChanges<'a>>,
 }
 
 /// The column at which the details start, after the symbol, the kind and the name.
@@ -38,13 +38,15 @@ pub(super) struct Shape {
 /// The indentation of a broker error message.
 const ERROR: usize = 17;
 
+/// Writes an object, its differences, its changed bindings and its retries.
 pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Shape) {
     let Shape { width, is_full, lists_all } = shape;
     let (symbol, style) = entry.change.map_or(("   ", DIM), |change| symbol(change.kind));
     let mut details = entry.change.map_or_else(|| vec!["unchanged".to_owned()], details);
     let is_new = matches!(entry.change.map(|change| change.kind), Some(ChangeKind::Create) | None);
     // The retry path is between the type and the arguments.
-    details.splice(details.len().min(1)..details.len().min(1), entry.family.filter(|_| is_new).and_then(Shown::path));
+    let path = entry.family.filter(|_| is_new).and_then(RetryChanges::path);
+    details.splice(details.len().min(1)..details.len().min(1), path);
     let object = match &entry.id {
         ObjectId::Vhost => format!("vhost {}", clean(vhost)),
         ObjectId::Exchange(_)
@@ -138,7 +140,8 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
     };
     let Some(conflict) = &change.conflict else { return };
     if let Some(broker_error) = &conflict.broker_error {
-        line("broker", "an application that declares it as in the spec gets".to_owned());
+        let kind = if matches!(change.before, Some(Object::Exchange(..))) { "exchange" } else { "queue" };
+        line("broker", format!("an application that declares the {kind} as in the spec receives"));
         line("", clean(broker_error));
     }
     if let Some(live) = &change.live {
@@ -152,7 +155,7 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
                 ": {} declared, {} unmanaged ({}), all kept",
                 kept.declared,
                 others.len(),
-                others.iter().take(3).map(incoming).collect::<Vec<_>>().join(", ")
+                others.iter().take(3).map(source_and_key).collect::<Vec<_>>().join(", ")
             ),
         };
         line("bindings", format!("{all}{others}"));
@@ -184,7 +187,7 @@ fn recreate_stages(change: &PlannedChange, how: OnConflict) -> String {
 }
 
 /// Formats a binding without its destination, as `orders ─ order.# →`.
-fn incoming(binding: &Binding) -> String {
+fn source_and_key(binding: &Binding) -> String {
     clean(&format!("{} ─ {} →", binding.source, KeyAndArguments(binding)))
 }
 
@@ -195,5 +198,5 @@ fn binding_line(text: &mut String, change: &PlannedChange) {
         ChangeKind::Delete => ("-", RED, "unbind"),
         ChangeKind::Create | ChangeKind::Change | ChangeKind::Recreate | ChangeKind::Conflict => ("+", GREEN, "bind"),
     };
-    let _ = writeln!(text, "      {} {verb} {}", Painted(style, symbol), incoming(binding));
+    let _ = writeln!(text, "      {} {verb} {}", Painted(style, symbol), source_and_key(binding));
 }

@@ -10,10 +10,11 @@ use std::fmt::Write;
 /// The column at which the text after a label starts.
 const INDENT: usize = 14;
 
-/// The maximum number of listed keys or delays.
-const MOST_LISTED: usize = 12;
+/// The maximum number of delays or queues that are listed.
+const MAX_LISTED: usize = 12;
 
-/// Renders all contracts. `version` is a description of the RabbitMQ version.
+/// Renders all contracts. `specs` contains the paths of the specs, and `version` is a description of the RabbitMQ
+/// version.
 pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize) -> String {
     let mut text = String::new();
     for (vhost, of_vhost) in &contracts.vhosts {
@@ -91,7 +92,7 @@ fn dead_letter_summary(dead_letters: &DeadLetters) -> String {
     }
 }
 
-/// Writes labeled lines.
+/// A writer of lines with labels.
 struct Lines<'a> {
     text: &'a mut String,
     width: usize,
@@ -128,7 +129,7 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
         lines.line("waits", &delays(&contract.delays));
     }
     if let Some(jitter) = &contract.jitter {
-        lines.line("jitter", &format!("the `expiration` of the copy may be up to {} shorter", with_number(jitter)));
+        lines.line("jitter", &format!("the `expiration` of the copy may be up to {} shorter", format_wait(jitter)));
     }
     if let Some(counter) = &contract.counter {
         lines.line("attempt", &clean(&counter.text));
@@ -199,7 +200,7 @@ fn answer(answer: &Answer, is_one_key: bool) -> String {
 }
 
 /// Formats the target of a publish, such as `the default exchange with key orders.work`.
-pub(super) fn with_keys(publish: &Publish) -> String {
+pub(super) fn publish_target(publish: &Publish) -> String {
     target(publish, true)
 }
 
@@ -214,12 +215,12 @@ pub(super) fn exchange(name: &ExchangeName) -> String {
     }
 }
 
-fn keys(keys: &[String], is_one_each: bool) -> String {
+fn keys(keys: &[String], is_one_per_retry: bool) -> String {
     let shown: Vec<String> = keys.iter().map(|key| clean(key)).collect();
     match &shown[..] {
         [] => "no key".to_owned(),
         [only] => format!("key\u{a0}{only}"),
-        [.., last] if !is_one_each => format!("key\u{a0}{last}"),
+        [.., last] if !is_one_per_retry => format!("key\u{a0}{last}"),
         [first, second] => format!("key {first}, then {second}"),
         [first, .., last] => format!("keys {first} to {last}, one for each retry"),
     }
@@ -227,8 +228,8 @@ fn keys(keys: &[String], is_one_each: bool) -> String {
 
 fn delays(delays: &[Wait]) -> String {
     let listed = |of: fn(&Wait) -> String| {
-        let mut shown: Vec<String> = delays.iter().take(MOST_LISTED).map(of).collect();
-        if delays.len() > MOST_LISTED {
+        let mut shown: Vec<String> = delays.iter().take(MAX_LISTED).map(of).collect();
+        if delays.len() > MAX_LISTED {
             shown.push(format!("… {} in total", count(delays.len() as u64, "delay")));
         }
         shown.join(", ")
@@ -236,7 +237,7 @@ fn delays(delays: &[Wait]) -> String {
     format!("{} ({} ms)", listed(|it| it.text.clone()), listed(|it| it.milliseconds.to_string()))
 }
 
-fn with_number(wait: &Wait) -> String {
+fn format_wait(wait: &Wait) -> String {
     format!("{} ({} ms)", wait.text, wait.milliseconds)
 }
 
@@ -245,8 +246,8 @@ fn dead_lettering(dead_letters: &DeadLetters) -> String {
     let key =
         dead_letters.routing_key.as_ref().map_or_else(String::new, |key| format!(" with key\u{a0}{}", clean(key)));
     let listed = |queues: &BTreeSet<QueueName>| {
-        let mut shown: Vec<String> = queues.iter().take(MOST_LISTED).map(|queue| clean(queue.as_str())).collect();
-        shown.extend((queues.len() > MOST_LISTED).then(|| "…".to_owned()));
+        let mut shown: Vec<String> = queues.iter().take(MAX_LISTED).map(|queue| clean(queue.as_str())).collect();
+        shown.extend((queues.len() > MAX_LISTED).then(|| "…".to_owned()));
         shown.join(", ")
     };
     let possible = match dead_letters.possible_queues.is_empty() {

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Renders a complete definitions file. Each object includes its vhost name, so a file can contain several vhosts.
-pub fn definitions(topologies: &[Topology], restrictions: &[(VhostName, TopicPermission)], version: &str) -> String {
+/// `version` is the broker's version.
+pub fn definitions(topologies: &[Topology], permissions: &[(VhostName, TopicPermission)], version: &str) -> String {
     let all = |of: fn(&Topology) -> Vec<Value>| topologies.iter().flat_map(of).collect::<Vec<_>>();
     let mut document = json!({
         "rabbit_version": version,
@@ -20,28 +21,29 @@ pub fn definitions(topologies: &[Topology], restrictions: &[(VhostName, TopicPer
     if !parameters.is_empty() {
         document["parameters"] = json!(parameters);
     }
-    if !restrictions.is_empty() {
-        document["topic_permissions"] = json!(topic_permissions(restrictions));
+    if !permissions.is_empty() {
+        document["topic_permissions"] = json!(topic_permissions(permissions));
     }
     clean_json(format!("{document:#}\n"))
 }
 
-/// Renders a file that contains only topic permissions.
+/// Renders a definitions file that contains only topic permissions.
 ///
-/// RabbitMQ imports topic permissions before exchanges. In 4.0 to 4.2 with Khepri, the declaration of an exchange fails
-/// if a topic permission for the exchange already exists (rabbitmq-server#14407). The import then omits the exchange
-/// without an error.
-pub fn restrictions(restrictions: &[(VhostName, TopicPermission)], version: &str) -> String {
-    let document = json!({ "rabbit_version": version, "topic_permissions": topic_permissions(restrictions) });
+/// Before 4.3, RabbitMQ imports topic permissions before exchanges. In 4.0 to 4.2 with Khepri, the declaration of an
+/// exchange fails if a topic permission for the exchange already exists (rabbitmq-server#14407). The import then omits
+/// the exchange without an error. For these versions, a backup contains the topic permissions in a second file, which
+/// must be imported after the first file.
+pub fn topic_permissions_only(permissions: &[(VhostName, TopicPermission)], version: &str) -> String {
+    let document = json!({ "rabbit_version": version, "topic_permissions": topic_permissions(permissions) });
     clean_json(format!("{document:#}\n"))
 }
 
-fn topic_permissions(restrictions: &[(VhostName, TopicPermission)]) -> Vec<Value> {
+fn topic_permissions(permissions: &[(VhostName, TopicPermission)]) -> Vec<Value> {
     let entry = |(vhost, permission): &(VhostName, TopicPermission)| {
         let body = encoding::topic_permission(permission);
         encoding::with_vhost(vhost, encoding::with_user(permission, body))
     };
-    restrictions.iter().map(entry).collect()
+    permissions.iter().map(entry).collect()
 }
 
 fn policies(topology: &Topology) -> Vec<Value> {
@@ -49,7 +51,8 @@ fn policies(topology: &Topology) -> Vec<Value> {
     entries.map(|entry| encoding::with_vhost(&topology.vhost, entry)).collect()
 }
 
-/// Renders records as runtime parameters. A parameter contains all settings of its owner.
+/// Renders records as runtime parameters. A parameter contains all records with the same kind and name, such as all
+/// limits of a vhost.
 fn parameters(topology: &Topology) -> Vec<Value> {
     let mut values: BTreeMap<(RecordKind, &str), Arguments> = BTreeMap::new();
     for (id, record) in &topology.records {

@@ -17,15 +17,16 @@ const HOW_TO_SEE: &str = "--show all lists them";
 
 /// The objects generated for retries that a plan creates or retires. The plan text shows these objects with their
 /// queue.
-pub(super) struct Folded<'a> {
-    families: BTreeMap<&'a QueueName, Shown<'a>>,
+pub(super) struct FoldedRetries<'a> {
+    families: BTreeMap<&'a QueueName, RetryChanges<'a>>,
+    /// The ids of the objects that the plan text shows only as a part of their family.
     hidden: BTreeSet<ObjectId>,
     /// True to list each object.
     all: bool,
 }
 
-/// The retries of one queue in a plan.
-pub(super) struct Shown<'a> {
+/// The changes of one queue's retries.
+pub(super) struct RetryChanges<'a> {
     queue: &'a QueueName,
     /// The retries in the spec, or `None` if the spec no longer declares retries.
     family: Option<&'a Family>,
@@ -42,18 +43,19 @@ pub(super) struct Summary<'a> {
     pub(super) members: &'a BTreeMap<ObjectId, &'a PlannedChange>,
 }
 
-impl<'a> Folded<'a> {
+impl<'a> FoldedRetries<'a> {
     /// Collects the families of one vhost. Folds only objects that are created or retired. The plan text shows other
     /// changes individually.
     pub(super) fn of(part: &'a VhostPlan, all: bool) -> Self {
-        let empty = |queue| Shown { queue, family: None, created: BTreeMap::new(), retired: BTreeMap::new() };
-        let mut families: BTreeMap<&QueueName, Shown<'_>> = BTreeMap::new();
+        let empty = |queue| RetryChanges { queue, family: None, created: BTreeMap::new(), retired: BTreeMap::new() };
+        let mut families: BTreeMap<&QueueName, RetryChanges<'_>> = BTreeMap::new();
         let creations = part.changes.iter().filter(|change| change.kind == ChangeKind::Create);
         let creations: BTreeMap<ObjectId, &PlannedChange> =
             creations.filter_map(|change| Some((change.id()?, change))).collect();
         for family in &part.desired.scope.families {
             let created = family.members.iter().filter_map(|id| Some((id.clone(), *creations.get(id)?))).collect();
-            families.insert(&family.queue, Shown { family: Some(family), created, ..empty(&family.queue) });
+            let changes = RetryChanges { family: Some(family), created, ..empty(&family.queue) };
+            families.insert(&family.queue, changes);
         }
         for change in &part.changes {
             if let (Some(queue), Some(id)) = (&change.retires, change.id()) {
@@ -79,8 +81,9 @@ impl<'a> Folded<'a> {
         self.families.iter().filter(|(_, it)| !it.created.is_empty() || !it.retired.is_empty()).map(|(queue, _)| *queue)
     }
 
-    /// Returns the retries of a queue.
-    pub(super) fn get(&self, id: &ObjectId) -> Option<&Shown<'a>> {
+    /// Returns the changes of a queue's retries. Returns `None` if the object is not a queue, or if the queue has no
+    /// retries and no retired objects.
+    pub(super) fn get(&self, id: &ObjectId) -> Option<&RetryChanges<'a>> {
         match id {
             ObjectId::Queue(name) => self.families.get(name),
             ObjectId::Vhost
@@ -92,8 +95,9 @@ impl<'a> Folded<'a> {
     }
 }
 
-impl Shown<'_> {
-    /// Describes the retries, as in `retries 3: 5s → 30s → 5m → orders.dead`.
+impl RetryChanges<'_> {
+    /// Describes the retries, as in `retries 3: 5s → 30s → 5m → orders.dead`. Returns `None` if the spec no longer
+    /// declares retries.
     pub(super) fn path(&self) -> Option<String> {
         self.family.map(|family| clean(&format!("retries {}: {}", family.retries, family.path)))
     }
@@ -124,7 +128,7 @@ impl Shown<'_> {
         })
     }
 
-    /// Lists the objects, and below each exchange its bindings to other objects.
+    /// Lists the objects and, below each exchange, the bindings whose source is this exchange.
     fn list(
         &self,
         text: &mut String,
@@ -194,19 +198,19 @@ impl Shown<'_> {
 /// The position of an object on the path of a failed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// Is not on the path, such as a policy.
+    /// An object that is not on the path, such as a policy.
     Wiring,
-    /// Separates rejected messages from other dead-lettered messages.
+    /// The exchange that separates rejected messages from other dead-lettered messages.
     Guard,
-    /// Receives the messages to retry.
+    /// An exchange that receives the messages to retry.
     Entrance,
-    /// Receives the messages after their last retry.
+    /// The exchange that receives the messages after their last retry.
     Exhausted,
-    /// Routes messages to the first tier.
+    /// An exchange that routes messages to the first tier.
     First,
-    /// Delays the message.
+    /// The tier queue with this number and generation.
     Tier(u32, u32),
-    /// Returns the message to the queue.
+    /// The exchange that returns the messages to the queue.
     Return,
 }
 

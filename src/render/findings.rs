@@ -1,4 +1,4 @@
-//! Renders diagnostics as JSON, as GitHub workflow annotations, as Markdown, and in a short form for plans.
+//! Renders diagnostics as JSON, as GitHub workflow annotations, as Markdown, and as short text for plans.
 
 use super::diagnostics::Grouped;
 use super::plan_github::annotate;
@@ -92,8 +92,8 @@ fn format_location(at: Location, files: &[SourceFile]) -> String {
     format!("{}:{}", source.file, source.line)
 }
 
-/// Renders an annotation for each diagnostic, at its line. For repeated diagnostics, renders only the first ones, and
-/// one annotation with the number of the others.
+/// Renders an annotation for each diagnostic, at its line. If many diagnostics are of the same kind, renders only the
+/// first of these diagnostics, and one annotation with the number of the remaining diagnostics.
 pub fn github(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
     let mut text = String::new();
     let grouped = Grouped::new(diagnostics);

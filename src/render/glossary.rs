@@ -17,7 +17,7 @@ pub struct Term {
     also: &'static [&'static str],
     /// The meaning, as lines of Markdown.
     text: &'static str,
-    /// Related words that have their own entries.
+    /// Related words that `topo explain` also explains.
     see: &'static [&'static str],
 }
 
@@ -35,7 +35,8 @@ pub fn terms() -> impl Iterator<Item = &'static Term> {
     terms_a_to_l::TERMS.iter().chain(terms_m_to_z::TERMS)
 }
 
-/// Returns the entry for a word. Ignores case, and treats spaces as hyphens.
+/// Returns the entry for a word, or `None` if the glossary does not explain the word. Ignores case, and treats spaces
+/// as hyphens.
 pub fn term_of(word: &str) -> Option<&'static Term> {
     let word = word.to_lowercase().replace(' ', "-");
     terms().find(|term| term.words().any(|known| known.to_lowercase() == word))
@@ -71,8 +72,8 @@ pub fn reference() -> String {
     let mut page = "\
 # Glossary
 
-This page explains the terms of plans, reports and this documentation. `topo explain WORD` prints the same entries. It
-also explains each lint rule, hazard, spec key and error code. This page is generated.
+This page explains the terms of plans, reports and this documentation. `topo explain WORD` prints the same entries. This
+command also explains each lint rule, hazard, spec key and error code. This page is generated.
 "
     .to_owned();
     for term in terms() {

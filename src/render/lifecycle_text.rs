@@ -1,7 +1,7 @@
 //! Renders the lifecycle of a message as text: a drawing with times, all ways in which a message leaves the queue, what
 //! the worker must do, the headers of a dead-lettered message, and the origin of each setting.
 
-use super::contract_table::{terms, with_keys};
+use super::contract_table::{publish_target, terms};
 use super::style::{self, BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
 use crate::contract::Wait;
 use crate::contract::lifecycle::{
@@ -211,7 +211,7 @@ fn replay_steps(text: &mut String, replay: &Replay, width: usize) {
     let without = replay.without_headers.join(", ");
     let how = format!(
         "publish a copy of the body and properties to {}, without {without}; then basic.ack the original message",
-        with_keys(&replay.publish)
+        publish_target(&replay.publish)
     );
     sentence(text, "  ", &how, width);
     for warning in &replay.warnings {

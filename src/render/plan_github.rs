@@ -5,7 +5,8 @@ use crate::model::Address;
 use crate::plan::{Applicability, Blockers, ChangeKind, Plan, Source};
 use std::fmt::Write;
 
-/// Renders one annotation per line: blockers as errors, other hazards as warnings, and changes as notices.
+/// Renders annotations, one on each line. Blockers are errors. Hazards that do not block the plan and interrupted
+/// migrations are warnings. Changes are notices. The last annotation is the summary.
 pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
     let mut text = String::new();
     for part in plan.parts() {

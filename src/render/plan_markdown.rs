@@ -10,7 +10,7 @@ use crate::model::count::count;
 use crate::plan::{Applicability, ChangeKind, Plan, PlannedChange, Resolution};
 use std::fmt::Write;
 
-/// The maximum length of the plan in a comment. GitHub refuses comments of more than 65,536 characters.
+/// The maximum length of the plan in a comment. GitHub rejects comments of more than 65,536 characters.
 const LIMIT: usize = 60_000;
 /// The maximum length of a comment, including the warnings after the plan.
 const LIMIT_OF_ALL: usize = 65_000;
@@ -152,7 +152,7 @@ fn fields(change: &PlannedChange) -> String {
     shown.join(", ")
 }
 
-/// Escapes text for a Markdown line or table cell: a name cannot become markup, a mention or a new cell.
+/// Escapes text for a Markdown line or table cell, so that a name cannot become markup, a mention or a new cell.
 pub(super) fn inline(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
@@ -179,19 +179,20 @@ fn truncate(mut out: String) -> String {
     out
 }
 
-/// The maximum number of conflicts whose sections are expanded.
-const MOST_OPEN: usize = 3;
+/// The maximum number of conflicts for which the sections are expanded. With more conflicts, all sections are
+/// collapsed.
+const MAX_OPEN: usize = 3;
 
-/// Writes a section for each conflict, up to a total length of `room` bytes.
+/// Writes a section for each conflict, until the comment has a length of `room` bytes.
 fn sections<'a>(out: &mut String, changes: impl Iterator<Item = &'a PlannedChange>, room: usize) {
-    let blocked: Vec<&PlannedChange> = changes
+    let conflicts: Vec<&PlannedChange> = changes
         .filter(|change| change.conflict.as_ref().is_some_and(|conflict| !conflict.resolutions.is_empty()))
         .collect();
-    let open = if blocked.len() <= MOST_OPEN { " open" } else { "" };
-    for (index, change) in blocked.iter().enumerate() {
+    let open = if conflicts.len() <= MAX_OPEN { " open" } else { "" };
+    for (index, change) in conflicts.iter().enumerate() {
         let section = section(change, open);
         if out.len() + section.len() > room {
-            let _ = writeln!(out, "\n… and the resolutions of {} more conflicts", blocked.len() - index);
+            let _ = writeln!(out, "\n… and the resolutions of {} more conflicts", conflicts.len() - index);
             break;
         }
         out.push_str(&section);
@@ -206,7 +207,7 @@ fn section(change: &PlannedChange, open: &str) -> String {
         item(&mut text, resolution);
     }
     if let Some(sentence) = &conflict.error_after_recreate {
-        let words = "After recreation, an application that still declares the old settings gets";
+        let words = "After recreation, an application that still declares the old settings receives";
         let _ = writeln!(text, "\n{words} “{}”.", inline(sentence));
     }
     if let Some(sentence) = &conflict.typeless_declare {

@@ -1,7 +1,7 @@
 //! Renders a plan with one line for each object: its symbol, its name, and the settings that differ.
 
 use super::change_details::{activity, field_values, symbol};
-use super::family::Folded;
+use super::family::FoldedRetries;
 use super::plan_text::{View, conclusion, entries, remark};
 use super::style::{BOLD, DIM, Painted, RED, YELLOW, clean, columns};
 use crate::model::{Address, Object, ObjectId};
@@ -42,7 +42,7 @@ fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
         let (label, holder) = (migration.label(), holder.unwrap_or_default());
         let _ = writeln!(text, "{} {label}  {}{holder}", Painted(YELLOW, "  !"), migration.address);
     }
-    let folded = Folded::of(part, view.all);
+    let folded = FoldedRetries::of(part, view.all);
     for entry in entries(part, &folded) {
         if let Some(change) = entry.change {
             let object = match &entry.id {

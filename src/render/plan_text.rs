@@ -2,7 +2,7 @@
 //! command is last, because users read logs from the end.
 
 use super::change_text::{self, Entry, Shape};
-use super::family::Folded;
+use super::family::FoldedRetries;
 use super::shell::next_command;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, words_and_code, wrap};
 use super::{report_text, resolutions_text};
@@ -21,7 +21,7 @@ pub struct View<'a> {
     pub blockers: &'a Blockers,
     /// The paths of the specs, as passed to topo.
     pub specs: &'a str,
-    /// The apply command without the flags that resolve blockers, or `None` if the plan cannot be applied.
+    /// The apply command without the flags that resolve blockers, or `None` to omit the command.
     pub apply: Option<&'a str>,
     /// True to list the HTTP requests and the YAML of every resolution.
     pub details: bool,
@@ -70,7 +70,7 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
         text.push('\n');
     }
     let before = text.len();
-    let folded = Folded::of(part, view.all);
+    let folded = FoldedRetries::of(part, view.all);
     let shape = Shape { width: view.width, is_full, lists_all: folded.lists_all() };
     for entry in entries(part, &folded) {
         change_text::entry(text, &entry, part.vhost.as_str(), shape);
@@ -123,7 +123,7 @@ fn info(text: &mut String, sentence: &str, view: &View<'_>) {
 
 /// Groups and sorts the changes: each object with the changed bindings to it, recreations and conflicts after other
 /// changes, and deletions last.
-pub(super) fn entries<'a>(part: &'a VhostPlan, folded: &'a Folded<'a>) -> Vec<Entry<'a>> {
+pub(super) fn entries<'a>(part: &'a VhostPlan, folded: &'a FoldedRetries<'a>) -> Vec<Entry<'a>> {
     let mut bindings_to: BTreeMap<ObjectId, Vec<&PlannedChange>> = BTreeMap::new();
     let mut objects: Vec<(ObjectId, &PlannedChange)> = Vec::new();
     for change in &part.changes {
@@ -187,7 +187,7 @@ fn sentence(sentence: &str, first: &str, view: &View<'_>) -> Vec<String> {
     lines.into_iter().enumerate().map(|(index, line)| format!("{}{line}", begin(index))).collect()
 }
 
-/// Returns the remark after a hazard that does not block the plan.
+/// Returns the remark after a hazard, or an empty string if the hazard blocks the plan.
 pub(super) fn remark(hazard: &Hazard, blockers: &Blockers) -> &'static str {
     match (hazard.must_be_allowed, blockers.hazards.contains(hazard)) {
         (true, false) => " (allowed)",

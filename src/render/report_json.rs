@@ -27,7 +27,7 @@ fn migration(one: &Migrated) -> Value {
 }
 
 /// Renders one JSON document: the overall result, and every step with its result. `left` contains the addresses that
-/// still differ, and is null if topo could not read the broker after the apply.
+/// still differ, or is `None` if topo could not read the broker after the apply.
 pub fn report(reports: &[Report], left: Option<&[Address]>, fingerprint: &str, result: &str) -> Value {
     let step = |step: &Step| {
         json!({

@@ -207,7 +207,8 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
     text
 }
 
-/// Returns true if a step belongs to a migration that was rolled back.
+/// Returns true if a step belongs to a migration that was rolled back. `recreates` is the object that the step helps to
+/// recreate.
 fn is_rolled_back(report: &Report, recreates: Option<&ObjectId>) -> bool {
     recreates.is_some_and(|object| {
         report.migrated.iter().any(|it| it.is_rolled_back && *object == ObjectId::Queue(it.queue.clone()))
@@ -305,7 +306,8 @@ fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> 
     }
 }
 
-/// Writes the retired objects that still contain messages. These objects are not a failure. The next run deletes them.
+/// Writes the result of a run that left retired objects to the next run, because some of them still contain messages.
+/// Such a run did not fail.
 fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], resume_command: &str) {
     let line =
         format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));

@@ -1,22 +1,22 @@
-//! Renders the resolutions of a conflict as text. If a plan has few conflicts, the text of a resolution includes its
-//! YAML. Otherwise, the text is one sentence.
+//! Renders the resolutions of a conflict as text. With `-v`, or if a plan has few conflicts, the text of a resolution
+//! includes its YAML. Otherwise, the text is one sentence.
 
 use super::style::{BOLD, Painted, clean, wrap};
 use crate::plan::{Applicability, Conflict, Resolution, ResolutionKind};
 use std::fmt::Write;
 
-/// The maximum number of conflicts whose YAML is shown without `-v`.
-const MOST_IN_FULL: usize = 3;
+/// The maximum number of conflicts for which the plan text includes YAML without `-v`.
+const MAX_IN_FULL: usize = 3;
 
 /// Returns true if the plan text includes the YAML of every resolution.
 pub(super) fn includes_yaml(conflicts: usize, is_verbose: bool) -> bool {
-    is_verbose || conflicts <= MOST_IN_FULL
+    is_verbose || conflicts <= MAX_IN_FULL
 }
 
 /// The column at which the text after a label starts.
 const INDENT: usize = 17;
 
-/// Writes lines with labels.
+/// A writer of lines with labels.
 struct Lines<'a> {
     text: &'a mut String,
     width: usize,
@@ -65,7 +65,7 @@ pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, 
 pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize) {
     let mut lines = Lines { text, width };
     if let Some(sentence) = &conflict.error_after_recreate {
-        lines.sentence("after", 0, "recreation, an application that declares the old settings gets");
+        lines.sentence("after", 0, "recreation, an application that declares the old settings receives");
         lines.sentence("", 0, sentence);
     }
     if let Some(sentence) = &conflict.typeless_declare {

@@ -11,7 +11,8 @@ use std::fmt::Write;
 /// The indentation of continuation lines.
 const INDENT: &str = "    ";
 
-/// Quotes a word for a shell if necessary. Writes hidden characters as octal escapes in `$'…'`, as POSIX defines.
+/// Quotes a word for a shell if necessary. Writes hidden characters as octal escapes in `$'…'`, as POSIX defines. Also
+/// escapes `##[`, which a workflow runner would interpret as a command.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if word.chars().any(is_hidden) || word.contains("##[") {
@@ -83,8 +84,8 @@ pub fn environment_lines(groups: &[Vec<(String, String)>]) -> String {
     text
 }
 
-/// Returns the command to run after a plan. If only hazards block the plan, this is the apply command with the flags
-/// that allow the hazards. If recreations resolve the other blockers, this is the plan command with `--recreate`,
+/// Returns the command to run after a plan. If at most hazards block the plan, this is the apply command with the flags
+/// that allow the hazards. If recreations resolve all other blockers, this is the plan command with `--recreate`,
 /// because a recreation can add hazards. Otherwise, returns a sentence.
 pub fn next_command(apply: &str, blockers: &Blockers) -> String {
     if blockers.blocks.is_empty() {
@@ -101,7 +102,7 @@ pub fn next_command(apply: &str, blockers: &Blockers) -> String {
     }
 }
 
-/// Removes the `--recreate` flag of an object from a command, because the caller adds a different one.
+/// Removes the `--recreate` flag of an object from a command, because the caller adds a different `--recreate` flag.
 fn without_recreate(line: &str, address: &Address) -> String {
     let flag = format!(" --recreate {address}=");
     match line.split_once(&flag) {
@@ -113,7 +114,7 @@ fn without_recreate(line: &str, address: &Address) -> String {
     }
 }
 
-/// Returns the apply command with the flags that allow its hazards.
+/// Returns the apply command with the flags that allow the blocking hazards.
 pub fn with_allowances(apply: &str, blockers: &Blockers) -> String {
     let mut line = apply.to_owned();
     let mut added = BTreeSet::new();

@@ -14,8 +14,9 @@ use crate::model::count::number;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::names::{LOCK_QUEUE, MAX_NAME_BYTES, is_reserved};
 
-/// Checks a node and returns it with converted values; `None` if the node is invalid. `subject` describes the node in
-/// messages, and `at` is the position of its key.
+/// Checks a node, and returns the node with converted values and without invalid parts; `None` if the whole node is
+/// invalid. `subject` describes the node in messages. `at` is the position of its key, or of the node itself if it is
+/// an item of a list.
 pub(crate) fn check(
     node: &Node,
     shape: Shape,
@@ -103,7 +104,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
         if is_external && key.name != "external" && !kind.external.contains(&key.name) {
             let message = format!("{subject} is external, so `{}` cannot be set", key.name);
             let hint = format!(
-                "topo never changes an external object; it supports only the keys {}",
+                "topo never changes external objects, which support only the keys {}",
                 join_and(std::iter::once("external").chain(kind.external.iter().copied()))
             );
             diagnostics.push(Diagnostic::error("external", message, entry.at).hint(hint));
@@ -189,13 +190,13 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
         return None;
     }
     let mut checked = Vec::new();
-    let mut named: Option<&Entry> = None;
+    let mut entry_above: Option<&Entry> = None;
     for (index, entry) in node.entries().iter().enumerate() {
         if is_misplaced_key(entry, inner) {
-            diagnostics.push(misplaced_key(entry, inner, named));
+            diagnostics.push(misplaced_key(entry, inner, entry_above));
             continue;
         }
-        named = Some(entry);
+        entry_above = Some(entry);
         let is_next_misplaced = node.entries().get(index + 1).is_some_and(|next| is_misplaced_key(next, inner));
         if is_next_misplaced && matches!(entry.node.value, Value::Null(_)) {
             // The keys of this entry follow with too little indentation. topo reports each of these keys.
@@ -222,8 +223,8 @@ fn list_of(subject: &str) -> String {
     }
 }
 
-/// Returns true if an entry where a name is expected is really a key of the object above, such as `type: quorum`
-/// indented like a queue name.
+/// Returns true if an entry where a name is expected is really a key of the object above, such as `type: quorum` with
+/// the indentation of a queue name.
 fn is_misplaced_key(entry: &Entry, inner: Shape) -> bool {
     let Some(kind) = inner.table() else { return false };
     let is_key = |name: &str| kind.keys().iter().any(|key| key.name == name);
@@ -239,14 +240,14 @@ fn is_misplaced_key(entry: &Entry, inner: Shape) -> bool {
         }
 }
 
-fn misplaced_key(entry: &Entry, inner: Shape, named: Option<&Entry>) -> Diagnostic {
+fn misplaced_key(entry: &Entry, inner: Shape, entry_above: Option<&Entry>) -> Diagnostic {
     let what = inner.table().map_or("an object", |kind| kind.what);
     let message = format!("expected the name of {what}, found the key `{}`", entry.key);
     let diagnostic = Diagnostic::error("syntax", message, entry.at).label(format!("a key of {what}"));
-    match named {
-        Some(named) => diagnostic
-            .hint(format!("indent `{}` further than `{}`", entry.key, named.key))
-            .also(named.at, "the name above"),
+    match entry_above {
+        Some(above) => diagnostic
+            .hint(format!("indent `{}` further than `{}`", entry.key, above.key))
+            .also(above.at, "the name above"),
         None => diagnostic.hint(format!("add the name of {what} above `{0}`, and indent `{0}` further", entry.key)),
     }
 }
@@ -325,7 +326,7 @@ fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagno
         };
         if let Some(first) = checked.iter().find(|first| first.key == key) {
             let diagnostic =
-                Diagnostic::error("set-twice", format!("`{key}` is set twice, in both spellings"), entry.at);
+                Diagnostic::error("said-twice", format!("`{key}` is set twice, in both spellings"), entry.at);
             diagnostics.push(diagnostic.also(first.at, "first set here").hint("keep one of the two"));
             continue;
         }

@@ -13,32 +13,32 @@ pub(crate) static CLUSTER_DOCUMENT: Object = Object {
     keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             static FIXED: &[Key] = &[
-                key("version", Shape::Version, "The version of this format.").required().like("1"),
+                key("version", Shape::Version, "The version of this format.").required().with_example("1"),
                 key(
                     "cluster",
                     Shape::Object(&CLUSTER),
                     "Marks a document that describes the cluster instead of a vhost. `{}` matches every cluster.",
                 )
                 .required()
-                .like("{}"),
+                .with_example("{}"),
                 key(
                     "owns",
                     GLOBS,
                     "Globs that match the whole names of the cluster objects that this spec manages. topo reports \
                      matching objects that no spec declares, and deletes them if `--prune` lists their kind.",
                 )
-                .or("[]")
-                .like("[\"shop-*\"]"),
+                .with_default("[]")
+                .with_example("[\"shop-*\"]"),
                 key(
                     "protect",
                     GLOBS,
                     "Globs for the names of cluster objects that topo never deletes, regardless of flags.",
                 )
-                .or("[]")
-                .like("[\"admin\"]"),
+                .with_default("[]")
+                .with_example("[\"admin\"]"),
                 key("ignore", GLOBS, "Globs for the names of cluster objects that topo does not report.")
-                    .or("[]")
-                    .like("[\"guest\"]"),
+                    .with_default("[]")
+                    .with_example("[\"guest\"]"),
             ];
             let removed = key(
                 "removed",
@@ -65,7 +65,7 @@ static CLUSTER: Object = Object {
             "The name of the cluster, as `rabbitmqctl cluster_status` prints it. On a cluster with a different name, the \
              plan is blocked.",
         )
-        .like("prod-eu")];
+        .with_example("prod-eu")];
         KEYS
     }),
     external: &[],

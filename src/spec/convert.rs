@@ -47,9 +47,10 @@ pub(super) fn arguments(node: &Node, key: &str) -> BTreeMap<String, Keyed<Argume
     entries(node, key).map(|entry| (entry.key.clone(), keyed(entry))).collect()
 }
 
-/// Returns the string of a node. Without a string, returns the default value with the position of the object.
-pub(super) fn text_or(node: Option<&Node>, otherwise: &str, at: Location) -> Sourced<String> {
-    let text = node.and_then(sourced).unwrap_or(Sourced::new(otherwise, at));
+/// Returns the string of a node with its position. Without a string, returns `default` with `at`, the position of the
+/// object.
+pub(super) fn text_or(node: Option<&Node>, default: &str, at: Location) -> Sourced<String> {
+    let text = node.and_then(sourced).unwrap_or(Sourced::new(default, at));
     Sourced::new(text.value.to_owned(), text.at)
 }
 
@@ -60,8 +61,8 @@ pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Locati
     diagnostic.label("again here").also(first, "first set here").hint(hint)
 }
 
-/// Returns a hint for two positions that conflict. If the positions are in different files, adds a hint for files that
-/// are variants of one topology.
+/// Returns the hint for two conflicting settings or declarations. If they are in different files, adds a hint for files
+/// that are variants of one topology.
 pub(super) fn with_variants_hint(hint: &str, at: Location, first: Location) -> String {
     if at.file == first.file {
         return hint.to_owned();

@@ -38,7 +38,8 @@ fn argument(name: &str) -> String {
     }
 }
 
-/// Returns the vhosts in lines such as `vhost: shop`, sorted. Omits names that contain variables or anchors.
+/// Returns the vhosts in lines such as `vhost: shop`, sorted. Omits values with variables, anchors or escapes, and
+/// mappings.
 pub fn guess_vhosts(files: &[SourceFile]) -> Vec<VhostName> {
     let lines = files.iter().flat_map(|file| file.text.lines());
     let names: BTreeSet<VhostName> = lines.filter_map(name).map(VhostName::new).collect();
@@ -54,8 +55,8 @@ pub fn is_spec(text: &str) -> bool {
     entries.any(|entry| entry.key == "version" && matches!(entry.node.value, Value::Integer(_)))
 }
 
-/// Returns the name in a line such as `vhost: shop`. The name can be plain, or in quotes without escapes, and a comment
-/// can follow.
+/// Returns the name in a line such as `vhost: shop`; `None` for any other line. The name can be plain, or in quotes
+/// without escapes, and a comment can follow.
 fn name(line: &str) -> Option<&str> {
     let value = line.strip_prefix("vhost:")?.trim();
     for quote in ['"', '\''] {

@@ -41,7 +41,7 @@ pub struct Diagnostic {
     pub message: String,
     /// The position of the problem.
     pub primary: Location,
-    /// A label of a few words at `primary`; may be empty.
+    /// A label of a few words at `primary`; can be empty.
     pub label: String,
     /// Related positions with their labels.
     pub secondary: Vec<(Location, String)>,
@@ -110,13 +110,14 @@ impl Diagnostics {
         let is_repeated = |known: &Diagnostic| {
             known.primary == diagnostic.primary && known.code == diagnostic.code && known.message == diagnostic.message
         };
-        // Repeats come from consecutive aliases, so comparing the last few is enough; comparing all would be quadratic.
+        // Repeats come from consecutive aliases, so comparing the last few diagnostics is sufficient. Comparing all
+        // diagnostics would take quadratic time.
         if !self.0.iter().rev().take(64).any(is_repeated) {
             self.0.push(diagnostic);
         }
     }
 
-    /// Removes all diagnostics at a position, for a value whose key turns out to be invalid.
+    /// Removes all diagnostics at a position, for the value of a key that is itself invalid.
     pub(crate) fn remove_at(&mut self, at: Location) {
         self.0.retain(|it| it.primary != at);
     }
@@ -126,7 +127,7 @@ impl Diagnostics {
         self.0.extend(others.0);
     }
 
-    /// Returns the diagnostics of both collections, in order.
+    /// Returns the diagnostics of both collections as [`Self::or_value`] returns them.
     pub fn and(mut self, others: Self) -> Self {
         self.extend(others);
         self.or_value(()).err().unwrap_or_default()
@@ -147,7 +148,8 @@ impl Diagnostics {
         self.0.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// Returns the value if there are no diagnostics, otherwise all diagnostics in order.
+    /// Returns the value if there are no diagnostics. Otherwise, returns the diagnostics in order, without duplicates
+    /// and without the consequences of unreadable values.
     pub fn or_value<T>(mut self, value: T) -> Result<T, Self> {
         if self.0.is_empty() {
             return Ok(value);

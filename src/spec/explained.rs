@@ -1,6 +1,6 @@
-//! Renders the `topo explain` pages for the keys and error codes of a spec. The page of a key contains its positions,
-//! meaning, default and RabbitMQ name. These pages are generated from the grammar of the parser. The page of an error
-//! code describes the code in brackets after `error`.
+//! Renders the `topo explain` pages for the keys of a spec and for error codes. The page of a key contains the mappings
+//! that support the key, its meaning, default and RabbitMQ name. These pages are generated from the grammar of the
+//! parser. An error code is the word in brackets after `error`.
 
 use super::cluster_keys::CLUSTER_DOCUMENT;
 use super::keys::{DOCUMENT, POLICY_KEYS};
@@ -9,7 +9,7 @@ use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// A key with all positions at which it can occur.
+/// A key with the descriptions of all mappings in which it can occur.
 struct Explained {
     key: Key,
     places: Vec<&'static str>,
@@ -52,6 +52,7 @@ pub fn key_page(name: &str) -> Option<String> {
 }
 
 /// Returns the key for a different spelling: `x-message-ttl`, `message-ttl`, or a path such as `queues.NAME.retry`.
+/// Returns `None` for any other text.
 pub fn key_of(text: &str) -> Option<&'static str> {
     let names = key_names();
     let known = KnownArgument::named(text).or_else(|| KnownArgument::of_policy_key(text));
@@ -60,7 +61,7 @@ pub fn key_of(text: &str) -> Option<&'static str> {
     known.map(|known| known.key).filter(|key| names.contains(key)).or(last)
 }
 
-/// Returns the names of all keys.
+/// Returns the names of all keys of a spec, except the rules under `lint`.
 pub fn key_names() -> BTreeSet<&'static str> {
     all().into_iter().map(|it| it.key.name).collect()
 }
@@ -112,7 +113,7 @@ fn walk_shape(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<E
     }
 }
 
-/// Adds a key. Merges the positions of keys with the same name and documentation.
+/// Adds a key that can occur in `place`. Merges the places of keys with the same name and documentation.
 fn add(key: Key, place: &'static str, found: &mut Vec<Explained>) {
     let same = found.iter_mut().find(|it| it.key.name == key.name && it.key.doc == key.doc);
     match same {
@@ -154,7 +155,7 @@ const CODES: &[(&str, &str)] = &[
     ("missing-key", "A required key is missing, or a key that another key needs."),
     (
         "name",
-        "A string is not a valid name: empty, longer than 255 bytes, with line breaks, or reserved for the broker or topo.",
+        "A name is empty, is longer than 255 bytes, contains a line break, or is reserved for the broker or topo.",
     ),
     ("number-as-text", "A number is in quotes. For the broker, `\"5\"` and `5` are different values."),
     ("out-of-range", "A value is too small or too large."),
@@ -162,7 +163,7 @@ const CODES: &[(&str, &str)] = &[
     ("removed-and-declared", "An object is both declared and listed under `removed`."),
     ("retry-strategy", "The queue type, the strategy or the RabbitMQ version does not support these retries."),
     ("routing-key", "A routing key is longer than 255 bytes, or its binding could never be deleted."),
-    ("set-twice", "A setting is set in two places, for example by its key and by the corresponding argument."),
+    ("said-twice", "A setting is set in two places, for example by its key and by the corresponding argument."),
     (
         "syntax",
         "The file is not valid YAML, or YAML reads a value differently than intended. For example, a plain string cannot \

@@ -67,7 +67,7 @@ pub(super) fn name_or_mapping(node: &Node, table: &Object) -> Option<String> {
         }
         ("Retry", Value::List(_)) => "set `delays` in a mapping: `retry: {delays: [5s, 30s]}`",
         ("DeadLetterToQueue", Value::Boolean(false) | Value::Null(_)) => {
-            "write `none` to drop these messages on purpose"
+            "write `none` to drop rejected and expired messages intentionally"
         }
         ("DeadLetterToQueue", Value::List(_)) => "use one queue, or an exchange that several queues are bound to",
         (_, _) => return quote_hint(node),
@@ -114,12 +114,13 @@ pub(super) fn other_word(text: &str, words: &'static [&'static str]) -> Option<S
     meant.map(|word| format!("did you mean `{word}`?"))
 }
 
-/// Returns a hint for a value that is not one of the expected words.
+/// Returns a hint for a value that is not a string, where one of these words is expected.
 pub(super) fn not_word(value: &Value, words: &[&str]) -> Option<String> {
     (*value == Value::Boolean(false) && words.contains(&"off")).then(|| "write `off`".to_owned())
 }
 
-/// Returns a hint for a number in quotes. For arguments, the broker distinguishes the types.
+/// Returns a hint for a number in quotes. For an argument, the hint explains that the broker distinguishes strings and
+/// numbers.
 pub(super) fn number_as_text(text: &str, subject: &str) -> String {
     let name = subject.trim_matches('`');
     if KNOWN_ARGUMENTS.iter().any(|known| known.key == name || known.name == name) {
@@ -166,7 +167,8 @@ pub(super) fn for_expected_mapping(node: &Node, kind: &Object) -> Option<String>
     Some(format!("add a space after the colon: `{key}: {value}`")).filter(|_| !text.contains(char::is_whitespace))
 }
 
-/// Returns the known word that is closest to a word, if it is similar enough.
+/// Returns the known word that is closest to a word, if it is similar enough, or the only known word that starts with
+/// it.
 pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |word: &str| word.replace(['-', '_', ' '], "").to_lowercase();
     let distance = |candidate: &str| {
@@ -181,7 +183,7 @@ pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).clamp(1, 4))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate);
-    // `warn` is a prefix of only one word.
+    // A prefix of only one known word, such as `warn`, is not necessarily similar to this word.
     let mut longer = known.into_iter().filter(|candidate| word.len() >= 3 && candidate.starts_with(word));
     near.or_else(|| longer.next().filter(|_| longer.next().is_none()))
 }

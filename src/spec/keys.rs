@@ -27,33 +27,33 @@ pub(crate) static DOCUMENT: Object = Object {
     keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             static FIXED: &[Key] = &[
-            key("version", Shape::Version, "The version of this format.").required().like("1"),
+            key("version", Shape::Version, "The version of this format.").required().with_example("1"),
             key("vhost", Shape::Either(&Shape::Name, &[&VHOST]), "The vhost that this document describes.")
                 .required()
-                .like("shop"),
+                .with_example("shop"),
             key(
                 "owns",
                 GLOBS,
                 "Globs that match the whole names of the objects that this spec manages. topo reports matching objects \
                  that no spec declares, and deletes them with `--prune`.",
             )
-            .or("[]")
-            .like("[\"orders.*\"]"),
+            .with_default("[]")
+            .with_example("[\"orders.*\"]"),
             key(
                 "protect",
                 GLOBS,
                 "Globs for the names of objects that topo never deletes or recreates, regardless of flags.",
             )
-            .or("[]")
-            .like("[\"orders.audit\"]"),
+            .with_default("[]")
+            .with_example("[\"orders.audit\"]"),
             key(
                 "ignore",
                 GLOBS,
                 "Globs for the names of objects that this spec does not manage and topo does not report. Declaring a \
                  matching object is an error.",
             )
-            .or("[]")
-            .like("[\"orders.tmp.*\"]"),
+            .with_default("[]")
+            .with_example("[\"orders.tmp.*\"]"),
             key("removed", Shape::Object(&REMOVED), "The objects to delete, with the same safeguards as `--prune`."),
             key("defaults", Shape::Object(&DEFAULTS), "Defaults for the queues of this document."),
             key(
@@ -61,7 +61,7 @@ pub(crate) static DOCUMENT: Object = Object {
                 Shape::Map(&Shape::Object(&RETRY_POLICY)),
                 "Retry policies by name, for use in several queues with `retry: NAME`.",
             )
-            .like("{payments: {maxRetries: 5, backoff: {initial: 2s, factor: 2, max: 60s}}}"),
+            .with_example("{payments: {maxRetries: 5, backoff: {initial: 2s, factor: 2, max: 60s}}}"),
             key("exchanges", Shape::Map(&Shape::Object(&EXCHANGE)), "The exchanges, by name."),
             key("queues", Shape::Map(&Shape::Object(&QUEUE)), "The queues and streams, by name."),
             key(
@@ -82,7 +82,7 @@ pub(crate) static DOCUMENT: Object = Object {
                 "The levels of lint rules, by rule: `off`, `info`, `warning` or `error`. To allow a single finding, add a \
                  comment: `# topo: allow RULE reason`.",
             )
-            .like("{unbounded-queue: warning}");
+            .with_example("{unbounded-queue: warning}");
             FIXED.iter().copied().chain(records::sections(RecordScope::Vhost)).chain([lint]).collect()
         });
         &KEYS
@@ -97,7 +97,7 @@ static VHOST: Object = Object {
     keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             static FIXED: &[Key] = &[
-                key("name", Shape::Name, "The name of the vhost.").required().like("shop"),
+                key("name", Shape::Name, "The name of the vhost.").required().with_example("shop"),
                 key("description", Shape::Text, "A description for readers."),
                 key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without a type."),
             ];
@@ -115,7 +115,7 @@ static REMOVED: Object = Object {
     keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             static FIXED: &[Key] = &[
-                key("queues", NAMES, "The names of queues to delete.").like("[orders.old]"),
+                key("queues", NAMES, "The names of queues to delete.").with_example("[orders.old]"),
                 key("exchanges", NAMES, "The names of exchanges to delete."),
                 key("policies", NAMES, "The names of policies to delete."),
                 key("bindings", Shape::List(&Shape::Object(&BINDING)), "The bindings to delete."),
@@ -140,7 +140,7 @@ pub(crate) static EXCHANGE: Object = Object {
                 "The exchange type: `direct`, `fanout`, `topic`, `headers`, or the `x-…` type of a plugin.",
             )
             .required()
-            .like("topic"),
+            .with_example("topic"),
             DURABLE,
             AUTO_DELETE,
             key(
@@ -148,16 +148,16 @@ pub(crate) static EXCHANGE: Object = Object {
                 Shape::Boolean,
                 "If true, clients cannot publish to the exchange. Only other exchanges can route to it.",
             )
-            .or("false"),
+            .with_default("false"),
             key(
                 "alternateExchange",
                 Shape::Name,
                 "The exchange that receives messages that this exchange cannot route.",
             )
-            .like("unrouted"),
+            .with_example("unrouted"),
             key("bindings", BINDINGS, "Bindings from other exchanges to this exchange."),
             key("arguments", Shape::Arguments(false), "Other arguments, which topo sends unchanged.")
-                .like("{hash-header: user}"),
+                .with_example("{hash-header: user}"),
             CONFLICT,
             EXTERNAL,
             key(
@@ -166,7 +166,7 @@ pub(crate) static EXCHANGE: Object = Object {
                 "If true, the external exchange may be missing. If it is missing, the broker drops messages that are \
                  dead-lettered or rerouted to it.",
             )
-            .or("false"),
+            .with_default("false"),
         ];
         KEYS
     }),
@@ -179,11 +179,11 @@ static BINDING: Object = Object {
     name: "Binding",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("source", Shape::Name, "The exchange that messages come from.").required().like("orders"),
+            key("source", Shape::Name, "The exchange that messages come from.").required().with_example("orders"),
             key("destination", Shape::Name, "The queue or exchange that messages go to.")
                 .required()
-                .like("orders.work"),
-            key("destinationType", DESTINATION_TYPE, "The kind of the destination.").or("queue"),
+                .with_example("orders.work"),
+            key("destinationType", DESTINATION_TYPE, "The kind of the destination.").with_default("queue"),
             ROUTING_KEY,
             BINDING_ARGUMENTS,
         ];
@@ -204,22 +204,23 @@ static POLICY: Object = Object {
                 "A regular expression (PCRE) that object names must match. It is not anchored unless it contains `^` or `$`.",
             )
             .required()
-            .like("'^orders\\.'"),
+            .with_example("'^orders\\.'"),
             key(
                 "applyTo",
                 Shape::OneOf(APPLY_TO),
-                "The kinds of objects that the policy applies to. The last three kinds require RabbitMQ 3.12.",
+                "The kinds of objects that the policy applies to. `classic_queues`, `quorum_queues` and `streams` require \
+                 RabbitMQ 3.12.",
             )
-            .or("all"),
+            .with_default("all"),
             key(
                 "priority",
                 Shape::Number,
                 "The priority. If several policies match an object, only the one with the highest priority applies.",
             )
-            .or("0"),
+            .with_default("0"),
             key("definition", Shape::Definition, "The settings, in camelCase or in RabbitMQ's spelling.")
                 .required()
-                .like("{maxLengthBytes: 1GiB}"),
+                .with_example("{maxLengthBytes: 1GiB}"),
         ];
         KEYS
     }),
@@ -231,7 +232,7 @@ static POLICY: Object = Object {
 pub(crate) struct PolicyKey {
     /// The key in a spec, in camelCase.
     pub(crate) key: &'static str,
-    /// The key on the wire.
+    /// The key in RabbitMQ's spelling.
     pub(crate) name: &'static str,
     /// The values that the key accepts.
     pub(crate) shape: Shape,

@@ -1,5 +1,5 @@
-//! Defines the grammar of `lint:`, which maps rules to levels. The rules are in a higher layer, so a test generates the
-//! file with their names.
+//! Defines the grammar of `lint:`, which maps rules to levels. The rules are in a higher layer, so a test generates
+//! `rule_names` with their names.
 
 use super::diagnostic::Severity;
 use super::rule_names::RULES;

@@ -113,7 +113,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
             let end = lines.get(position).map_or(allows.len(), |next| allows.partition_point(|it| it.line < *next));
             let allows_of_document: Vec<Allow> = allows.drain(..end).collect();
             if let Value::Table(entries) = &mut document.value {
-                // These keys only define anchors, which the parser has already expanded.
+                // Keys that start with `x-` only define anchors. The parser has already expanded the aliases.
                 entries.retain(|entry| !entry.key.starts_with("x-"));
             }
             variables::substitute(&mut document, variables, &mut diagnostics);
@@ -216,7 +216,7 @@ fn single_value<'a>(
             Some(first) => {
                 let part = if key == "name" { "cluster" } else { "vhost" };
                 let message = format!("two documents set different values for the {part}'s `{key}`");
-                let diagnostic = Diagnostic::error("set-twice", message, node.at).also(first.at, "first set here");
+                let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first set here");
                 diagnostics.push(diagnostic.hint(convert::with_variants_hint("set it once", node.at, first.at)));
             }
         }

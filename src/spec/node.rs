@@ -1,4 +1,5 @@
-//! The tree of a YAML document, with the position of every node. The tree is independent of topologies.
+//! The tree of a YAML document, with the position of every node. The tree contains YAML values, not objects of a
+//! topology.
 
 /// One node of the tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -194,7 +195,8 @@ impl Location {
     }
 
     /// Returns the location of the character at a line and column of a text, which both start at 1. If the text or the
-    /// line is too short, returns its end.
+    /// line is too short, the location is an empty range at the end of the text or line, with the requested
+    /// line and column.
     pub fn at(file: usize, text: &str, line: usize, column: usize) -> Self {
         let mut start = 0;
         let mut rest = text;

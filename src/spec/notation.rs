@@ -1,7 +1,7 @@
 //! Records notation that the parsed values of a document do not contain: durations without a unit, comments directly
 //! after a routing key, and comments that allow findings (`# topo: allow RULE reason`). An `allow` comment at the end
-//! of a line applies to that line. On a separate line, it applies to the next line. The YAML library drops comments, so
-//! this module searches the text. A `#` inside a value does not start a comment.
+//! of a line applies to that line. On a separate line, it applies to the next line with content. The YAML library drops
+//! comments, so this module searches the text. A `#` inside a value does not start a comment.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::closest;
@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One second, in milliseconds. A smaller duration without a unit is probably a number of seconds.
 const SECOND: i64 = 1000;
 
-/// The notation that lint rules need.
+/// The notation that lint rules check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notation {
-    /// The positions of keys with a duration of less than a second that is written without a unit.
+    /// The positions of keys whose value is a duration from 1 to 999 ms without a unit.
     pub bare: BTreeSet<Location>,
-    /// Comments after routing keys, by the position of the routing key.
+    /// Comments of one word directly after routing keys, by the position of the routing key.
     pub comments_after_keys: BTreeMap<Location, String>,
 }
 
@@ -116,7 +116,7 @@ pub(super) fn allows(index: usize, file: &SourceFile, documents: &[Node], diagno
         values[..before].last().is_some_and(|(_, end)| at < *end)
     };
     let mut found = Vec::new();
-    // Comments on separate lines, until the line to which they apply is found.
+    // Comments on separate lines that precede the line to which they apply.
     let mut waiting: Vec<Allow> = Vec::new();
     let mut start = 0;
     for (number, line) in file.text.split_inclusive('\n').enumerate().map(|(index, line)| (index + 1, line)) {
@@ -150,7 +150,7 @@ fn comment(line: &str) -> Option<usize> {
     })
 }
 
-/// Parses `# topo: allow RULE reason`.
+/// Parses `# topo: allow RULE reason`. Reports mistakes, and returns `None` for any other comment.
 fn read(comment: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Allow> {
     let content = comment.trim_start_matches('#').trim().strip_prefix(MARK)?.trim();
     let (verb, rest) = content.split_once(char::is_whitespace).unwrap_or((content, ""));
@@ -188,6 +188,7 @@ fn read(comment: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Al
     Some(Allow { rule: rule.to_owned(), reason: reason.to_owned(), at, line: at.line })
 }
 
+/// Collects the byte ranges of all keys and strings. A `#` in such a range does not start a comment.
 fn collect_texts(node: &Node, found: &mut Vec<(usize, usize)>) {
     match &node.value {
         Value::Text(_) => found.push((node.at.start, node.at.end)),
@@ -252,12 +253,12 @@ mod allow_tests {
     #[test]
     fn comment_applies_to_its_line_or_the_next() {
         let text = "a: 1 # topo: allow unbound-queue by name\n# topo: allow owns-everything  ours\n\n  # more\n#topo: allow \
-                    dead-letter-on-first-failure see there\nb: 2\nc: 3\n";
+                    trigger-happy see there\nb: 2\nc: 3\n";
         let (found, wrong) = of(text);
         let expected = [
             (1, "unbound-queue: by name".to_owned()),
             (6, "owns-everything: ours".to_owned()),
-            (6, "dead-letter-on-first-failure: see there".to_owned()),
+            (6, "trigger-happy: see there".to_owned()),
         ];
         assert_eq!((found, wrong.as_str()), (expected.into(), ""));
     }

@@ -1,6 +1,6 @@
 //! Builds trees directly from the events of the YAML parser, for files without anchors, merge keys, tags, duplicate
-//! keys and errors. [`yaml`](super::yaml) reads all other files, in twice the time, and reports errors. If both modules
-//! can read a file, they build the same trees.
+//! keys and errors. [`yaml`](super::yaml) reads all other files, which takes twice as long, and reports errors. If both
+//! modules can read a file, they build the same trees.
 
 use super::node::{Entry, Location, Node, Value};
 use super::scalar::{self, MAX_DEPTH, MAX_NODES, absent_reason, differs_from_source};
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// The maximum number of documents in a file that this module reads.
 const MAX_DOCUMENTS: usize = 1000;
-/// Up to this size, comparing all keys of a mapping is faster than sorting them.
+/// Up to this number of entries, comparing all keys of a mapping is faster than sorting the keys.
 const SMALL_TABLE: usize = 16;
 
 /// Returns all documents of a file, each of them a mapping, or `None` if [`yaml`](super::yaml) must read the file.
@@ -114,7 +114,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Resolves a plain scalar from its source and its joined lines; `None` for a number that is too large.
+/// Resolves a plain scalar from its source. `content` contains its joined lines, for a string. Returns `None` for a
+/// number that is too large.
 fn plain(source: &str, content: Cow<'_, str>) -> Option<Value> {
     let value = scalar::resolve(source);
     if matches!(value, Value::Text(_)) {

@@ -60,7 +60,7 @@ impl QueueKeys {
             let key = KnownArgument::named(&entry.key).map_or("", |known| known.key);
             if let Some(first) = node.entry(key) {
                 let message = format!("`{key}` is set twice: as a key and as the argument `{}`", entry.key);
-                let diagnostic = Diagnostic::error("set-twice", message, entry.at).also(first.at, "first set here");
+                let diagnostic = Diagnostic::error("said-twice", message, entry.at).also(first.at, "first set here");
                 diagnostics.push(diagnostic.hint(format!("keep `{key}`")));
             } else {
                 set.insert(&entry.key, (entry, &entry.node));
@@ -112,7 +112,8 @@ impl QueueKeys {
         }
     }
 
-    /// Marks the default type as invalid, because the vhost's default type is set but invalid.
+    /// Marks the default type as invalid, unless `defaults.queue` sets a type. Called if the vhost's `defaultQueueType`
+    /// is set but invalid.
     pub(crate) fn mark_type_invalid(&mut self) {
         self.is_type_invalid |= self.queue_type.is_none();
     }
@@ -123,13 +124,13 @@ impl QueueKeys {
             dead_letter(&node.node).map(|value| Setting { value, at: place(node), set_by: SetBy::Defaults });
     }
 
-    /// Returns the keys without the dead-letter and retry settings, which dead-letter queues do not support.
+    /// Returns the defaults for dead-letter queues: these keys without the dead-letter and retry settings.
     pub(crate) fn without_dead_letter(&self) -> Self {
         Self { dead_letter: None, retry: RetryKeys::default(), ..self.clone() }
     }
 
-    /// Builds the queue from its own keys and the defaults. The keys of the queue take precedence. Returns `None` if
-    /// the type is missing or invalid.
+    /// Builds the queue from its own keys and the defaults. The keys of the queue take precedence. Reports unsupported
+    /// settings. Returns `None` if the type is missing or invalid.
     pub(crate) fn resolve(
         self,
         name: &str,
@@ -176,20 +177,21 @@ impl QueueKeys {
     }
 
     /// Returns the places that set the queue's arguments. Places in the queue itself precede places in the defaults.
+    /// Omits arguments that only a key of the queue sets.
     fn places(&self, defaults: &Self, supports: impl Fn(&str) -> bool) -> Places {
         let mut all: Places = self.in_arguments.iter().map(|name| (name.clone(), vec![SetIn::Arguments])).collect();
         let is_known = |name: &str| KnownArgument::named(name).is_some() && supports(name);
         for (name, setting) in defaults.arguments.iter().filter(|(name, _)| is_known(name)) {
-            let own = if self.arguments.contains_key(name) { vec![SetIn::Key] } else { Vec::new() };
+            let in_queue = if self.arguments.contains_key(name) { vec![SetIn::Key] } else { Vec::new() };
             let line = setting.at.line;
             let by_key = !defaults.in_arguments.contains(name);
             let place = if by_key { SetIn::Defaults(line) } else { SetIn::DefaultArguments(line) };
-            all.entry(name.clone()).or_insert(own).push(place);
+            all.entry(name.clone()).or_insert(in_queue).push(place);
         }
         let dead_letter = "x-dead-letter-exchange";
         if let Some(setting) = defaults.dead_letter.as_ref().filter(|_| is_known(dead_letter)) {
-            let own = if self.dead_letter.is_some() { vec![SetIn::Key] } else { Vec::new() };
-            all.entry(dead_letter.to_owned()).or_insert(own).push(SetIn::Defaults(setting.at.line));
+            let in_queue = if self.dead_letter.is_some() { vec![SetIn::Key] } else { Vec::new() };
+            all.entry(dead_letter.to_owned()).or_insert(in_queue).push(SetIn::Defaults(setting.at.line));
         }
         all
     }

@@ -15,7 +15,7 @@ const WIRING: Key = key(
     "The way in which topo sets the dead-letter target: with queue arguments or with a policy. A policy can change \
      later without recreating the queue.",
 )
-.or("arguments");
+.with_default("arguments");
 
 /// The `defaults` of a document.
 pub(super) static DEFAULTS: Object = Object {
@@ -28,13 +28,13 @@ pub(super) static DEFAULTS: Object = Object {
                 Shape::Object(&QUEUE_DEFAULTS),
                 "Defaults for every queue and dead-letter queue whose type supports the key.",
             )
-            .like("{type: quorum}"),
+            .with_example("{type: quorum}"),
             key(
                 "deadLetter",
                 DEAD_LETTER,
                 "The dead-letter target of every queue except dead-letter queues and streams.",
             )
-            .like("orders.dead"),
+            .with_example("orders.dead"),
             MAX_RETRIES,
             RETRY,
         ];
@@ -44,10 +44,11 @@ pub(super) static DEFAULTS: Object = Object {
     is_queue: false,
 };
 
-/// Returns the queue keys that set arguments, with one key for each known argument.
+/// Returns the queue keys that set arguments: one key for each known argument, except the queue type and the
+/// dead-letter target.
 fn argument_keys() -> impl Iterator<Item = Key> {
-    let own = KNOWN_ARGUMENTS.iter().filter(|known| known.key != "deadLetter" && known.key != "type");
-    own.map(|known| Key { example: example(known), ..key(known.key, known.value.into(), known.doc) })
+    let arguments = KNOWN_ARGUMENTS.iter().filter(|known| known.key != "deadLetter" && known.key != "type");
+    arguments.map(|known| Key { example: example(known), ..key(known.key, known.value.into(), known.doc) })
 }
 
 fn example(known: &KnownArgument) -> &'static str {
@@ -87,7 +88,7 @@ fn queue_keys() -> &'static [Key] {
                 "The target of dead-lettered messages: an entry of `deadLetterQueues`, an exchange, or `none` to drop them \
                  intentionally.",
             )
-            .like("orders.dead"),
+            .with_example("orders.dead"),
         ];
         keys.extend(argument_keys());
         keys.extend([DURABLE, AUTO_DELETE, queue_arguments(), CONFLICT, EXTERNAL]);
@@ -155,16 +156,16 @@ static DEAD_LETTER_QUEUE_EXCHANGE: Object = Object {
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key("name", Shape::Name, "The exchange name. The default is the queue name with the suffix `.dlx`.")
-                .like("orders.dlx"),
+                .with_example("orders.dlx"),
             key(
                 "type",
                 Shape::OneOf(EXCHANGE_TYPES),
                 "The exchange type. Without `routingKey`, a topic exchange is bound with `#`, and a direct exchange with the \
                  queue name.",
             )
-            .or("fanout"),
+            .with_default("fanout"),
             key("internal", Shape::Boolean, "If true, clients cannot publish to the exchange. Only other exchanges can route to it.")
-                .or("false"),
+                .with_default("false"),
             key(
                 "routingKey",
                 Shape::RoutingKey,
@@ -181,8 +182,10 @@ static DEAD_LETTER_QUEUE_REFERENCE: Object = Object {
     what: "`deadLetter`",
     name: "DeadLetterToQueue",
     keys: Keys::Fixed(|| {
-        static KEYS: &[Key] =
-            &[key("queue", Shape::Name, "An entry of `deadLetterQueues`.").required().like("orders.dead"), WIRING];
+        static KEYS: &[Key] = &[
+            key("queue", Shape::Name, "An entry of `deadLetterQueues`.").required().with_example("orders.dead"),
+            WIRING,
+        ];
         KEYS
     }),
     external: &[],
@@ -200,13 +203,13 @@ static DEAD_LETTER_EXCHANGE: Object = Object {
                 "The exchange that receives dead-lettered messages; empty for the default exchange.",
             )
             .required()
-            .like("corp.dlx"),
+            .with_example("corp.dlx"),
             key(
                 "routingKey",
                 Shape::RoutingKey,
                 "The routing key of dead-lettered messages. Without it, messages keep their own routing key.",
             )
-            .like("billing"),
+            .with_example("billing"),
             WIRING,
         ];
         KEYS

@@ -1,5 +1,5 @@
-//! Adds a checked document to the spec of its vhost. All values in a checked document are valid, so this module only
-//! reports conflicts between two positions.
+//! Adds a checked document to the spec of its vhost or of the cluster. Invalid values have already been reported and
+//! omitted, so this module mainly reports conflicts between two settings or declarations.
 
 use super::convert::{
     arguments, boolean, declared_twice, entries, items, on_conflict, sourced, text_or, value_of, with_variants_hint,
@@ -81,7 +81,7 @@ fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     match spec.lint.get(&entry.key) {
         Some(first) if first.value != level => {
             let message = format!("two documents set different levels for the rule `{}`", entry.key);
-            let diagnostic = Diagnostic::error("set-twice", message, entry.node.at).also(first.at, "first set here");
+            let diagnostic = Diagnostic::error("said-twice", message, entry.node.at).also(first.at, "first set here");
             diagnostics.push(diagnostic.hint(with_variants_hint("set it once", entry.node.at, first.at)));
         }
         Some(_) => {}
@@ -108,9 +108,9 @@ fn queue(entry: &Entry, defaults: &QueueKeys, spec: &mut Spec, diagnostics: &mut
     if boolean(&entry.node, "external", false) {
         return Some(QueueSpec::external(entry.at));
     }
-    let own = QueueKeys::read(&entry.node, SetBy::Itself, diagnostics);
-    spec.retry_uses.extend(own.retry.policy_reference());
-    own.resolve(&entry.key, entry.at, defaults, spec, diagnostics)
+    let keys = QueueKeys::read(&entry.node, SetBy::Itself, diagnostics);
+    spec.retry_uses.extend(keys.retry.policy_reference());
+    keys.resolve(&entry.key, entry.at, defaults, spec, diagnostics)
 }
 
 fn is_first_queue(name: &QueueName, queue: &QueueSpec, spec: &Spec, diagnostics: &mut Diagnostics) -> bool {
@@ -147,7 +147,7 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let alternate_exchange = match (typed, arguments.remove("alternate-exchange")) {
         (Some(typed), Some(argument)) => {
             let message = "`alternateExchange` is set twice: as a key and as the argument `alternate-exchange`";
-            let diagnostic = Diagnostic::error("set-twice", message, argument.at).also(typed.at, "first set here");
+            let diagnostic = Diagnostic::error("said-twice", message, argument.at).also(typed.at, "first set here");
             diagnostics.push(diagnostic.hint("keep `alternateExchange`"));
             Some(typed)
         }
@@ -225,7 +225,7 @@ fn binding_spec(item: &Node, source_at: Location, destination_at: Location) -> B
 }
 
 fn add_binding(binding: Binding, written: BindingSpec, item: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
-    // The checked tree omits invalid values, so the binding may equal a different binding.
+    // The checked tree omits invalid values, so this binding can incorrectly equal a different binding.
     let is_invalid = item.entries().iter().any(|entry| matches!(entry.node.value, Value::Null(_)));
     if is_invalid && spec.bindings.contains_key(&binding) {
         return;

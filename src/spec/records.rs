@@ -102,10 +102,10 @@ fn record(id: RecordId, of_kind: &[RecordField], at: Location, table: &Node) -> 
     Some(RecordSpec { at, record: Record::new(id, fields)?, places })
 }
 
-/// The mapping that contains the settings of each kind, in the order of the rows.
+/// The mappings that contain the settings of each kind, in the order of the rows.
 static OBJECTS: LazyLock<Vec<Object>> = LazyLock::new(|| RECORD_KINDS.iter().map(object).collect());
 
-/// The shape of the mapping of each kind, in the order of the rows.
+/// The shapes of [`OBJECTS`], in the same order.
 static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| OBJECTS.iter().map(Shape::Object).collect());
 
 /// The sections whose entries contain records, each with the scope of its kinds and the mapping of an entry.
@@ -119,7 +119,8 @@ static ENTRIES: LazyLock<Vec<(&Section, RecordScope, Object)>> = LazyLock::new(|
             Some(_) | None => entries.push((section, row.scope, entry(section, key))),
         }
     }
-    // An entry without its only key would declare nothing, so a single key is required.
+    // If an entry supports only one key, this key is required, because without the key, the entry would declare
+    // nothing.
     for (.., object) in &mut entries {
         if let Keys::Built(keys) = &mut object.keys
             && let [only] = &mut keys[..]
@@ -130,7 +131,7 @@ static ENTRIES: LazyLock<Vec<(&Section, RecordScope, Object)>> = LazyLock::new(|
     entries
 });
 
-/// The shape of an entry of each section, in the order of [`ENTRIES`].
+/// The shapes of [`ENTRIES`], in the same order.
 static ENTRY_SHAPES: LazyLock<Vec<Shape>> =
     LazyLock::new(|| ENTRIES.iter().map(|(.., object)| Shape::Object(object)).collect());
 
@@ -175,8 +176,8 @@ pub(super) fn sections(scope: RecordScope) -> impl Iterator<Item = Key> {
     let rows = rows.filter(move |(row, _)| row.scope == scope && row.place == Place::Section);
     let whole = rows.map(|(row, shape)| key(row.section, Shape::Map(shape), row.doc));
     let entries = ENTRIES.iter().zip(ENTRY_SHAPES.iter()).filter(move |((_, of, _), _)| *of == scope);
-    let entries =
-        entries.map(|((section, ..), shape)| key(section.name, Shape::Map(shape), section.doc).like(section.example));
+    let entries = entries
+        .map(|((section, ..), shape)| key(section.name, Shape::Map(shape), section.doc).with_example(section.example));
     whole.chain(entries)
 }
 

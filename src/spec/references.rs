@@ -1,5 +1,6 @@
-//! Checks names that refer to other objects: each must be declared, external, or predeclared by the broker. Declared
-//! names come from the unchecked tree, so that a mistake in an object does not cause errors about its bindings.
+//! Checks names that refer to other objects or to retry policies. Each object must be declared, external, or
+//! predeclared by the broker. Declared names come from the unchecked tree, so that a mistake in an object does not
+//! cause errors about its bindings.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::{closest, means_none};
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 /// The maximum number of errors for which topo searches for a suggestion.
 const MAX_SUGGESTIONS: usize = 200;
 
-/// The names that the documents of a vhost declare, with their positions.
+/// The names that the documents of a vhost, or of the cluster, declare, with their positions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declared {
     exchanges: BTreeMap<String, Location>,
@@ -62,7 +63,7 @@ impl Declared {
         }
     }
 
-    /// Marks all names as unknown, because a file or document that cannot be read may declare them.
+    /// Marks the declared names as incomplete, because a file or document that cannot be read can declare more names.
     pub(crate) fn set_unknown(&mut self) {
         (self.are_queues_unknown, self.are_exchanges_unknown, self.are_retry_policies_unknown) = (true, true, true);
     }
@@ -79,7 +80,7 @@ impl Declared {
         self.queues.keys().chain(self.dead_letter_queues.keys()).map(String::as_str)
     }
 
-    /// Returns the position of the declaration, if there is one.
+    /// Returns the position at which an object is declared; `None` if it is not declared, or for kinds without names.
     fn place(&self, id: &ObjectId) -> Option<Location> {
         match id {
             ObjectId::Queue(name) => {
@@ -183,7 +184,7 @@ impl Check<'_> {
             _ if self.declared.exchanges.contains_key(name) => {
                 format!("it is an exchange: write `deadLetter: {{exchange: {name}}}`")
             }
-            _ if means_none(name) => "write `none` to drop these messages on purpose".to_owned(),
+            _ if means_none(name) => "write `none` to drop rejected and expired messages intentionally".to_owned(),
             Some(suggestion) => format!("did you mean `{suggestion}`?"),
             None => format!("add `{name}: {{}}` under `deadLetterQueues:`, or write `deadLetter: {{exchange: …}}`"),
         };

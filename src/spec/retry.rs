@@ -47,17 +47,17 @@ impl RetryKeys {
         }
         if let Some(entry) = node.entry("maxRetries") {
             keys.at.push(entry.at);
-            let own = keys.count(entry, set_by);
-            if let Some((first, own)) = keys.max_retries.as_ref().zip(own.as_ref()) {
-                let diagnostic = Diagnostic::error("set-twice", "`maxRetries` is set twice", first.at);
-                diagnostics.push(diagnostic.also(own.at, "also set here").hint("keep one of the two"));
+            let count = keys.count(entry, set_by);
+            if let Some((in_retry, count)) = keys.max_retries.as_ref().zip(count.as_ref()) {
+                let diagnostic = Diagnostic::error("said-twice", "`maxRetries` is set twice", in_retry.at);
+                diagnostics.push(diagnostic.also(count.at, "also set here").hint("keep one of the two"));
                 keys.is_invalid = true;
             }
-            if let Some(own) = own.as_ref().filter(|own| keys.is_none && own.value > 0) {
-                let message = format!("`retry: none` and `maxRetries: {}` contradict each other", own.value);
-                diagnostics.push(Diagnostic::error("conflicting-keys", message, own.at).hint("keep one of the two"));
+            if let Some(count) = count.as_ref().filter(|count| keys.is_none && count.value > 0) {
+                let message = format!("`retry: none` and `maxRetries: {}` contradict each other", count.value);
+                diagnostics.push(Diagnostic::error("conflicting-keys", message, count.at).hint("keep one of the two"));
             }
-            keys.max_retries = own;
+            keys.max_retries = count;
         }
         keys.check_number_of_delays(diagnostics);
         keys
@@ -68,7 +68,7 @@ impl RetryKeys {
         self.policy.as_ref().map(|policy| Sourced::new(policy.value.clone(), policy.at))
     }
 
-    /// Returns the positions of all retry keys.
+    /// Returns the positions of the keys `retry` and `maxRetries`.
     pub(crate) fn places(&self) -> &[Location] {
         &self.at
     }
@@ -110,7 +110,7 @@ impl RetryKeys {
         }
     }
 
-    /// Reports a source that sets more delays than retries.
+    /// Reports an error if this source sets more delays than retries.
     fn check_number_of_delays(&mut self, diagnostics: &mut Diagnostics) {
         if let (Some(schedule), Some(count)) = (&self.schedule, &self.max_retries) {
             self.is_invalid |= has_too_many_delays(schedule, count, diagnostics);
@@ -151,7 +151,7 @@ fn computed_delays(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Sched
     Some(Schedule::Backoff { initial, factor, max })
 }
 
-/// Returns true if a schedule has more delays than retries, and reports this schedule.
+/// Returns true if a schedule has more delays than retries, and reports this error.
 pub(super) fn has_too_many_delays(
     schedule: &Setting<Schedule>,
     count: &Setting<u32>,

@@ -1,4 +1,4 @@
-//! Merges the retry keys of several sources for a queue: for each setting, the nearest source applies.
+//! Merges the retry keys of several sources for a queue. For each setting, the nearest source that sets it applies.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::retry::has_too_many_delays;
@@ -13,26 +13,28 @@ pub(crate) struct Layers<'a>(Vec<&'a RetryKeys>);
 impl<'a> Layers<'a> {
     /// Orders the sources: the queue, its retry policy, the defaults, and the retry policy of the defaults.
     pub(crate) fn of(
-        own: &'a RetryKeys,
+        queue: &'a RetryKeys,
         defaults: Option<&'a RetryKeys>,
         policies: &'a BTreeMap<String, RetryPolicySpec>,
     ) -> Self {
         let mut layers = Vec::new();
-        if own.is_none {
+        if queue.is_none {
             return Self(layers);
         }
-        for keys in [Some(own), defaults.filter(|keys| !keys.is_none)].into_iter().flatten() {
+        for keys in [Some(queue), defaults.filter(|keys| !keys.is_none)].into_iter().flatten() {
             layers.push(keys);
             layers.extend(keys.policy.as_ref().and_then(|name| policies.get(&name.value)).map(|policy| &policy.keys));
         }
         Self(layers)
     }
 
+    /// Returns a setting of the nearest source that sets it, with the rank of this source: 0 is the nearest.
     fn nearest<T: Clone>(&self, get: impl Fn(&RetryKeys) -> &Option<Setting<T>>) -> Option<(usize, Setting<T>)> {
         self.0.iter().enumerate().find_map(|(index, keys)| get(keys).clone().map(|setting| (index, setting)))
     }
 
-    /// Returns the retries of the queue, if it has any. Reports missing and conflicting settings.
+    /// Returns the retries of the queue; `None` if no source sets retries, or if a setting is invalid. Reports missing
+    /// and conflicting settings.
     pub(crate) fn resolve(&self, queue: &str, diagnostics: &mut Diagnostics) -> Option<RetrySpec> {
         if self.0.iter().any(|keys| keys.is_invalid) {
             return None;
@@ -45,15 +47,15 @@ impl<'a> Layers<'a> {
         // queues.
         if let Some((rank, strategy)) = &strategy {
             if strategy.value == Strategy::Redeliver {
-                schedule = schedule.filter(|(schedule, _)| schedule <= rank);
+                schedule = schedule.filter(|(schedule_rank, _)| schedule_rank <= rank);
             }
             if strategy.value != Strategy::Republish {
-                jitter = jitter.filter(|(jitter, _)| jitter <= rank);
+                jitter = jitter.filter(|(jitter_rank, _)| jitter_rank <= rank);
             }
         }
         let first = strategy.as_ref().map(|(_, it)| it.at).or(schedule.as_ref().map(|(_, it)| it.at));
         let count = match (count, &schedule) {
-            (Some((rank, count)), Some((nearer, delays))) if *nearer < rank => {
+            (Some((rank, count)), Some((schedule_rank, delays))) if *schedule_rank < rank => {
                 if has_too_many_delays(delays, &count, diagnostics) {
                     return None;
                 }

@@ -1,6 +1,6 @@
-//! The rules for scalars that both YAML readers share: the values of plain scalars, the limits of a file, and tags. A
-//! tag of the core schema is applied if it matches the value. Any other tag is reported, because the intended value is
-//! usually a string that starts with `!`.
+//! The rules that both YAML readers share: the values of plain scalars, the limits of a file, and tags. A core schema
+//! tag is applied if it matches the value. Any other tag is reported, because the intended value is usually a string
+//! that starts with `!`.
 
 use super::diagnostic::Diagnostic;
 use super::node::{Absent, Location, Value};
@@ -22,8 +22,8 @@ pub(crate) fn resolve(text: &str) -> Value {
 /// The maximum nesting depth: more than any spec needs, and low enough for the stack.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// The maximum number of nodes. It is enough for about 300,000 queues, in 2 GB of memory: a node needs 400 bytes. The
-/// library's default is reached at 11,000 queues.
+/// The maximum number of nodes. It is sufficient for about 300,000 queues, which need 2 GB of memory, at 400 bytes for
+/// each node. The library's default is sufficient for only 11,000 queues.
 pub(super) const MAX_NODES: usize = 5_000_000;
 
 /// The characters that begin a scalar that is not plain.
@@ -51,13 +51,13 @@ pub(super) fn absent_reason(text: &str, end: usize) -> Absent {
     }
 }
 
-/// Returns the tag before a value that starts at this position.
+/// Returns the range of the tag before a value that starts at this position, if there is one.
 pub(super) fn tag_before_value(text: &str, start: usize) -> Option<Range<usize>> {
     tag_before(text, start, true)
 }
 
-/// Returns the tag before a key that starts at this position. Searches only the same line, because the line above
-/// belongs to a different value.
+/// Returns the range of the tag before a key that starts at this position, if there is one. Searches only the same
+/// line, because the line above belongs to a different value.
 pub(super) fn tag_before_key(text: &str, start: usize) -> Option<Range<usize>> {
     tag_before(text, start, false)
 }
@@ -73,7 +73,7 @@ fn tag_before(text: &str, start: usize, includes_lines_above: bool) -> Option<Ra
             let line = trimmed.rfind('\n').map_or(0, |end| end + 1);
             let content = line + line_without_comment(&trimmed[line..]).len();
             if content < trimmed.len() {
-                // Keeps the line break, so that the line above is handled in the same way.
+                // Keeps the line break, so that the next iteration handles the line above in the same way.
                 rest = if content == line { &trimmed[..line] } else { &trimmed[..content] };
                 continue;
             }

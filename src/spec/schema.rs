@@ -17,7 +17,7 @@ const ID: &str = "urn:topo:topology:1";
 const EXCLUSIVE: [&str; 2] = ["delays", "backoff"];
 /// The pattern of names that only an external object can have.
 const RESERVED_NAMES: &str = r"^amq\.|^topo\.lock$|\.topo\.";
-/// The pattern of unknown policy keys that are accepted because they are spelled like RabbitMQ's.
+/// The pattern of unknown policy keys that are accepted, because they follow RabbitMQ's spelling.
 const OTHER_POLICY_KEYS: &str = "^(?!x-)[^A-Z_]+$";
 
 /// Returns the JSON Schema of a spec document.
@@ -154,8 +154,8 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
     let is_allowed_with_external = |key: &Key| key.name == "external" || object.external.contains(&key.name);
     let external: Vec<Key> = object.keys_of(None).into_iter().filter(is_allowed_with_external).collect();
     let external = titled(table(external, definitions), ", external");
-    let own = object.keys_of(None).into_iter().filter(|key| key.name != OPTIONAL).collect();
-    let own = titled(table(own, definitions), "");
+    let declared = object.keys_of(None).into_iter().filter(|key| key.name != OPTIONAL).collect();
+    let declared = titled(table(declared, definitions), "");
     let typed: Vec<(QueueType, Value)> = QueueType::ALL
         .into_iter()
         .map(|queue_type| {
@@ -168,14 +168,14 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
         json!({"$ref": format!("#/definitions/{name}")})
     };
     let external = add(format!("External{name}"), external);
-    let own = add(format!("Own{name}"), own);
+    let declared = add(format!("Own{name}"), declared);
     let is_external = json!({"properties": {"external": {"const": true}}, "required": ["external"]});
-    let mut rest = own;
+    let mut rest = declared;
     if object.is_queue {
         for (queue_type, table) in typed.into_iter().rev() {
             let then = add(format!("{}{name}", capitalized(queue_type)), table);
-            let is_it = json!({"properties": {"type": {"const": queue_type.as_str()}}, "required": ["type"]});
-            rest = json!({"if": is_it, "then": then, "else": rest});
+            let is_type = json!({"properties": {"type": {"const": queue_type.as_str()}}, "required": ["type"]});
+            rest = json!({"if": is_type, "then": then, "else": rest});
         }
     }
     json!({"title": title(""), "type": "object", "if": is_external, "then": external, "else": rest})
@@ -189,7 +189,7 @@ fn capitalized(queue_type: QueueType) -> &'static str {
     }
 }
 
-/// Restricts the values of a queue's schema to those that one queue type supports.
+/// Restricts a queue's schema to the values that one queue type supports.
 fn of_type(mut table: Value, queue_type: QueueType, definitions: &mut Map<String, Value>) -> Value {
     let arguments = queue_arguments(Some(queue_type), definitions);
     table["properties"]["arguments"]["$ref"] = arguments["$ref"].clone();
@@ -220,11 +220,11 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::RoutingKey => values::routing_key(),
         Shape::Version => values::version(),
         Shape::Boolean => values::boolean(),
-        Shape::Duration(least, most) => values::duration(least, most),
+        Shape::Duration(min, max) => values::duration(min, max),
         Shape::Delay => values::delay(),
         Shape::Factor => values::factor(),
-        Shape::Size(most) => values::size(most),
-        Shape::Count(least, most) => values::count(least, most),
+        Shape::Size(max) => values::size(max),
+        Shape::Count(min, max) => values::count(min, max),
         Shape::MaxAge => values::max_age(),
         Shape::Number => values::number(),
         Shape::OneOf(words) => values::one_of(words),

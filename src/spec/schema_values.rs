@@ -6,7 +6,8 @@ use super::shared_keys::EXCHANGE_TYPES;
 use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
 use serde_json::{Value, json};
 
-/// The pattern of a string that starts with a variable. An editor cannot check the value of the variable.
+/// The pattern of a string that starts with a variable. The schema accepts such a string instead of any scalar, because
+/// an editor cannot check the value of a variable.
 const VARIABLE: &str = r"^\$\{";
 
 /// The pattern of a duration of zero, in any units.
@@ -18,7 +19,10 @@ const WORDS: &[(&str, &str)] = &[
     ("quorum", "Replicated with Raft and always durable; counts deliveries. For messages that must not be lost."),
     ("stream", "A replicated log with many consumers; consuming does not remove messages."),
     ("ladder", "The broker counts attempts and delays retries, with one delayed retry queue for each retry."),
-    ("republish", "The worker counts attempts, and publishes to a delayed retry queue or to the back of the queue."),
+    (
+        "republish",
+        "The worker counts attempts, and publishes the message to a delayed retry queue or to the back of the queue.",
+    ),
     ("redeliver", "The broker counts attempts and redelivers messages immediately; only for quorum queues."),
     (
         "delayed",
@@ -28,9 +32,9 @@ const WORDS: &[(&str, &str)] = &[
     ("ifEmpty", "Recreate the object if it is empty."),
     ("migrate", "Recreate the object and keep every message and binding."),
     ("discard", "Delete the object with its messages, and declare it again."),
-    ("drop-head", "The oldest message is dropped or dead-lettered."),
-    ("reject-publish", "The message is rejected, and the publisher receives a basic.nack."),
-    ("reject-publish-dlx", "The message is rejected and dead-lettered; only for classic queues."),
+    ("drop-head", "The oldest messages are dropped or dead-lettered."),
+    ("reject-publish", "A new message is rejected. If the publisher uses confirms, it receives a basic.nack."),
+    ("reject-publish-dlx", "A new message is rejected and dead-lettered; only for classic queues."),
     ("at-most-once", "Messages can be lost while they are dead-lettered."),
     (
         "at-least-once",
@@ -52,11 +56,11 @@ pub(super) fn version() -> Value {
     or_variable(vec![json!({"title": "1", "const": 1})])
 }
 
-pub(super) fn duration(least: i64, most: i64) -> Value {
-    let mut number = integer(least, most);
+pub(super) fn duration(min: i64, max: i64) -> Value {
+    let mut number = integer(min, max);
     number["title"] = "milliseconds".into();
     let mut text = with_unit();
-    if least > 0 {
+    if min > 0 {
         text["pattern"] = format!("^(?!{NO_TIME}){}", DURATION_PATTERN.trim_start_matches('^')).into();
     }
     or_variable(vec![text, number])
@@ -77,20 +81,20 @@ fn with_unit() -> Value {
     })
 }
 
-pub(super) fn size(most: i64) -> Value {
+pub(super) fn size(max: i64) -> Value {
     let text = json!({
         "title": "size, with its unit",
         "type": "string",
         "pattern": SIZE_PATTERN,
         "patternErrorMessage": "a size needs a unit, such as 64KiB, 1GiB or 10MB",
     });
-    let mut number = integer(0, most);
+    let mut number = integer(0, max);
     number["title"] = "bytes".into();
     or_variable(vec![text, number])
 }
 
-pub(super) fn count(least: i64, most: i64) -> Value {
-    or_variable(vec![integer(least, most)])
+pub(super) fn count(min: i64, max: i64) -> Value {
+    or_variable(vec![integer(min, max)])
 }
 
 pub(super) fn factor() -> Value {
@@ -158,6 +162,6 @@ fn or_variable(schemas: Vec<Value>) -> Value {
     json!({"anyOf": alternatives})
 }
 
-fn integer(least: i64, most: i64) -> Value {
-    json!({"title": "integer", "type": "integer", "minimum": least, "maximum": most})
+fn integer(min: i64, max: i64) -> Value {
+    json!({"title": "integer", "type": "integer", "minimum": min, "maximum": max})
 }

@@ -1,5 +1,6 @@
-//! Shapes: the values that a key of a spec accepts. `keys` builds the grammar from shapes, `check` validates trees
-//! against the grammar, and `schema` renders it. Therefore, the parser and the JSON Schema agree about every key.
+//! Shapes, which describe the values that the keys of a spec accept. `keys` defines the grammar with shapes, `check`
+//! validates trees against the grammar, and `schema` renders the grammar as a JSON Schema. The parser and the JSON
+//! Schema therefore agree about every key.
 
 use crate::model::known_arguments::ValueKind;
 
@@ -10,21 +11,23 @@ pub(crate) enum Shape {
     Text,
     /// The name of an object: 1 to 255 bytes.
     Name,
-    /// A routing key of at most 255 bytes. Words with which the management API cannot delete a binding are invalid.
+    /// A routing key of at most 255 bytes. `null` and `undefined` are invalid, because the management API cannot delete
+    /// a binding with such a routing key.
     RoutingKey,
     /// The format version.
     Version,
     /// `true` or `false`.
     Boolean,
-    /// A duration in milliseconds, in this range.
+    /// A duration in milliseconds, with its minimum and maximum.
     Duration(i64, i64),
-    /// A delay in milliseconds, at least 1. The unit is required, because a plain `5` usually means seconds.
+    /// A delay of at least 1 ms, written with its unit, such as `5s`. A plain number is invalid, because `5` usually
+    /// means seconds.
     Delay,
     /// A number that is at least 1.
     Factor,
-    /// A size in bytes, at most this number.
+    /// A size in bytes, from 0 to this maximum.
     Size(i64),
-    /// A count in this range.
+    /// A count, with its minimum and maximum.
     Count(i64, i64),
     /// An age in RabbitMQ's notation.
     MaxAge,
@@ -34,7 +37,8 @@ pub(crate) enum Shape {
     OneOf(&'static [&'static str]),
     /// An exchange type: one of the four built-in types, or the `x-…` type of a plugin.
     ExchangeType,
-    /// Arguments that are sent unchanged; the flag is true if they can contain known queue arguments.
+    /// The arguments of a queue if the flag is true; otherwise, the arguments of an exchange or binding. topo converts
+    /// the values of known queue arguments, and sends all other arguments unchanged.
     Arguments(bool),
     /// The definition of a policy.
     Definition,
@@ -53,9 +57,9 @@ pub(crate) enum Shape {
 impl From<ValueKind> for Shape {
     fn from(kind: ValueKind) -> Self {
         match kind {
-            ValueKind::Duration(least, most) => Self::Duration(least, most),
-            ValueKind::Size(most) => Self::Size(most),
-            ValueKind::Count(least, most) => Self::Count(least, most),
+            ValueKind::Duration(min, max) => Self::Duration(min, max),
+            ValueKind::Size(max) => Self::Size(max),
+            ValueKind::Count(min, max) => Self::Count(min, max),
             ValueKind::Boolean => Self::Boolean,
             ValueKind::Text => Self::Text,
             ValueKind::OneOf(words) => Self::OneOf(words),
@@ -65,7 +69,7 @@ impl From<ValueKind> for Shape {
 }
 
 impl Shape {
-    /// Returns the mapping, if the shape is always a mapping.
+    /// Returns the object if the shape is a mapping with known keys.
     pub(crate) fn table(&self) -> Option<&'static Object> {
         if let Self::Object(object) = self { Some(object) } else { None }
     }
@@ -89,9 +93,9 @@ pub(crate) struct Object {
 /// The keys of a mapping.
 #[derive(Debug)]
 pub(crate) enum Keys {
-    /// A static table of keys.
+    /// A function that returns a static table of keys.
     Fixed(fn() -> &'static [Key]),
-    /// Keys that are built from another table.
+    /// Keys that topo builds from the table of record kinds.
     Built(Vec<Key>),
 }
 
@@ -141,12 +145,12 @@ impl Key {
     }
 
     /// Sets the default.
-    pub(crate) const fn or(self, default: &'static str) -> Self {
+    pub(crate) const fn with_default(self, default: &'static str) -> Self {
         Self { default, ..self }
     }
 
     /// Sets the example.
-    pub(crate) const fn like(self, example: &'static str) -> Self {
+    pub(crate) const fn with_example(self, example: &'static str) -> Self {
         Self { example, ..self }
     }
 }

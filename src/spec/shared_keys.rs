@@ -15,30 +15,31 @@ pub(super) const QUEUE_TYPES: Shape = Shape::OneOf(&["classic", "quorum", "strea
 
 pub(super) const ROUTING_KEY: Key =
     key("routingKey", Shape::RoutingKey, "The routing key, or the pattern of a topic binding.")
-        .or("\"\"")
-        .like("\"order.#\"");
+        .with_default("\"\"")
+        .with_example("\"order.#\"");
 
 pub(super) const BINDING_ARGUMENTS: Key = key(
     "arguments",
     Shape::Arguments(false),
     "The arguments of the binding. A headers exchange compares them with the message headers.",
 )
-.like("{x-match: all, region: eu}");
+.with_example("{x-match: all, region: eu}");
 
 pub(super) const DURABLE: Key =
-    key("durable", Shape::Boolean, "If true, the object survives a broker restart.").or("true");
+    key("durable", Shape::Boolean, "If true, the object survives a broker restart.").with_default("true");
 
 pub(super) const AUTO_DELETE: Key =
-    key("autoDelete", Shape::Boolean, "If true, the broker deletes the object when it is no longer used.").or("false");
+    key("autoDelete", Shape::Boolean, "If true, the broker deletes the object when it is no longer used.")
+        .with_default("false");
 
 pub(super) const CONFLICT: Key = key(
     "onConflict",
     ON_CONFLICT,
-    "The resolution of a difference that the broker cannot change in place: `refuse` shows the conflict, \
-     `ifEmpty` recreates the object if it is empty, `migrate` recreates it and keeps every message, \
+    "The resolution of a conflict, which is a change that the broker refuses on an existing object: `refuse` shows the \
+     conflict, `ifEmpty` recreates the object if it is empty, `migrate` recreates it and keeps every message, and \
      `discard` recreates it without its messages.",
 )
-.or("refuse");
+.with_default("refuse");
 
 pub(super) const EXTERNAL: Key = key(
     "external",
@@ -46,14 +47,14 @@ pub(super) const EXTERNAL: Key = key(
     "If true, the object is managed elsewhere: it must exist, and topo never changes it. Only a few other keys are valid, \
      such as `bindings`.",
 )
-.or("false");
+.with_default("false");
 
 static INCOMING_BINDING: Object = Object {
     what: "a binding",
     name: "IncomingBinding",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("exchange", Shape::Name, "The exchange that messages come from.").required().like("orders"),
+            key("exchange", Shape::Name, "The exchange that messages come from.").required().with_example("orders"),
             ROUTING_KEY,
             BINDING_ARGUMENTS,
         ];
@@ -80,11 +81,11 @@ pub(super) const MAX_RETRIES: Key = key(
     "The number of retries of a failed message after the first attempt: N retries are N + 1 deliveries. 0 means that \
      the first failure is final. The default is the number of `delays`.",
 )
-.like("5")
+.with_example("5")
 .excludes_streams();
 
-/// The maximum number of retries. It is more than any queue needs, and a valid value for every integer type that a
-/// broker or a worker may use.
+/// The maximum number of retries. It is more than any queue needs, and it does not overflow a 32-bit integer of a
+/// broker or a worker.
 const MAX_RETRY_COUNT: i64 = 1_000_000;
 
 const NAME_OR_TABLE: Shape = Shape::Either(&Shape::Name, &[&RETRY_TABLE]);
@@ -95,7 +96,7 @@ pub(super) const RETRY: Key = key(
     NAME_OR_TABLE,
     "The retries of a failed message: an entry of `retryPolicies`, a mapping, or `none` to disable the default.",
 )
-.like("{delays: [5s, 30s, 5m]}")
+.with_example("{delays: [5s, 30s, 5m]}")
 .excludes_streams();
 
 static RETRY_TABLE: Object =
@@ -116,27 +117,27 @@ static RETRY_KEYS: [Key; 5] = [
         "strategy",
         STRATEGIES,
         "The component that counts the attempts and delays the retries. `ladder`: the broker, with one delayed retry \
-         queue for each retry; the worker only rejects. `republish`: the worker counts, and publishes to a delayed \
-         retry queue or to the back of the queue. `redeliver`: the broker, without delay (quorum queues). `delayed`: the \
-         broker, with a delay that grows linearly (quorum queues, RabbitMQ 4.3). The default is `ladder` with delays, \
-         and `redeliver` without.",
+         queue for each retry; the worker only rejects the message. `republish`: the worker, which publishes the \
+         message to a delayed retry queue or to the back of the queue. `redeliver`: the broker, without delay (quorum \
+         queues). `delayed`: the broker, with a delay that grows linearly (quorum queues, RabbitMQ 4.3). The default is \
+         `ladder` with delays, and `redeliver` without.",
     )
-    .like("ladder"),
+    .with_example("ladder"),
     key(
         "delays",
         Shape::NonEmptyList(&Shape::Delay),
         "The delay before each retry, with its unit. If there are fewer delays than retries, the last one repeats.",
     )
-    .like("[5s, 30s, 5m]"),
+    .with_example("[5s, 30s, 5m]"),
     key("backoff", Shape::Object(&BACKOFF), "Computed delays: each delay is the previous delay multiplied by `factor`.")
-        .like("{initial: 2s, factor: 2, max: 60s}"),
+        .with_example("{initial: 2s, factor: 2, max: 60s}"),
     key(
         "jitter",
         Shape::Delay,
         "The maximum time by which a worker can shorten a delay with a per-message `expiration`. Only for `republish` \
          with delays.",
     )
-    .like("500ms"),
+    .with_example("500ms"),
 ];
 
 static BACKOFF: Object = Object {
@@ -144,9 +145,9 @@ static BACKOFF: Object = Object {
     name: "Backoff",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("initial", Shape::Delay, "The first delay.").required().like("2s"),
-            key("factor", Shape::Factor, "The multiplier from each delay to the next.").or("2"),
-            key("max", Shape::Delay, "The longest delay.").like("60s"),
+            key("initial", Shape::Delay, "The first delay.").required().with_example("2s"),
+            key("factor", Shape::Factor, "The multiplier from each delay to the next.").with_default("2"),
+            key("max", Shape::Delay, "The longest delay.").with_example("60s"),
         ];
         KEYS
     }),

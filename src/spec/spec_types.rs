@@ -1,5 +1,5 @@
-//! Defines the spec of one vhost, with positions. Documents and files are merged and defaults are applied, but nothing
-//! is expanded.
+//! Defines the spec of one vhost or of the cluster, with positions. Documents and files are merged and defaults are
+//! applied, but short forms are not expanded.
 
 use super::lint_keys::Level;
 use super::node::{Keyed, Location, Sourced};
@@ -11,16 +11,16 @@ use crate::model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The spec of one vhost, or of the cluster, whose spec contains only records.
+/// The spec of one vhost or of the cluster. The spec of the cluster declares only records.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The names of all files of the run, by [`Location::file`].
     pub files: Vec<String>,
-    /// The vhost name, with its position in the first document.
+    /// The vhost name, with its position in the first document; [`VhostName::cluster`] for the cluster.
     pub vhost: Sourced<VhostName>,
-    /// The name that the cluster must have; `None` for a vhost.
+    /// The name that the cluster must have; `None` for a vhost, or if the spec does not set a name.
     pub cluster_name: Option<Sourced<String>>,
-    /// The description.
+    /// The description of the vhost.
     pub description: Option<Sourced<String>>,
     /// The type of queues that are declared without a type.
     pub default_queue_type: Option<Sourced<QueueType>>,
@@ -42,19 +42,19 @@ pub struct Spec {
     pub queues: BTreeMap<QueueName, QueueSpec>,
     /// Dead-letter queues, including external queues.
     pub dead_letter_queues: BTreeMap<QueueName, DeadLetterQueueSpec>,
-    /// All bindings, without the bindings of dead-letter queues to their own exchanges.
+    /// All bindings except the generated bindings between dead-letter queues and their own exchanges.
     pub bindings: BTreeMap<Binding, BindingSpec>,
     /// Policies.
     pub policies: BTreeMap<PolicyName, PolicySpec>,
     /// Records.
     pub records: BTreeMap<RecordId, RecordSpec>,
-    /// The record kinds that have a section, with the declared names. A section can be empty.
+    /// The record kinds that have a section, each with its declared names. A section can be empty.
     pub sections: BTreeMap<RecordKind, BTreeSet<String>>,
     /// The levels of lint rules.
     pub lint: BTreeMap<String, Sourced<Level>>,
     /// The findings that comments allow.
     pub allows: Vec<Allow>,
-    /// The notation that lint rules need.
+    /// The notation that lint rules check.
     pub notation: Notation,
 }
 
@@ -101,7 +101,7 @@ pub struct ExchangeSpec {
     pub internal: bool,
     /// The alternate exchange.
     pub alternate_exchange: Option<Sourced<ExchangeName>>,
-    /// Other arguments.
+    /// The arguments except `alternate-exchange`.
     pub arguments: BTreeMap<String, Keyed<ArgumentValue>>,
     /// The resolution of conflicts.
     pub on_conflict: Option<OnConflict>,
@@ -118,9 +118,9 @@ pub struct QueueSpec {
     pub is_external: bool,
     /// The type; `None` on an external queue.
     pub queue_type: Option<Setting<QueueType>>,
-    /// True if the queue is durable; `None` means durable.
+    /// Whether the queue is durable; `None` means durable.
     pub durable: Option<Setting<bool>>,
-    /// True if the broker deletes the queue when its last consumer is canceled; `None` means false.
+    /// Whether the broker deletes the queue when its last consumer is canceled; `None` means false.
     pub auto_delete: Option<Setting<bool>>,
     /// Arguments by RabbitMQ's names, without the queue type, the dead-letter exchange and the dead-letter routing key.
     pub arguments: BTreeMap<String, Setting<ArgumentValue>>,
@@ -215,7 +215,7 @@ pub struct PolicySpec {
 /// A record.
 #[derive(Clone, Debug)]
 pub struct RecordSpec {
-    /// The position of the record's name or setting.
+    /// The position of the record's name, or of its setting if each setting is a record.
     pub at: Location,
     /// The record.
     pub record: Record,
@@ -254,7 +254,7 @@ impl DeadLetter {
 /// The retries of a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetrySpec {
-    /// The number of retries after the first attempt. The default is the number of delays.
+    /// The number of retries after the first attempt. If the spec does not set it, it is the number of delays.
     pub max_retries: Setting<u32>,
     /// The strategy, if it is set.
     pub strategy: Option<Setting<Strategy>>,
@@ -312,7 +312,7 @@ pub(crate) struct RetryKeys {
     pub(super) policy: Option<Setting<String>>,
     /// True if the source sets `retry: none`.
     pub(super) is_none: bool,
-    /// The positions of all retry keys.
+    /// The positions of the keys `retry` and `maxRetries`; empty for an entry of `retryPolicies`.
     pub(super) at: Vec<Location>,
     /// True if a key is invalid, so that the retries are unknown.
     pub(super) is_invalid: bool,
@@ -333,8 +333,8 @@ impl Schedule {
 }
 
 impl RetrySpec {
-    /// Returns the position of the strategy. Without a strategy, returns the position of the delays or of the number of
-    /// retries.
+    /// Returns the position of the strategy. If no strategy is set, returns the position of the delays. If no delays
+    /// are set either, returns the position of the number of retries.
     pub fn at(&self) -> Location {
         let strategy = self.strategy.as_ref().map(|it| it.at);
         strategy.or(self.schedule.as_ref().map(|it| it.at)).unwrap_or(self.max_retries.at)

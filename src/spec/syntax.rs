@@ -1,5 +1,5 @@
 //! Explains invalid YAML: replaces the messages of the library, and adds hints for routing keys, patterns and
-//! variables. Also locates the cause of mistakes that the library reports much later: an unclosed bracket, a tab that
+//! variables. Also locates mistakes that the library reports at a much later position: an unclosed bracket, a tab that
 //! indents a line, and a colon without a space after it.
 
 use super::diagnostic::Diagnostic;
@@ -107,14 +107,14 @@ pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagno
         return bracket(text, at);
     }
     if has(&["only valid inside a block"]) {
-        return error("unexpected `- `").hint("align it with the other list items, or put the string in quotes");
+        return error("unexpected `- `").hint("align this `-` with the other list items, or put the string in quotes");
     }
     if has(&["expected string scalar"]) {
-        return error("expected a string as key, found a list or a mapping")
+        return error("expected a string as the key, found a list or a mapping")
             .hint("remove `? `, or put the key in quotes");
     }
     if has(&["block mapping, did not find expected key", "block collection, did not find expected '-'"]) {
-        return error("inconsistent indentation").hint("align it with the lines around it");
+        return error("inconsistent indentation").hint("align this line with the lines around it");
     }
     Diagnostic::error("syntax", error_text, at)
 }
@@ -127,10 +127,10 @@ pub(super) fn repair(text: &str, at: Location, error_text: &str) -> Option<Strin
         text.replace_range(comment..=comment, "_");
         return Some(text);
     }
-    let is_start = ["unknown anchor", "scanning an anchor or alias", "unexpected character"].iter();
+    let mut repairable = ["unknown anchor", "scanning an anchor or alias", "unexpected character"].iter();
     let is_sign = text.get(at.start..).is_some_and(|rest| rest.starts_with(['*', '&', '%', '@', '`']));
     let is_merge = text.get(..at.start).is_some_and(|before| before.trim_end().ends_with("<<:"));
-    if !is_start.clone().any(|known| error_text.contains(known)) || !is_sign || is_merge {
+    if !repairable.any(|known| error_text.contains(known)) || !is_sign || is_merge {
         return None;
     }
     let mut text = text.to_owned();
@@ -154,7 +154,8 @@ fn comment_in_brackets(text: &str, at: Location, error_text: &str) -> Option<usi
     found.map(|(at, sign)| start + at + sign.len() - 1)
 }
 
-/// Returns a key before this position that exceeds YAML's limit.
+/// Returns the location of a key at this position, or directly before it, that exceeds YAML's limit. Returns `None` if
+/// the key does not exceed the limit.
 fn long_key(text: &str, at: Location) -> Option<Location> {
     let rest = text.get(at.start..)?;
     let before = text.get(..at.start)?;
@@ -195,7 +196,8 @@ fn bracket(text: &str, at: Location) -> Diagnostic {
     diagnostic.also(at, "not closed before this")
 }
 
-/// Returns the innermost open bracket at a position, and true if it is a brace. Skips quotes and comments.
+/// Returns the location of the innermost open bracket at a position, and true if the bracket is a brace. Skips quoted
+/// strings and comments.
 fn open_brackets(text: &str, at: Location) -> Option<(Location, bool)> {
     let mut open: Vec<(Location, bool)> = Vec::new();
     let (mut quote, mut before, mut line, mut column) = (None, '\n', 1, 0);
@@ -213,7 +215,7 @@ fn open_brackets(text: &str, at: Location) -> Option<(Location, bool)> {
             }
             (None, '"' | '\'') if starts_token => quote = Some(c),
             (None, '#') if before.is_whitespace() => is_comment = true,
-            // Inside a plain string a bracket is an ordinary character, as in `^[a-z]`.
+            // Inside a plain string, a bracket is an ordinary character, as in `^[a-z]`.
             (None, '{' | '[') if starts_token || !open.is_empty() => {
                 open.push((Location { file: at.file, start, end: start + 1, line, column }, c == '{'));
             }
@@ -227,7 +229,7 @@ fn open_brackets(text: &str, at: Location) -> Option<(Location, bool)> {
     open.pop()
 }
 
-/// Returns the first tabs in the indentation of this line or of a later line.
+/// Returns the location of the first tabs in the indentation of this line or of a later line.
 pub(super) fn tab(text: &str, at: Location) -> Option<Location> {
     let skipped = at.line.saturating_sub(1);
     let mut start = text.split_inclusive('\n').take(skipped).map(str::len).sum::<usize>();
@@ -251,7 +253,7 @@ pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
         let content = line.trim();
         match joined_pair(content) {
             Some(pair) => found = Some((index, pair)),
-            // The error may be on the next line, after comments and empty lines.
+            // The library can report the error on a later line, after comments and empty lines.
             None if index + 1 == lines.len() || content.is_empty() || content.starts_with('#') => {}
             None => break,
         }

@@ -158,7 +158,7 @@ fn max_age_hint(text: &str) -> Option<String> {
     known.filter(|_| !number.is_empty()).map(|known| format!("write {known}"))
 }
 
-/// Formats a duration in the largest unit that divides it exactly.
+/// Formats a positive duration in the largest unit that divides it exactly; `None` for any other number.
 fn in_one_unit(milliseconds: i64) -> Option<String> {
     let units = ["d", "h", "m", "s", "ms"].into_iter().filter_map(duration_unit);
     let (unit, length) =
@@ -189,7 +189,7 @@ fn size_unit(word: &str) -> Option<(&'static str, i64)> {
     size(&format!("1{whole}")).ok().map(|bytes| ("", bytes))
 }
 
-/// Converts `1.5h` to the smallest unit, if the result is an integer.
+/// Converts a decimal number with a unit (`1.5h`) to milliseconds or bytes; `None` if the result is not an integer.
 fn fraction(text: &str, unit: &dyn Fn(&str) -> Option<(&'static str, i64)>) -> Option<i64> {
     let (whole, rest) = text.split_once(['.', ','])?;
     let (digits, word) = number_and_unit(rest);

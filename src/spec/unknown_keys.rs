@@ -28,8 +28,8 @@ const FOREIGN_NAMES: &[(&str, &str)] = &[
     ("policy", "policies"),
 ];
 
-/// Reports an unknown key, and returns the suggested key. `is_listed` is true if an earlier error listed the keys of
-/// this mapping, which topo does only once.
+/// Reports an unknown key, and returns the suggested key, if there is one. `is_listed` is true if an earlier error
+/// listed the keys of this mapping, which topo does only once.
 pub(super) fn report_unknown_key(
     entry: &Entry,
     table: &Node,
@@ -66,7 +66,7 @@ pub(super) fn report_unknown_key(
     suggestion
 }
 
-/// Returns the type that the queue itself sets.
+/// Returns the type that the queue itself sets; `None` if the mapping is not a queue.
 fn queue_type(table: &Node, kind: &Object) -> Option<QueueType> {
     table.get("type").filter(|_| kind.is_queue).and_then(Node::text).and_then(QueueType::named)
 }
@@ -116,7 +116,7 @@ fn of_other_document(key: &str, kind: &Object) -> Option<String> {
     }
 }
 
-/// Returns the key that corresponds to one of the [`FOREIGN_NAMES`].
+/// Returns the key that corresponds to one of the [`FOREIGN_NAMES`], if the mapping supports the key.
 fn corresponding_key(word: &str, keys: &[Key]) -> Option<&'static str> {
     let plain = word.replace(['-', '_'], "").to_lowercase();
     let found = FOREIGN_NAMES.iter().filter(|(known, _)| *known == plain);
@@ -136,9 +136,9 @@ pub(super) fn refuse_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) ->
         return true;
     }
     let is_known = POLICY_KEYS.iter().any(|known| known.key == entry.key || known.name == entry.key);
-    let is_strange =
+    let is_misspelled =
         !is_known && entry.key.contains(|c: char| c.is_uppercase() || c == '_') || entry.key.starts_with("x-");
-    if is_strange {
+    if is_misspelled {
         let hint = match closest(entry.key.trim_start_matches("x-"), POLICY_KEYS.iter().map(|known| known.key)) {
             Some(key) => format!("did you mean `{key}`?"),
             None => "use RabbitMQ's spelling for other keys, for example `federation-upstream-set`".to_owned(),
@@ -146,5 +146,5 @@ pub(super) fn refuse_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) ->
         let diagnostic = Diagnostic::error("unknown-key", format!("unknown key `{}` in a policy", entry.key), entry.at);
         diagnostics.push(diagnostic.label("unknown key").hint(hint));
     }
-    is_strange
+    is_misspelled
 }

@@ -75,7 +75,7 @@ pub(crate) fn check(
 ) -> Option<Node> {
     let retyped;
     let node = match (&node.value, expects_text(shape)) {
-        // A value that is only a variable is converted to the expected type.
+        // A value that consists of a single variable is converted to the expected type.
         (Value::Text(text), false) if node.is_variable() => {
             retyped = node.with(scalar::resolve(text));
             &retyped
@@ -119,7 +119,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
     match (shape, &node.value) {
         (Shape::Boolean, Value::Boolean(_)) => Ok(node.value.clone()),
         (Shape::Boolean, value) => Err(wrong_type("`true` or `false`", hints::boolean(value))),
-        (Shape::Duration(least, most), _) => duration_value(node, least, most, subject),
+        (Shape::Duration(min, max), _) => duration_value(node, min, max, subject),
         (Shape::Delay, Value::Integer(number)) => {
             let hint =
                 format!("a number without a unit means milliseconds: write {number}s for seconds, or {number}ms");
@@ -133,9 +133,9 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             Err(number_as_text(text, subject).unwrap_or_else(|| wrong_type("a number", None)))
         }
         (Shape::Factor, _) => Err(wrong_type("a number", None)),
-        (Shape::Size(most), _) => size_value(node, most, subject),
-        (Shape::Count(least, most), Value::Integer(number)) => {
-            within(*number, least, most, subject, |number| number.to_string())
+        (Shape::Size(max), _) => size_value(node, max, subject),
+        (Shape::Count(min, max), Value::Integer(number)) => {
+            within(*number, min, max, subject, |number| number.to_string())
         }
         (Shape::Count(..), Value::Text(text)) => Err(number_as_text(text, subject).unwrap_or_else(|| {
             let has_unit = text.starts_with(|c: char| c.is_ascii_digit());
@@ -217,7 +217,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
     }
 }
 
-fn duration_value(node: &Node, least: i64, most: i64, subject: &str) -> Result<Value, Problem> {
+fn duration_value(node: &Node, min: i64, max: i64, subject: &str) -> Result<Value, Problem> {
     let milliseconds = match &node.value {
         Value::Integer(number) => *number,
         Value::Text(text) => units::duration(text).map_err(|hint| {
@@ -232,12 +232,12 @@ fn duration_value(node: &Node, least: i64, most: i64, subject: &str) -> Result<V
             return Err(wrong_type("a duration such as `30s`", None));
         }
     };
-    within(milliseconds, least, most, subject, |number| {
+    within(milliseconds, min, max, subject, |number| {
         duration(number).unwrap_or_else(|| format!("{number} milliseconds"))
     })
 }
 
-fn size_value(node: &Node, most: i64, subject: &str) -> Result<Value, Problem> {
+fn size_value(node: &Node, max: i64, subject: &str) -> Result<Value, Problem> {
     let bytes = match &node.value {
         Value::Integer(number) => *number,
         Value::Text(text) => units::size(text).map_err(|hint| {
@@ -247,14 +247,14 @@ fn size_value(node: &Node, most: i64, subject: &str) -> Result<Value, Problem> {
             return Err(wrong_type("a size such as `64KiB`", None));
         }
     };
-    within(bytes, 0, most, subject, |number| size(number).unwrap_or_else(|| format!("{number} bytes")))
+    within(bytes, 0, max, subject, |number| size(number).unwrap_or_else(|| format!("{number} bytes")))
 }
 
-fn within(number: i64, least: i64, most: i64, subject: &str, show: impl Fn(i64) -> String) -> Result<Value, Problem> {
-    if (least..=most).contains(&number) {
+fn within(number: i64, min: i64, max: i64, subject: &str, show: impl Fn(i64) -> String) -> Result<Value, Problem> {
+    if (min..=max).contains(&number) {
         return Ok(Value::Integer(number));
     }
-    let label = if number < least { format!("at least {}", show(least)) } else { format!("at most {}", show(most)) };
+    let label = if number < min { format!("at least {}", show(min)) } else { format!("at most {}", show(max)) };
     Err(bad("out-of-range", format!("{subject} cannot be {}", show(number)), &label, None))
 }
 
@@ -290,14 +290,14 @@ fn routing_key(text: &str) -> Result<(), Problem> {
         return Err(bad("routing-key", message, "at most 255", None));
     }
     if text == "null" || text == "undefined" {
-        let hint = "the management API reads this word as \"no key\", so a binding with it can never be deleted";
+        let hint = "the management API reads this word as \"no key\", so a binding with this key could not be deleted";
         let message = format!("the routing key cannot be `{text}`");
         return Err(bad("routing-key", message, "", Some(hint.to_owned())));
     }
     Ok(())
 }
 
-/// Returns the reason why a string cannot be a name, or `None` if it can.
+/// Returns the reason why a string is not a valid name; `None` for a valid name.
 pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("it is empty".to_owned())

@@ -31,7 +31,7 @@ impl FromIterator<(String, String)> for Variables {
     }
 }
 
-/// Replaces every variable in a tree, and reports variables without a value.
+/// Replaces every variable in a tree. Reports invalid variables, and variables without a value or default.
 pub(crate) fn substitute(node: &mut Node, variables: &Variables, diagnostics: &mut Diagnostics) {
     let at = node.at;
     match &mut node.value {
@@ -53,9 +53,9 @@ pub(crate) fn substitute(node: &mut Node, variables: &Variables, diagnostics: &m
     }
 }
 
-/// Returns the text with its variables replaced, or `None` if the text contains no variables.
+/// Returns the text with its variables replaced, or `None` if the text does not contain `${`.
 fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Diagnostics) -> Option<String> {
-    // The first check is fast and nearly always sufficient.
+    // Nearly all texts contain no `$`, and the search for one byte is faster than the search for `${`.
     if !text.as_bytes().contains(&b'$') || !text.contains("${") {
         return None;
     }

@@ -12,18 +12,18 @@ use serde_yaml::{Error, Options, Spanned};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The maximum number of aliases. It is enough for a merge key in every queue of the largest specs.
+/// The maximum number of aliases. It is sufficient for a merge key in every queue of the largest specs.
 const MAX_ALIASES: usize = 1_000_000;
-/// The maximum expansion of aliases, in events of the library (a scalar is one event), regardless of the file size.
+/// The maximum expansion of aliases for a file of any size, in events of the library. A scalar is one event.
 const MAX_REPLAYED: usize = 2_000_000;
 
 /// The maximum number of times that topo parses a file. Each repaired mistake requires one more parse.
 const MAX_PARSES: usize = 20;
 
-/// Parses all documents of a file. Returns `None` if the file cannot be read, and reports the reason.
+/// Parses all documents of a file, and reports mistakes. Returns `None` if the file cannot be read.
 ///
 /// Invalid YAML is reported and repaired where possible, so that one unquoted routing key does not hide other mistakes.
-/// Duplicate keys do not stop the parser either.
+/// Of duplicate keys, the tree contains only the first, so that they do not hide other mistakes either.
 pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     plain_yaml::documents(file, &source.text).or_else(|| any_documents(file, source, diagnostics))
 }
@@ -32,14 +32,14 @@ pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diag
 pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     let mut repaired: Option<String> = None;
     let mut duplicate: Option<Location> = None;
-    let (mut last_line, mut replaced) = (0, Vec::new());
+    let (mut last_line, mut replaced_at) = (0, Vec::new());
     for _ in 0..MAX_PARSES {
         let text = repaired.as_deref().unwrap_or(&source.text);
         let policy = if duplicate.is_some() { DuplicateKeyPolicy::LastWins } else { DuplicateKeyPolicy::Error };
         let error = match serde_yaml::from_multiple_with_options::<Spanned<Raw>>(text, options(text, policy)) {
             Ok(documents) => {
                 let mut trees = trees(file, source, text, documents, duplicate, diagnostics);
-                trees.iter_mut().for_each(|tree| replace_with_null(tree, &replaced));
+                trees.iter_mut().for_each(|tree| replace_with_null(tree, &replaced_at));
                 return Some(trees);
             }
             Err(error) => error,
@@ -49,11 +49,11 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             duplicate = Some(at);
             continue;
         }
-        let tag = scalar::tag_before_value(text, at.start).filter(|_| is_about_a_tag(&error_text));
+        let tag = scalar::tag_before_value(text, at.start).filter(|_| is_tag_error(&error_text));
         if let Some(tag) = tag {
             let diagnostic = scalar::tag_diagnostic(text, &tag, at);
             if diagnostic.primary == at {
-                replaced.push(at.start);
+                replaced_at.push(at.start);
             }
             diagnostics.push(diagnostic);
             let mut text = text.to_owned();
@@ -61,30 +61,30 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             repaired = Some(text);
             continue;
         }
-        let without = syntax::repair(text, at, &error_text);
-        // The repair may cause a later error on the same line.
-        if without.is_some() || at.line != last_line {
+        let repair = syntax::repair(text, at, &error_text);
+        // An unrepairable error on the line of the last repair can be a consequence of this repair.
+        if repair.is_some() || at.line != last_line {
             diagnostics.push(syntax::diagnostic(text, at, error_text));
         }
-        if let (None, Some(at)) = (&without, duplicate) {
+        if let (None, Some(at)) = (&repair, duplicate) {
             diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
         }
         last_line = at.line;
-        replaced.push(at.start);
-        let without = without?;
-        // The repaired text can be before the position of the error.
-        replaced.extend(without.bytes().zip(text.bytes()).position(|(new, old)| new != old));
-        repaired = Some(without);
+        replaced_at.push(at.start);
+        let repair = repair?;
+        // The replaced character can be before the position of the error.
+        replaced_at.extend(repair.bytes().zip(text.bytes()).position(|(new, old)| new != old));
+        repaired = Some(repair);
     }
     None
 }
 
-/// Returns true if the library's error is about the value after a tag.
-fn is_about_a_tag(error_text: &str) -> bool {
+/// Returns true if the library's error refers to the value after a tag.
+fn is_tag_error(error_text: &str) -> bool {
     error_text.contains("tagged scalar") || error_text.starts_with("invalid ")
 }
 
-/// Converts the documents to trees, without duplicate keys.
+/// Converts the documents to trees. Reports an empty file, and reports and removes duplicate keys.
 fn trees(
     file: usize,
     source: &SourceFile,
@@ -100,10 +100,10 @@ fn trees(
     }
     let mut trees: Vec<Node> = documents.into_iter().map(|raw| node(file, text, raw, diagnostics)).collect();
     if let Some(at) = duplicate {
-        let others = diagnostics.iter().len();
+        let count = diagnostics.iter().len();
         trees.iter_mut().for_each(|tree| keep_first(tree, diagnostics));
-        if diagnostics.iter().len() == others {
-            // Two different texts can be the same key, such as 1 and 01.
+        if diagnostics.iter().len() == count {
+            // Two keys with different texts, such as 1 and 01, can be duplicates for the library.
             diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
         }
     }
@@ -112,7 +112,7 @@ fn trees(
 
 fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
     // An alias bomb is a small file, so the limit depends on the file size. A low limit also rejects a bomb sooner.
-    let most_replayed = (100_000 + 64 * text.len()).min(MAX_REPLAYED);
+    let max_replayed = (100_000 + 64 * text.len()).min(MAX_REPLAYED);
     serde_yaml::options! {
         budget: serde_yaml::budget! {
             max_depth: MAX_DEPTH,
@@ -128,7 +128,7 @@ fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_yaml::alias_limits! {
-            max_total_replayed_events: most_replayed,
+            max_total_replayed_events: max_replayed,
         },
         duplicate_keys: duplicates,
         strict_booleans: true,
@@ -260,7 +260,7 @@ fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
     let is_whole = source.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+');
     if is_whole && matches!(value, Value::Float(_)) {
         let message = format!("integer {source} is too large");
-        let hint = "RabbitMQ's integers have 64 bits; put it in quotes if it is a string";
+        let hint = "RabbitMQ's integers have 64 bits; put the value in quotes if it is a string";
         diagnostics.push(Diagnostic::error("too-large", message, at).hint(hint));
     }
     value
@@ -303,7 +303,7 @@ fn replace_with_null(node: &mut Node, places: &[usize]) {
     }
 }
 
-/// Reports every duplicate key of a mapping, and removes every entry except the first.
+/// Reports every duplicate key in a tree, and removes all its entries except the first.
 fn keep_first(node: &mut Node, diagnostics: &mut Diagnostics) {
     match &mut node.value {
         Value::Table(entries) => {

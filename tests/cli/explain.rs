@@ -121,7 +121,7 @@ fn rule_page_needs_no_spec() {
 #[test]
 fn hazards_and_keys_have_pages() {
     let page = |what: &str| Topo::offline().run(["explain", what]).expect_code(0).stdout;
-    for hazard in ["message-loss", "message-drop", "unroutable-messages", "mass-delete", "reorder"] {
+    for hazard in ["message-loss", "message-drop", "routing-gap", "mass-delete", "reorder"] {
         assert!(page(hazard).starts_with(&format!("# {hazard}\n")), "{hazard}");
         assert!(page(hazard).contains(&format!("--allow {hazard}@ADDRESS")), "{hazard}");
     }

@@ -85,7 +85,7 @@ fn text_output_has_the_line_and_a_hint() {
     assert_eq!(
         output.stdout,
         "topology.yaml: vhost shop: 1 exchange, 4 queues, 1 binding, 2 policies\n\
-         Not valid: 1 error, 4 warnings, 1 info. Checked for RabbitMQ 3.10.25, the newest known of 3.10.\n"
+         Not valid: 1 error, 4 warnings, 1 info. Checked for RabbitMQ 3.10.25, the newest known 3.10 release.\n"
     );
     assert_eq!(
         output.stderr,

@@ -131,7 +131,7 @@ fn only_the_reviewed_plan_is_applied() {
     // Without a review, `arguments` can allow the deletions. The backup contains the deleted objects.
     let removed = format!("version: 1\nvhost: {}\nremoved: {{queues: [orders]}}\n", vhost.name());
     job.file("topology.yaml", &removed);
-    let allowed = [("expect", "any"), ("arguments", "--allow=message-loss,mass-delete,unroutable-messages")];
+    let allowed = [("expect", "any"), ("arguments", "--allow=message-loss,mass-delete,routing-gap")];
     let removed = job.uses(&[APPLY, PASSWORD, INSTALLED, allowed[0], allowed[1]]).expect_code(0);
     assert!(fs::read_to_string(removed.output("backup")).unwrap().contains("\"orders\""), "{removed:#?}");
     assert!(vhost.names("queues").is_empty());

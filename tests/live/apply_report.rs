@@ -75,11 +75,10 @@ fn suggested_command_keeps_the_flags() {
     let proxy = Proxy::to(Node::shared()).on(puts().path(&path), Fault::Status(400));
     let topo = Topo::new(&vhost).through(&proxy);
     topo.write("my spec.yaml", &format!("version: 1\nvhost: {{vhost}}\nowns: [\"*\"]\n{SPEC}"));
-    let partial =
-        topo.run(["apply", "-y", "my spec.yaml", "--prune=queues", "--allow=unroutable-messages"]).expect_code(4);
+    let partial = topo.run(["apply", "-y", "my spec.yaml", "--prune=queues", "--allow=routing-gap"]).expect_code(4);
     let last = partial.stdout.trim_end().lines().last().unwrap().trim();
     assert!(last.starts_with("topo apply 'my spec.yaml' "), "{last}");
-    assert!(last.contains(" --prune=queues") && last.contains(" --allow unroutable-messages"), "{last}");
+    assert!(last.contains(" --prune=queues") && last.contains(" --allow routing-gap"), "{last}");
 }
 
 #[test]
@@ -273,7 +272,7 @@ fn signal_during_a_recreate_finishes_it() {
     let proxy = Proxy::to(Node::shared());
     let topo = to_recreate(&vhost, &proxy);
     let at = deletes().path("/q?");
-    let stopped = interrupted(&topo, &proxy, at, "INT", &["--allow=unroutable-messages"]).expect_code(4);
+    let stopped = interrupted(&topo, &proxy, at, "INT", &["--allow=routing-gap"]).expect_code(4);
     let stopped = stopped.expect_text("  done          bind amq.topic ─ theirs → q\n");
     stopped.expect_text("  not attempted bind amq.topic ─ last → amq.fanout\n");
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 2);
@@ -288,7 +287,7 @@ fn signal_before_the_deletion_rolls_back_the_preparations() {
     let proxy = Proxy::to(Node::shared());
     let topo = to_recreate(&vhost, &proxy);
     let at = puts().path("q.topo.keep");
-    let stopped = interrupted(&topo, &proxy, at, "TERM", &["--allow=unroutable-messages"]);
+    let stopped = interrupted(&topo, &proxy, at, "TERM", &["--allow=routing-gap"]);
     assert_eq!(stopped.code, Some(130), "{stopped}");
     stopped.expect_text("  rolled back   declare exchange q.topo.keep\n");
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 1);

@@ -70,7 +70,7 @@ fn message_loss_requires_the_name_of_the_vhost() {
     let amqp = vhost.amqp();
     amqp.declare_queue("orders", &[("x-message-ttl", Argument::LongInt(60_000))]).unwrap();
     amqp.fill("orders", 1);
-    let apply = "apply --allow message-loss,unroutable-messages,consumer-disruption";
+    let apply = "apply --allow message-loss,routing-gap,consumer-disruption";
     for keys in ["y\n", "\n", "yes\n", "other\n"] {
         let output = with_input(&vhost, spec, apply, keys).expect_code(1);
         output

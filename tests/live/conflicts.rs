@@ -310,7 +310,7 @@ fn unacknowledged_messages_prove_a_client() {
         let screen =
             screen.expect_text("! consumer-disruption").expect_text("1 message is unacknowledged, and no consumer");
         screen.expect_text("with basic.get").expect_text(&format!("--allow consumer-disruption@{address}"));
-        let refused = topo.run(["apply", "-y", &recreate, "--allow=message-loss,unroutable-messages"]).expect_code(3);
+        let refused = topo.run(["apply", "-y", &recreate, "--allow=message-loss,routing-gap"]).expect_code(3);
         refused.expect_text("consumer-disruption");
     }
     assert_eq!(amqp.ready("orders"), 1);
@@ -353,7 +353,7 @@ fn conflict_shows_activity_and_resolutions() {
     assert_eq!(change["kept"]["unmanaged"].as_array().map(Vec::len), Some(1));
     let kinds: Vec<&str> =
         plan["vhosts"][0]["hazards"].as_array().unwrap().iter().filter_map(|hazard| hazard["kind"].as_str()).collect();
-    assert_eq!(kinds, ["message-loss", "unroutable-messages", "consumer-disruption"]);
+    assert_eq!(kinds, ["message-loss", "routing-gap", "consumer-disruption"]);
     let shown = topo.run(["plan", &discard]).expect_code(0);
     for kind in kinds {
         assert!(shown.stdout.contains(&format!("--allow {kind}@{address}")), "{shown}");

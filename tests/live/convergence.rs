@@ -152,7 +152,7 @@ fn scenario(case: &Case, wrong: &Wrong) -> String {
     }
     if case.allow {
         flags.push_str(
-            " --allow message-loss,message-drop,mass-delete,unroutable-messages,consumer-disruption,publisher-block,durability-loss",
+            " --allow message-loss,message-drop,mass-delete,routing-gap,consumer-disruption,publisher-block,durability-down",
         );
     }
     format!(
@@ -182,11 +182,11 @@ fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
     let hazards = [
         "message-loss",
         "message-drop",
-        "unroutable-messages",
+        "routing-gap",
         "consumer-disruption",
         "publisher-block",
         "policy-shift",
-        "durability-loss",
+        "durability-down",
         "mass-delete",
     ];
     let done = [

@@ -9,7 +9,7 @@ use crate::live::requests::five_quorum_queues;
 use crate::scenarios::make_live;
 use crate::support::{Node, Options, Topo, Vhost, until};
 
-const ALLOWED: &str = "--allow=unroutable-messages,consumer-disruption";
+const ALLOWED: &str = "--allow=routing-gap,consumer-disruption";
 
 /// Runs topo without the flags for the intervals of the node.
 fn with_default_intervals(vhost: &Vhost<'_>, spec: &str) -> Topo {

@@ -211,7 +211,7 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
             assert!(seen + counts.get(SILENT).copied().unwrap_or(0) == case.queues.len(), "{seen} queues: {wrong:?}");
             return (counts, wrong);
         }
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(500));
     }
 }
 

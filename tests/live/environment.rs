@@ -56,7 +56,7 @@ fn backups_are_private_complete_and_never_overwritten() {
     let topo = shell(&vhost);
     run(&topo, &vhost, QUEUE, "$TOPO apply --yes").expect_code(0);
     let removed = "removed: {queues: [orders]}\n";
-    let apply = "$TOPO apply --yes --allow message-loss,mass-delete,unroutable-messages --backup kept/";
+    let apply = "$TOPO apply --yes --allow message-loss,mass-delete,routing-gap --backup kept/";
     let count = || fs::read_dir(topo.path("kept")).unwrap().count();
     // On a full disk, topo leaves no partial backup and changes nothing.
     let starved = format!("mkdir kept; trap '' XFSZ; (ulimit -f 0; {apply}b.json 2>&1) | cat; exit ${{PIPESTATUS[0]}}");

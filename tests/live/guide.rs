@@ -9,7 +9,7 @@
 //! - `<!-- live: locked by deploy-42 in store -->`
 //! - `<!-- live: bind audit to events.work with event.created in store -->`: declares exchange `audit` and an unmanaged
 //!   binding
-//! - `<!-- live: guest may everything in store -->`
+//! - `<!-- live: grant guest all permissions in store -->`
 //! - `<!-- live: a minute in store -->`: the lock of a killed apply expires
 //!
 //! The comment above a `mermaid` block contains the command that prints the block:
@@ -110,10 +110,10 @@ impl<'node> PageRun<'node> {
                 let lock = json!({"durable": true, "arguments": arguments});
                 vhost.http().put(&vhost.path("queues", &["topo.lock"]), &lock).expect_status(201);
             }
-            ["guest", "may", "everything", "in", vhost] => {
-                let everything = json!({"configure": ".*", "write": ".*", "read": ".*"});
+            ["grant", user, "all", "permissions", "in", vhost] => {
+                let permissions = json!({"configure": ".*", "write": ".*", "read": ".*"});
                 let vhost = self.vhost(vhost);
-                vhost.http().put(&vhost.path("permissions", &["guest"]), &everything).expect_status(201);
+                vhost.http().put(&vhost.path("permissions", &[user]), &permissions).expect_status(201);
             }
             ["a", "minute", "in", vhost] => {
                 let vhost = self.vhost(vhost);

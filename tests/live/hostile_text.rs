@@ -32,7 +32,7 @@ fn hostile_names_are_sent_unchanged_and_printed_escaped() {
     }
     harmless(topo.run(["export", "--vhost", vhost.name()])).expect_code(0);
     topo.rewrite("owns: ['*']\n");
-    harmless(topo.run(["apply", "-y", "--prune", "--allow=mass-delete,unroutable-messages"])).expect_code(0);
+    harmless(topo.run(["apply", "-y", "--prune", "--allow=mass-delete,routing-gap"])).expect_code(0);
     assert_eq!(vhost.names("queues"), [""; 0]);
 }
 

@@ -51,14 +51,14 @@ fn exchange_without_auto_delete_is_read() {
             assert!(refusal.contains(start) && refusal.contains(end), "{refusal}");
             let plan = plan.expect_text("it was imported without auto_delete");
             plan.expect_text(start).expect_text(end).expect_text(&format!("--recreate {recreate}"));
-            unchanged.run(["apply", "--yes", "--recreate", &recreate, "--allow", "unroutable-messages"]).expect_code(0);
+            unchanged.run(["apply", "--yes", "--recreate", &recreate, "--allow", "routing-gap"]).expect_code(0);
             vhost.amqp().declare_exchange("events", "topic", &[]).unwrap();
             unchanged.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_no_text("auto_delete");
         }
     }
     let topo = Topo::new(&vhost).spec("exchanges: {events: {type: fanout}}\nqueues: {work: {type: classic}}");
     topo.run(["plan"]).expect_text("inequivalent arg 'type' for exchange 'events'");
-    topo.run(["apply", "--yes", "--recreate", &recreate, "--allow", "unroutable-messages"]).expect_code(0);
+    topo.run(["apply", "--yes", "--recreate", &recreate, "--allow", "routing-gap"]).expect_code(0);
     assert_eq!(vhost.exchange("events")["auto_delete"], false);
 }
 
@@ -221,7 +221,7 @@ fn deeply_nested_arguments_do_not_stop_a_vhost() {
         topo.run(["plan", "--recreate", &recreate]).expect_text(why);
     }
     topo.rewrite("owns: ['*']\nqueues: {shallow: {type: classic, arguments: {x-nested: [[[[[[[[[[end]]]]]]]]]]}}}");
-    let prune = ["apply", "--yes", "--prune", "--allow", "unroutable-messages", "--backup", "backup.json"];
+    let prune = ["apply", "--yes", "--prune", "--allow", "routing-gap", "--backup", "backup.json"];
     let output = topo.run(prune).expect_code(0);
     // topo would restore a truncated value incorrectly.
     for left_out in

@@ -33,7 +33,7 @@ const QUEUE: RecreateCase = RecreateCase {
     spec: "exchanges:\n  mine: {type: topic}\n  lonely: {external: true}\nqueues:\n  q:\n    type: classic\n    \
            maxLength: 2\n    onConflict: ifEmpty\n    bindings:\n      - {exchange: mine, routingKey: new}\n      \
            - {exchange: mine, routingKey: old}\n      - {exchange: lonely, routingKey: k}\n",
-    flags: &["--allow=unroutable-messages"],
+    flags: &["--allow=routing-gap"],
     prepare: |amqp| {
         amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(1))]).unwrap();
         amqp.declare_exchange("mine", "topic", NONE).unwrap();
@@ -56,7 +56,7 @@ const EXCHANGE: RecreateCase = RecreateCase {
     node: || Some(Node::shared()),
     spec: "exchanges:\n  hub: {type: direct, onConflict: discard}\nqueues:\n  q: {type: classic, bindings: [{exchange: \
            hub, routingKey: mine}]}\n",
-    flags: &["--allow=unroutable-messages"],
+    flags: &["--allow=routing-gap"],
     prepare: |amqp| {
         amqp.declare_exchange("hub", "topic", NONE).unwrap();
         amqp.declare_exchange_as("passing", "topic", SHORT, NONE).unwrap();
@@ -77,7 +77,7 @@ const RESTRICTED: RecreateCase = RecreateCase {
     node: khepri,
     spec: "exchanges:\n  hub: {type: topic, alternateExchange: amq.fanout, onConflict: discard}\nqueues:\n  q: {type: \
            classic, bindings: [{exchange: hub, routingKey: mine}]}\n",
-    flags: &["--allow=unroutable-messages"],
+    flags: &["--allow=routing-gap"],
     prepare: |amqp| {
         amqp.declare_exchange("hub", "topic", NONE).unwrap();
         amqp.declare_queue("q", NONE).unwrap();
@@ -232,7 +232,7 @@ fn killed_when_deleted(recreate_case: &RecreateCase, arguments: &[&str]) -> (Vho
 
 #[test]
 fn saved_plan_completes_a_killed_recreate() {
-    let apply = ["apply", "--plan=plan.json", "--allow=unroutable-messages"];
+    let apply = ["apply", "--plan=plan.json", "--allow=routing-gap"];
     let (vhost, expected, topo) = killed_when_deleted(&QUEUE, &apply);
     // The URL of the proxy differs from the URL in the plan.
     let again = apply.into_iter().chain(["--allow-other-broker"]);

@@ -75,7 +75,7 @@ fn library_refuses_a_hazard_until_it_is_allowed() {
         apply_spec(&access, &vhost, "classic", &[], &backup).await.unwrap();
         let refused = apply_spec(&access, &vhost, "quorum", &[], &backup).await.unwrap_err();
         assert!(refused.starts_with("the plan is blocked by "), "{refused}");
-        let allowed: Allowances = "message-loss,unroutable-messages,consumer-disruption".parse().unwrap();
+        let allowed: Allowances = "message-loss,routing-gap,consumer-disruption".parse().unwrap();
         let outcome = apply_spec(&access, &vhost, "quorum", &allowed.0, &backup).await.unwrap();
         assert_eq!(outcome.status(), Status::Applied, "{outcome:?}");
         let saved: serde_json::Value = serde_json::from_slice(&std::fs::read(&backup).unwrap()).unwrap();

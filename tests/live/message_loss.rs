@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Amqp, Argument, Fault, Http, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, text};
 
 /// The additional allowances for the recreation of a queue.
-const ALL_BUT_LOSS: &str = "--allow=unroutable-messages,consumer-disruption";
+const ALL_BUT_LOSS: &str = "--allow=routing-gap,consumer-disruption";
 const LOSS: &str = "--allow=message-loss";
 /// The list with message totals.
 const TOTALS: &str = "enable_queue_totals";
@@ -120,9 +120,9 @@ fn unknown_count_requires_allow() {
     scene.proxy.add(gets().path(TOTALS), scene.countless());
     let discard = scene.recreate("discard");
     let plan = scene.topo.run(["plan", "--format=json", &discard]).expect_code(0).plan();
-    assert_eq!(hazards(&plan), ["message-loss", "unroutable-messages"]);
+    assert_eq!(hazards(&plan), ["message-loss", "routing-gap"]);
     assert_eq!(plan["vhosts"][0]["hazards"][0].get("messages"), None);
-    for allowed in [ALL_BUT_LOSS, "--allow=message-loss:1000,unroutable-messages", "--allow=message-loss:1000"] {
+    for allowed in [ALL_BUT_LOSS, "--allow=message-loss:1000,routing-gap", "--allow=message-loss:1000"] {
         let refused = scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, allowed]);
         if allowed.contains("1000,") {
             refused.expect_code(64);
@@ -230,7 +230,7 @@ fn late_message_prevents_the_deletion() {
         assert_eq!((&steps["done"], steps["failed"].as_array().map(Vec::len)), (&Value::Array(Vec::new()), Some(1)));
         assert_eq!(steps["failed"][0]["what"], "delete queue q");
         assert_eq!(steps["notAttempted"][0]["what"], "declare queue q");
-        assert!(steps["failed"][0]["error"].as_str().unwrap().contains("not empty"), "{report:#}");
+        assert!(steps["failed"][0]["error"].as_str().unwrap().contains("it contains"), "{report:#}");
         scene.is_as_it_was(1);
     }
 }
@@ -260,7 +260,7 @@ fn quorum_queue_is_observed_before_the_deletion() {
     let scene = Scene::of("quorum");
     scene.proxy.add(gets().path(TOTALS).nth(3), Fault::Meanwhile(scene.publisher()));
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
-    refused.expect_text("not empty");
+    refused.expect_text("was not deleted: it contains");
     assert_eq!(scene.deletions(), 0);
     scene.is_as_it_was(1);
 }
@@ -305,7 +305,7 @@ fn message_before_the_next_tick_keeps_a_quorum_queue() {
                     scene.proxy.add(posts().path(ASKED).nth(1), Fault::Meanwhile(publish));
                 }
                 let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
-                refused.expect_text("not empty");
+                refused.expect_text("was not deleted: it contains");
                 assert_eq!((scene.deletions(), scene.proxy.count(&posts().path(ASKED)) <= 1), (0, true));
                 scene.vhost.until_counted("q", 1);
                 scene.is_as_it_was(1);

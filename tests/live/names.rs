@@ -143,7 +143,7 @@ fn any_name_is_created_compared_addressed_and_deleted() {
     topo.rewrite(&spec(&without));
     let targets: Vec<String> =
         names().iter().map(|name| format!("--target=bindings/*/queues/{}/*", encoded(name))).collect();
-    let prune = ["apply", "-y", "--prune=bindings", "--allow=unroutable-messages"];
+    let prune = ["apply", "-y", "--prune=bindings", "--allow=routing-gap"];
     // The hazard remains with `--target`.
     topo.run(["apply", "-y", "--prune", &targets[0]]).expect_code(3).expect_text("its last binding will be deleted");
     topo.run(prune.into_iter().chain(targets.iter().map(String::as_str))).expect_code(0);
@@ -155,7 +155,7 @@ fn any_name_is_created_compared_addressed_and_deleted() {
         .iter()
         .flat_map(|name| {
             let address = format!("queues/{}/{}", encoded(vhost.name()), encoded(name));
-            ["--target=", "--recreate=", "--allow=unroutable-messages@"].map(|flag| match flag {
+            ["--target=", "--recreate=", "--allow=routing-gap@"].map(|flag| match flag {
                 "--recreate=" => format!("{flag}{address}=ifEmpty"),
                 _ => format!("{flag}{address}"),
             })
@@ -173,7 +173,7 @@ fn any_name_is_created_compared_addressed_and_deleted() {
 
     let removed = json!({"queues": names(), "exchanges": names(), "policies": names()});
     topo.rewrite(&spec(&[("removed", removed)]));
-    topo.run(["apply", "-y", "--allow=mass-delete,unroutable-messages"]).expect_code(0);
+    topo.run(["apply", "-y", "--allow=mass-delete,routing-gap"]).expect_code(0);
     for kind in ["queues", "exchanges", "policies", "bindings"] {
         assert_eq!(vhost.list(kind).len(), 0, "{kind}");
     }
@@ -226,7 +226,7 @@ fn arguments_of_bindings_keep_their_types() {
     topo.run(["apply", "-y", "--prune", &one]).expect_code(0);
     let live: Vec<Value> = vhost.list("bindings").into_iter().map(|binding| binding["arguments"].clone()).collect();
     assert!(live.len() == arguments.len() - 1 && !live.contains(&arguments[3]), "{live:?}");
-    topo.run(["apply", "-y", "--prune", "--allow=unroutable-messages"]).expect_code(0);
+    topo.run(["apply", "-y", "--prune", "--allow=routing-gap"]).expect_code(0);
     assert_eq!(vhost.list("bindings").len(), 0);
 }
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, deletes, gets, text};
 
 /// The flag with every allowance.
-const ALLOW_ALL: &str = "--allow=message-loss,message-drop,mass-delete,unroutable-messages,consumer-disruption,publisher-block,\
-                         durability-loss,contract-change,duplicates,reorder,policy-shift";
+const ALLOW_ALL: &str = "--allow=message-loss,message-drop,mass-delete,routing-gap,consumer-disruption,publisher-block,\
+                         durability-down,contract-change,duplicates,reorder,policy-shift";
 
 /// Returns every object of a vhost, one per line; bindings with their routing keys and arguments.
 pub(super) fn objects(vhost: &Vhost<'_>) -> BTreeSet<String> {

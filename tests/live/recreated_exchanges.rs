@@ -53,7 +53,7 @@ fn administrator_restores_all_bindings_with_one_request() {
     let topo = Topo::new(&vhost).through(&proxy).spec(&spec);
     let plan = topo.run(["plan", "--verbose"]).expect_code(0);
     assert!(plan.says(&format!("POST /api/definitions/{}", vhost.name())), "{plan}");
-    let applied = topo.run(["apply", "-y", "--allow", "unroutable-messages"]).expect_code(0);
+    let applied = topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(0);
     assert!(applied.says("Verified: the broker matches the spec"), "{applied}");
 
     assert_eq!(vhost.exchange("hub/1")["type"], "direct");
@@ -74,7 +74,7 @@ fn other_users_restore_bindings_one_by_one() {
     let maker = node.user("policymaker").may_everything(&vhost);
     let topo = Topo::new(&vhost).user(&maker).spec(&spec);
     // From 4.3 on, the broker deletes topic permissions, which this user cannot read.
-    let applied = topo.run(["apply", "-y", "--allow", "unroutable-messages,access-gain"]).expect_code(0);
+    let applied = topo.run(["apply", "-y", "--allow", "routing-gap,access-gain"]).expect_code(0);
     assert_eq!(vhost.exchange("hub/1")["type"], "direct");
     assert_eq!(bindings(&vhost), before, "{applied}");
 }
@@ -89,11 +89,11 @@ fn redeclared_old_exchange_is_detected() {
     let again = move || amqp.declare_exchange("hub/1", "topic", NONE).unwrap();
     let proxy = Proxy::to(node).on(posts().path("/api/definitions/"), Fault::Meanwhile(Box::new(again)));
     let topo = Topo::new(&vhost).through(&proxy).spec(&spec);
-    let applied = topo.run(["apply", "-y", "--allow", "unroutable-messages"]).expect_code(4);
+    let applied = topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(4);
     assert!(applied.says("inequivalent arg 'type' for exchange 'hub/1'"), "{applied}");
     assert_eq!(vhost.exchange("hub/1")["type"], json!("topic"));
     assert_eq!(bindings(&vhost).len(), MANY + 5, "they are restored all the same: {applied}");
-    Topo::new(&vhost).spec(&spec).run(["apply", "-y", "--allow", "unroutable-messages"]).expect_code(0);
+    Topo::new(&vhost).spec(&spec).run(["apply", "-y", "--allow", "routing-gap"]).expect_code(0);
     assert_eq!(vhost.exchange("hub/1")["type"], "direct");
     assert_eq!(bindings(&vhost).len(), MANY + 5);
 }

@@ -281,7 +281,7 @@ fn error_after_a_recreate_matches_the_broker() {
         "apply".to_owned(),
         "-y".into(),
         "--allow".into(),
-        "unroutable-messages,durability-loss,consumer-disruption".into(),
+        "routing-gap,durability-down,consumer-disruption".into(),
     ];
     for name in ["changed", "typed", "bare"] {
         arguments.extend(["--recreate".to_owned(), format!("queues/{}/{name}=ifEmpty", vhost.name())]);
@@ -320,7 +320,10 @@ fn default_queue_type_applies_to_declares_without_type() {
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let note = &plan["vhosts"][0]["changes"][0]["conflict"]["typelessDeclare"];
     if node.at_least(3, 10) {
-        assert_eq!(note, "without x-queue-type it is quorum here: refused now, refused after recreation");
+        assert_eq!(
+            note,
+            "without x-queue-type, a declaration requests a quorum queue: refused now, refused after recreation"
+        );
         amqp.declare_queue("q", NONE).unwrap_err();
     } else {
         assert_eq!(*note, json!(null), "there are no defaults yet");

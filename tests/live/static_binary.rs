@@ -62,7 +62,7 @@ fn static_binary_plans_applies_and_migrates() {
     vhost.amqp().fill("orders", 5);
     spec(8);
     let recreate = format!("queues/{}/orders=migrate", vhost.name());
-    let allowed = "consumer-disruption,unroutable-messages,duplicates,reorder";
+    let allowed = "consumer-disruption,routing-gap,duplicates,reorder";
     let moved = [
         "apply",
         "--url",

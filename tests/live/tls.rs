@@ -80,7 +80,8 @@ fn private_ca_and_client_certificate_are_used() {
 fn missing_client_certificate_is_reported() {
     let vhost = SECURE.1.vhost("anonymous");
     let output = bare(&vhost).run(["plan", "--ca-cert", &path(&SECURE.0, "ca.pem")]).expect_code(1).expect_no_result();
-    output.expect_error("requires a client certificate").expect_text("--client-cert FILE --client-key FILE");
+    // A broker with TLS 1.2 only refuses the handshake.
+    output.expect_error("a client certificate").expect_text("--client-cert FILE --client-key FILE");
     let half = bare(&vhost).run(["plan", "--client-cert", &path(&SECURE.0, "client.pem")]).expect_code(64);
     half.expect_error("--client-cert requires its key: --client-key FILE");
     let half = bare(&vhost).run(["plan", "--client-key", &path(&SECURE.0, "client.key")]).expect_code(64);

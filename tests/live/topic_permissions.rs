@@ -8,9 +8,9 @@ use crate::support::{Fault, NONE, Node, Outcome, Proxy, Topo, User, Vhost, delet
 
 const SPEC: &str = "exchanges:\n  events: {type: topic, alternateExchange: amq.fanout, onConflict: discard}\nqueues:\n  q: \
                     {type: classic, bindings: [{exchange: events, routingKey: '#'}]}\n";
-const APPLY: [&str; 3] = ["apply", "-y", "--allow=unroutable-messages"];
-const ALLOWED: [&str; 3] = ["apply", "-y", "--allow=unroutable-messages,access-gain"];
-const RESTORED: [&str; 3] = ["apply", "-y", "--allow=unroutable-messages,access-loss"];
+const APPLY: [&str; 3] = ["apply", "-y", "--allow=routing-gap"];
+const ALLOWED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-gain"];
+const RESTORED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-loss"];
 
 /// A vhost with exchange `events`, whose alternate exchange differs from the spec, and with two users whose topic
 /// permissions restrict them on this exchange.
@@ -162,7 +162,7 @@ fn saved_plan_is_stale_when_topic_permissions_changed() {
     let stage = Stage::on(node, "stale");
     stage.topo.run(["plan", "--out=plan.json"]).expect_code(0);
     restrict(&stage.vhost, &stage.bob.name, "events", "^later");
-    let apply = ["apply", "--plan=plan.json", "--allow=unroutable-messages"];
+    let apply = ["apply", "--plan=plan.json", "--allow=routing-gap"];
     stage.topo.run(apply).expect_code(5).expect_text("the broker no longer matches the plan");
     assert!(!stage.is_new());
 }
@@ -173,7 +173,7 @@ fn refused_topic_permission_stops_the_recreate_before_the_deletion() {
     let fault = Fault::Reason(400, "not today".to_owned());
     let proxy = Proxy::to(node).on(puts().path("/api/topic-permissions/").nth(1), fault);
     let stage = Stage::on(node, "refused").through(&proxy);
-    stage.topo.run(APPLY).expect_text("could not be restored").expect_text("not today");
+    stage.topo.run(APPLY).expect_text("would not be able to restore").expect_text("not today");
     assert!(!stage.is_new());
     assert_eq!(proxy.count(&deletes().path("/events").but(".topo.keep")), 0);
     assert!(!stage.vhost.names("exchanges").iter().any(|name| name.contains(".topo.")));

@@ -29,9 +29,8 @@ fn unrestorable_binding_prevents_the_recreate() {
     let user = Node::shared().user("management").may(&vhost, "^orders", "^orders", "^orders");
     let topo =
         Topo::new(&vhost).user(&user).spec("queues: {orders.q: {type: classic, messageTtl: 2s, onConflict: ifEmpty}}");
-    let apply =
-        topo.run(["apply", "-y", "--allow", "unroutable-messages", "--lock-name", "orders.lock"]).expect_code(3);
-    assert!(apply.stderr.contains("could not be restored"), "{apply}");
+    let apply = topo.run(["apply", "-y", "--allow", "routing-gap", "--lock-name", "orders.lock"]).expect_code(3);
+    assert!(apply.stderr.contains("would not be able to restore"), "{apply}");
     assert_eq!(vhost.queue("orders.q")["arguments"]["x-message-ttl"], 1000);
     assert!(vhost.names("exchanges").iter().all(|name| !name.contains(".topo.")), "{apply}");
     assert!(vhost.list("bindings").iter().any(|binding| binding["source"] == "audit"), "{apply}");
@@ -101,7 +100,7 @@ fn unmanaged_auto_delete_exchange_blocks_the_deletion() {
     let topo = Topo::new(&vhost).spec("removed: {queues: [old]}\nqueues: {new: {type: classic}}");
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3);
     assert!(plan.stdout.contains("would delete its last binding"), "{plan}");
-    topo.run(["apply", "-y", "--allow", "unroutable-messages", "--allow", "mass-delete"]).expect_code(3);
+    topo.run(["apply", "-y", "--allow", "routing-gap", "--allow", "mass-delete"]).expect_code(3);
     assert_eq!(vhost.names("exchanges"), ["theirs"]);
     assert_eq!(vhost.names("queues"), ["old"]);
 }
@@ -143,6 +142,6 @@ fn exchange_of_an_unknown_type_is_not_recreated() {
     let topo = Topo::new(&vhost).spec("exchanges: {later: {type: x-no-such-type, onConflict: discard}}");
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3);
     assert!(plan.stdout.contains("the broker does not support exchange type `x-no-such-type`"), "{plan}");
-    topo.run(["apply", "-y", "--allow", "unroutable-messages"]).expect_code(3);
+    topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(3);
     assert_eq!(vhost.exchange("later")["type"], "direct");
 }

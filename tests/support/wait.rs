@@ -11,6 +11,10 @@ static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
 /// The time limit for any operation of the broker.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
+/// The limits of the pause between two polls.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
 /// Runs a future to completion in a synchronous test. Returns `None` if it takes longer than [`TIMEOUT`].
 pub(crate) fn try_block_on<T>(future: impl Future<Output = T>) -> Option<T> {
     RUNTIME.block_on(async { tokio::time::timeout(TIMEOUT, future).await }).ok()
@@ -29,12 +33,13 @@ pub(crate) fn until<T>(awaited: &str, mut poll: impl FnMut() -> Option<T>) -> T 
 /// Polls until a result is `Ok` and returns its value. After [`TIMEOUT`], panics with the awaited condition and the
 /// last error.
 pub(crate) fn until_ok<T, E: std::fmt::Debug>(awaited: &str, mut poll: impl FnMut() -> Result<T, E>) -> T {
-    let deadline = Instant::now() + TIMEOUT;
+    let start = Instant::now();
     loop {
         match poll() {
             Ok(value) => return value,
-            Err(last) if Instant::now() >= deadline => panic!("waited {TIMEOUT:?} for {awaited}; last: {last:?}"),
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            Err(last) if start.elapsed() >= TIMEOUT => panic!("waited {TIMEOUT:?} for {awaited}; last: {last:?}"),
+            // A list costs the broker up to 30 ms of a processor, so the pause grows with the time that has passed.
+            Err(_) => std::thread::sleep((start.elapsed() / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)),
         }
     }
 }

@@ -51,9 +51,9 @@ impl Run<'_> {
                     self.migrated.gap = Some(since.elapsed());
                 }
                 // After an `Inequivalent` error, the old queue exists again, because an application has declared it.
-                // The queue is empty.
-                let is_raced = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
-                let declared = declared.map_err(|failure| failure.retry_if(is_raced));
+                // This queue contains none of the drained messages.
+                let is_race = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
+                let declared = declared.map_err(|failure| failure.retry_if(is_race));
                 self.has_lost_race |= matches!(declared, Err(StepFailure::Retry(BrokerError::Inequivalent { .. })));
                 if let Err(StepFailure::GiveUp(_)) = &declared {
                     self.restore_old().await;
@@ -85,7 +85,7 @@ impl Run<'_> {
         performed.map_err(|error| StepFailure::from(error).retry_if(is_unclear))
     }
 
-    /// Returns messages from a holding queue.
+    /// Moves messages from a holding queue back to the old or the new queue.
     async fn return_messages(&mut self, step: &Step, stage: Stage, seen: &Snapshot) -> Result<Performed, StepFailure> {
         let Action::MoveMessages { from, to, until } = &step.action else { return Ok(Performed::Done) };
         let Migration { queue, holding, .. } = &self.migration;
@@ -202,7 +202,7 @@ impl Run<'_> {
             Err(error @ BrokerError::BoundMeanwhile { .. }) => Err(StepFailure::Retry(error)),
             Err(error) if error.may_have_been_processed() => Err(StepFailure::Retry(error)),
             Err(error @ (BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. })) => Err(error.into()),
-            // The old queue no longer exists, so a rollback is impossible.
+            // The broker lists the old queue, but the queue has no running member, so a rollback is impossible.
             Err(error @ BrokerError::NoMembers { .. }) => Err(StepFailure::Stop(error)),
             Err(error) => {
                 self.restore_old().await;
@@ -212,8 +212,8 @@ impl Run<'_> {
     }
 
     /// Proves that the queue is empty. The proof takes time, so this function then checks that no policy removes
-    /// messages from the holding queues, that the lock is held, and that every binding leads to the tap. Returns false
-    /// if the queue does not exist.
+    /// messages from the holding queues, that the lock is held, and that every binding of the queue has an equal
+    /// binding of the tap. Returns false if the queue does not exist.
     async fn prove_deletable(&self, step: &Step, queue: &QueueName, seen: &Snapshot) -> Result<bool, BrokerError> {
         let observe = |time| (self.observe)(Event::Proving(step, time));
         if !self.broker.broker().prove_empty(self.broker.vhost(), queue, &observe).await? {
@@ -241,7 +241,7 @@ impl Run<'_> {
         let version = &seen.profile.version;
         if version.is_at_least(4, 0)
             || !version.is_at_least(3, 9) && !is_quorum
-            || self.moving.is_only_consumer(queue, is_quorum).await
+            || self.moving.has_no_other_consumers(queue, is_quorum).await
         {
             return Ok(true);
         }
@@ -249,14 +249,14 @@ impl Run<'_> {
         Ok(self.has_lost_race && self.moving.queue_activity(queue).await?.is_some_and(has_no_consumers))
     }
 
-    /// Declares the old queue again after the broker refused the new queue, for example because a permission on its
-    /// dead-letter exchange is missing. A rollback is possible only if this declaration succeeds.
+    /// Declares the old queue again after a failed deletion or after the broker refused the new queue, for example
+    /// because a permission on its dead-letter exchange is missing. A rollback is possible only if this succeeds.
     async fn restore_old(&mut self) {
         let name = self.migration.queue.clone();
         self.has_old_queue = match (&self.old, self.migration.goal) {
             (Some(old), Goal::Recreate) => {
-                let again = Action::DeclareQueue { name, queue: old.clone() };
-                self.broker.perform(&again).await.is_ok()
+                let declare = Action::DeclareQueue { name, queue: old.clone() };
+                self.broker.perform(&declare).await.is_ok()
             }
             (Some(_) | None, Goal::Recreate | Goal::RollBack) => false,
         };
@@ -287,8 +287,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits for the canceled consumers to return, and counts the consumers. Does not use the list of consumers, which
-    /// still contains consumers of a deleted quorum queue (3.10.8, 4.0.5).
+    /// Waits for the canceled consumers to subscribe again, and counts the consumers. Does not use the list of
+    /// consumers, which still contains consumers of a deleted quorum queue (3.10.8, 4.0.5).
     pub(super) async fn await_consumers(&mut self) {
         let Some(before) = self.consumers.filter(|before| *before > 0) else { return };
         let deadline = Instant::now() + self.broker.broker().intervals().consumers_return();

@@ -36,11 +36,11 @@ const MAX_RACE_TIME: Duration = Duration::from_secs(90);
 pub(super) struct MigrationResult {
     /// The completed steps, in order.
     pub(super) done: Vec<(Step, Performed)>,
-    /// The step that failed.
+    /// The step that failed, with its error; `None` if no step failed.
     pub(super) failed: Option<(Step, BrokerError)>,
     /// True if the migration was rolled back.
     pub(super) is_rolled_back: bool,
-    /// The summary for the report; `None` if no object of the migration exists or may exist on the broker.
+    /// The summary for the report; `None` if the migration has certainly changed nothing.
     pub(super) migrated: Option<Migrated>,
 }
 
@@ -100,7 +100,7 @@ fn is_planned_from_start(migration: &Migration, planned: &[Step]) -> bool {
 
 impl Run<'_> {
     /// Runs passes until no action remains. If the migration failed, returns the failed step and its error, even if the
-    /// rollback succeeded.
+    /// rollback succeeded. `None` if the migration succeeded, or if it was rolled back only because of an interruption.
     async fn complete(&mut self) -> Option<(Step, BrokerError)> {
         let mut gave_up = None;
         let mut races = 0;
@@ -112,8 +112,8 @@ impl Run<'_> {
                     self.is_complete = true;
                     return gave_up;
                 }
-                // Usually, a few passes are sufficient. An application that repeatedly reverts steps is treated as a
-                // race.
+                // Usually, a few passes are sufficient. Every further pass is counted as a lost race, because an
+                // application may repeatedly revert steps.
                 Ok(false) if races < MAX_RACES => {
                     races += 1;
                     continue;
@@ -138,7 +138,7 @@ impl Run<'_> {
             let can_roll_back = self.has_old_queue && self.migration.goal == Goal::Recreate;
             match failure {
                 StepFailure::Retry(error) => {
-                    // A request with a transient error was already retried, with growing pauses.
+                    // A request with a transient error was already retried, so only a few more attempts follow.
                     raced_since.get_or_insert_with(Instant::now);
                     races += if error.is_transient() { MAX_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;
@@ -190,32 +190,32 @@ impl Run<'_> {
         }
         let old = live.filter(|_| !is_desired).or(self.old.as_ref()).cloned();
         self.old = old.or_else(|| self.migration.old_queue(&seen.topology));
-        let mut todo = self.migration.remaining_actions(&seen.topology, &seen.properties_keys, is_desired);
+        let mut remaining = self.migration.remaining_actions(&seen.topology, &seen.properties_keys, is_desired);
         let tap = self.migration.names().tap;
-        self.switch = todo.iter().filter(|one| one.stage == Stage::Return).find_map(|one| {
-            if let Action::Bind { binding } = &one.action { Some(binding.clone()) } else { None }
+        self.switch = remaining.iter().filter(|next| next.stage == Stage::Return).find_map(|next| {
+            if let Action::Bind { binding } = &next.action { Some(binding.clone()) } else { None }
                 .filter(|it| it.source == tap)
         });
-        let mut checked = None;
+        let mut checked_stage = None;
         let mut index = 0;
-        while let Some(mut one) = todo.get(index).cloned() {
-            let mut step = self.step(one.stage, one.action.clone());
-            if matches!(one.action, Action::Unbind { .. }) && checked != Some(one.stage) {
-                checked = Some(one.stage);
-                if let Err(error) = self.refresh_keys(&mut todo, index, one.stage).await {
+        while let Some(mut next) = remaining.get(index).cloned() {
+            let mut step = self.step(next.stage, next.action.clone());
+            if matches!(next.action, Action::Unbind { .. }) && checked_stage != Some(next.stage) {
+                checked_stage = Some(next.stage);
+                if let Err(error) = self.refresh_keys(&mut remaining, index, next.stage).await {
                     return Err((step, error.into()));
                 }
-                let Some(first) = todo.get(index).cloned() else { break };
-                one = first;
-                step = self.step(one.stage, one.action.clone());
-                match self.ensure_equal_replacements(&todo[index..], one.stage).await {
+                let Some(refreshed) = remaining.get(index).cloned() else { break };
+                next = refreshed;
+                step = self.step(next.stage, next.action.clone());
+                match self.ensure_equal_replacements(&remaining[index..], next.stage).await {
                     Ok(false) => {}
                     // The keys that this pass would use for its unbinds are outdated.
                     Ok(true) => return Ok(false),
                     Err(failure) => return Err((step, failure)),
                 }
             }
-            match self.execute(&step, one.stage, &seen).await {
+            match self.execute(&step, next.stage, &seen).await {
                 Ok(performed) => {
                     (self.observe)(Event::Done(&step));
                     self.done.push((step, performed));
@@ -224,6 +224,6 @@ impl Run<'_> {
             }
             index += 1;
         }
-        Ok(todo.is_empty())
+        Ok(remaining.is_empty())
     }
 }

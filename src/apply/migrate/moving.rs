@@ -29,8 +29,8 @@ const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
 /// messages arrive as fast as topo moves them.
 const STEADY_TIME: Duration = Duration::from_secs(10);
 
-/// The maximum total size of the messages in transit, in bytes, estimated from the average size. The limit allows a
-/// thousand messages of 64 KiB. One message may have any size.
+/// The maximum total size of the messages in transit, in bytes, estimated from the average size. The limit allows 1,024
+/// messages of 64 KiB. A message that is larger than the limit is moved alone.
 const BYTES_IN_TRANSIT: u64 = 64 << 20;
 
 /// The moves of one migration, of which at most one runs at a time.
@@ -47,15 +47,16 @@ pub(super) struct Moving<'a> {
     returned: Option<u64>,
     /// The number of messages that returned from the queue of drained messages; `None` if unknown.
     from_drained: Option<u64>,
-    /// True if drained messages returned to a queue that was not empty.
+    /// True if drained messages returned to a queue that already contained ready messages.
     is_behind: bool,
     possible_duplicates: u64,
-    /// The number of messages that were in the holding queue when new messages overtook them.
+    /// The number of messages that were in the holding queue when new messages overtook them; `None` if unknown, or if
+    /// new messages overtook none.
     reordered: Option<u64>,
     /// The maximum number of messages in transit, which is smaller for large messages.
     prefetch: u16,
-    /// True if the old queue has been drained before.
-    has_settled: bool,
+    /// True if this run has started a drain of the old queue before.
+    is_repeated_drain: bool,
     /// The reason why a shovel took over from AMQP.
     fallback: Option<String>,
 }
@@ -95,7 +96,7 @@ impl<'a> Moving<'a> {
             possible_duplicates: 0,
             reordered: None,
             prefetch: Order::PREFETCH,
-            has_settled: false,
+            is_repeated_drain: false,
             fallback: None,
         }
     }
@@ -105,20 +106,21 @@ impl<'a> Moving<'a> {
         self.returned
     }
 
-    /// Returns the number of messages that returned behind newer messages; `None` for no messages.
+    /// Returns the number of messages that returned behind newer messages; `None` if there are none, or if the number
+    /// is unknown.
     pub(super) fn messages_behind(&self) -> Option<u64> {
         self.from_drained.filter(|back| self.is_behind && *back > 0)
     }
 
-    /// Returns the number of drained messages that did not return. Requires that the return is complete. `None` if all
-    /// messages returned, and for a shovel, whose counts are not exact.
+    /// Returns the number of drained messages that did not return. The result is valid only after the return is
+    /// complete. `None` if all messages returned, if a count is unknown, and for a shovel, whose counts are not exact.
     pub(super) fn missing_messages(&self) -> Option<Missing> {
         let (of, back) = self.drained.zip(self.from_drained).filter(|_| !self.is_shovel())?;
         of.checked_sub(back).filter(|missing| *missing > 0).map(|messages| Missing { messages, of })
     }
 
-    /// Returns the number of messages that were in the holding queue when new messages overtook them; `None` for no
-    /// messages.
+    /// Returns the number of messages that were in the holding queue when new messages overtook them; `None` if
+    /// unknown, or if new messages overtook none.
     pub(super) fn reordered_messages(&self) -> Option<u64> {
         self.reordered
     }
@@ -128,7 +130,7 @@ impl<'a> Moving<'a> {
         self.possible_duplicates
     }
 
-    /// Starts a move, unless it is already running.
+    /// Starts a move, unless the same move is already running. Stops any other running move first.
     async fn start(&mut self, from: &QueueName, to: &ExchangeName, purpose: Purpose) -> Result<(), Fault> {
         if self.current.as_ref().is_some_and(|current| current.from == *from && current.to == *to) {
             return Ok(());
@@ -153,7 +155,8 @@ impl<'a> Moving<'a> {
         Ok(())
     }
 
-    /// Stops the current move, if any, and adds its counts. Afterwards, no message is in transit.
+    /// Stops the current move, if any, and adds its counts to the totals. Afterwards, no message is in transit, unless
+    /// the stop fails or times out. In this case, topo counts messages in transit as possible duplicates.
     pub(super) async fn stop(&mut self) {
         let Some(mut current) = self.current.take() else { return };
         let before = current.handle.progress().await.ok();
@@ -162,7 +165,7 @@ impl<'a> Moving<'a> {
         let (last, in_doubt) = match timeout(longest, current.handle.stop()).await {
             Ok(Ok(last)) => (last, 0),
             Ok(Err(_)) | Err(_) => match before {
-                // The last acknowledgements may also be lost.
+                // Counts a whole window, because the last acknowledgements may also be lost.
                 Some(before) if before.in_flight > 0 => (before, self.prefetch.into()),
                 Some(before) => (before, 0),
                 None => return,
@@ -172,7 +175,7 @@ impl<'a> Moving<'a> {
         add(&mut self.moved);
         match current.purpose {
             Purpose::Drain => add(&mut self.drained),
-            // Usually, an earlier run has moved these messages out of the queue.
+            // Usually, an earlier run drained these messages, so `drained` can be smaller than their number.
             Purpose::Redrain => {
                 self.drained = self.drained.zip(last.moved).map(|(sum, less)| sum.saturating_sub(less));
             }
@@ -189,8 +192,8 @@ impl<'a> Moving<'a> {
         self.possible_duplicates += last.possible_duplicates + in_doubt;
     }
 
-    /// Waits until the transport has detected that the source no longer exists, because the transport uses the old
-    /// queue until then. Stops the move.
+    /// Waits up to 5 s until the transport has detected that the source no longer exists, and stops the move. Before
+    /// that, the transport still uses the deleted queue.
     pub(super) async fn await_end(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(5);
         while let Some(current) = &mut self.current {
@@ -203,19 +206,20 @@ impl<'a> Moving<'a> {
         self.stop().await;
     }
 
-    /// Returns the AMQP transport; `None` if only shovels move messages.
+    /// Returns the AMQP transport; `None` if only shovels move messages, or if no transport was selected.
     pub(super) fn amqp(&self) -> Option<&AmqpTransport> {
         self.resources.transport.and_then(Transport::amqp)
     }
 
-    /// Returns true if certainly no client except topo's transport consumes from a queue. The broker reports no
-    /// consumers for a quorum queue without a leader, so a count of 0 proves nothing for a quorum queue.
-    pub(super) async fn is_only_consumer(&self, queue: &QueueName, is_quorum: bool) -> bool {
-        let is_ours = self.current.as_ref().is_some_and(|current| current.from == *queue);
+    /// Returns true if it is certain that only topo's transport, or no client, consumes from a queue. Without AMQP,
+    /// this is never certain. The broker reports no consumers for a quorum queue without a leader, so a count of 0
+    /// proves nothing for a quorum queue.
+    pub(super) async fn has_no_other_consumers(&self, queue: &QueueName, is_quorum: bool) -> bool {
+        let has_transport = self.current.as_ref().is_some_and(|current| current.from == *queue);
         match self.amqp() {
-            Some(amqp) if is_ours || !is_quorum => {
+            Some(amqp) if has_transport || !is_quorum => {
                 let counted = amqp.queue_counts(queue).await.ok().flatten();
-                counted.is_some_and(|counted| counted.consumers == u32::from(is_ours))
+                counted.is_some_and(|counted| counted.consumers == u32::from(has_transport))
             }
             Some(_) | None => false,
         }
@@ -226,9 +230,9 @@ impl<'a> Moving<'a> {
         self.fallback.is_some() || matches!(self.resources.transport, Some(Transport::Shovel(_)))
     }
 
-    /// Removes the shovels that killed runs left, even if the current transport is AMQP. These shovels would continue
-    /// to move messages, and would declare a deleted queue again. A shovel that this user cannot remove blocks the
-    /// plan.
+    /// Removes the shovels that killed runs of this migration left, even if the current transport is AMQP. These
+    /// shovels would continue to move messages, and would declare a deleted queue again. A shovel that this user cannot
+    /// remove blocks the plan. Does nothing while a move of this run is in progress.
     pub(super) async fn remove_leftovers(&self, migration: &Migration) -> Result<(), BrokerError> {
         if self.current.is_some() {
             return Ok(());
@@ -263,8 +267,8 @@ impl<'a> Moving<'a> {
         Ok(self.broker.broker().activity(self.broker.vhost()).await?.queues.remove(queue))
     }
 
-    /// Returns the progress of the current move, and the fault that blocks the move or has ended it. Stops a failed
-    /// move.
+    /// Returns the progress of the current move, and the fault that blocks the move or has ended the move. The progress
+    /// is `None` if no move is running. Stops a failed move.
     async fn progress(&mut self) -> Result<(Option<Progress>, Option<Fault>), BrokerError> {
         let Some(current) = &mut self.current else { return Ok((None, None)) };
         let progress = current.handle.progress().await?;
@@ -291,8 +295,8 @@ impl<'a> Moving<'a> {
         has_ticks.then(|| self.broker.broker().intervals().tick())
     }
 
-    /// Handles a fault. Returns the fault if it can end by itself, or if a shovel takes over because AMQP cannot carry
-    /// a message. Otherwise, returns a step failure.
+    /// Handles a fault. Returns the fault if the fault can end by itself, or if a shovel takes over because AMQP cannot
+    /// carry a message. Otherwise, returns a step failure.
     async fn handle_fault(&mut self, from: &QueueName, fault: Fault) -> Result<Fault, StepFailure> {
         let Fault::NotCarried { reason } = &fault else { return classify_fault(from, fault) };
         let advice = match self.resources.transport {

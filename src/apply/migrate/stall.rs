@@ -11,11 +11,11 @@ use tokio::time::Instant;
 
 /// The maximum number of messages in a holding queue that new messages may overtake, if a shovel moves the messages. A
 /// shovel does not report when it is idle, so topo can use only the total of the queue.
-const MOST_OVERTAKEN: u64 = 50;
-/// The time without a decrease after which a message count is treated as flat, because a publisher may be active.
+const MAX_OVERTAKEN: u64 = 50;
+/// The time without a decrease after which a message count is treated as flat. A publisher may then be active.
 const PLATEAU: Duration = Duration::from_secs(2);
 
-/// The time without a received message after which a transport is treated as having moved all messages.
+/// The time without a moved message after which a transport is treated as having moved all messages.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
 
 /// A detector for a number of messages that does not decrease.
@@ -32,8 +32,9 @@ pub(super) struct StallDetector {
     /// The number of messages that topo had moved at `last_decrease`.
     moved_at_decrease: u64,
     maximum: u64,
-    /// The time since which the queue has been empty.
+    /// The time since which the queue has been empty; `None` if the queue is not empty.
     empty_since: Option<Instant>,
+    /// The last number of messages; `None` if unknown.
     last: Option<u64>,
 }
 
@@ -77,14 +78,16 @@ impl StallDetector {
         self.last_decrease.elapsed() >= PLATEAU
     }
 
-    /// Returns the number of messages that topo has moved since the last decrease, if the queue does not drain. The
-    /// number must be more than twice the maximum number of messages in the queue.
+    /// Returns the number of messages that topo has moved since the last decrease, if the queue does not drain. `None`
+    /// if the number in the queue has decreased within the drain timeout, or if topo has moved at most twice the
+    /// maximum number of messages in the queue.
     pub(super) fn moved_without_decrease(&self) -> Option<u64> {
         let moved = self.moved - self.moved_at_decrease;
         (self.has_not_decreased() && moved > self.maximum.saturating_mul(2)).then_some(moved)
     }
 
-    /// Returns true if no consumer seems to make progress.
+    /// Returns true if no consumer seems to make progress: the number has not decreased for the stall timeout, or for a
+    /// third of the drain timeout if this is shorter.
     pub(super) fn has_stalled(&self) -> bool {
         self.last_decrease.elapsed() >= self.intervals.stall_timeout().min(self.drain_timeout / 3)
     }
@@ -119,18 +122,19 @@ impl StallDetector {
         self.empty_since.is_some_and(|since| since.elapsed() >= settle_time)
     }
 
-    /// Returns true if the level is reached according to the totals alone. The total of a quorum queue is up to one
-    /// tick old, and the total of a classic queue is current.
+    /// Returns true if the level is reached according to the totals alone. `has_ticks` is true for a quorum queue,
+    /// whose total is up to one tick old. The total of a classic queue is current.
     pub(super) fn has_reached(&self, until: Level, has_ticks: bool) -> bool {
         let tick = if has_ticks { self.intervals.one_tick() } else { IDLE };
         match until {
             Level::Empty => self.is_empty_for(tick),
-            Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= MOST_OVERTAKEN),
+            Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= MAX_OVERTAKEN),
         }
     }
 }
 
-/// Describes the reason why a queue does not drain. The counts of a quorum queue are up to one `tick` old.
+/// Describes the reason why a queue does not drain. `tick` is the maximum age of a quorum queue's counts; `None` for
+/// other queues.
 pub(super) fn describe_stall(
     live: &QueueActivity,
     consumers: &[&str],
@@ -163,7 +167,7 @@ pub(super) fn describe_stall(
     text
 }
 
-/// Describes why a quorum queue accepts no messages; `None` if the state of its members is not the reason.
+/// Describes why a quorum queue accepts no messages; `None` if its members seem to be available.
 pub(super) async fn unavailability(broker: &LockedBroker, queue: &QueueName) -> Option<String> {
     let (broker, vhost) = (broker.broker(), broker.vhost());
     let state = broker.queue_state(vhost, queue).await.ok().flatten();
@@ -173,7 +177,7 @@ pub(super) async fn unavailability(broker: &LockedBroker, queue: &QueueName) -> 
     broker.missing_members(vhost, queue).await.map(|error| error.to_string())
 }
 
-/// Describes a quorum queue without a leader; `None` for all other queues.
+/// Describes a quorum queue or stream without a leader; `None` for all other queues.
 fn missing_leader(queue: &QueueName, state: &QueueState) -> Option<String> {
     if state.members.is_empty() || state.leader.is_some() {
         return None;

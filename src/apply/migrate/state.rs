@@ -32,7 +32,7 @@ pub(super) struct Run<'a> {
     pub(super) planned: &'a [Step],
     pub(super) migration: Migration,
     pub(super) moving: Moving<'a>,
-    /// True if objects of the migration exist or may exist on the broker, from this run or an earlier one.
+    /// True if objects of the migration exist or may exist on the broker, from this run or an earlier run.
     pub(super) is_started: bool,
     /// True if no action remains.
     pub(super) is_complete: bool,
@@ -40,15 +40,16 @@ pub(super) struct Run<'a> {
     pub(super) has_old_queue: bool,
     /// The last known definition of the old queue, from this run or from the run that started the migration.
     pub(super) old: Option<Queue>,
-    /// True if an application declared the old queue again before the new one existed.
+    /// True if an application declared the old queue again before the new queue existed.
     pub(super) has_lost_race: bool,
-    /// The time since which the old queue has seemed to be empty.
+    /// The time at which the old queue first seemed to be empty; `None` if the queue has not seemed to be empty yet.
     pub(super) seems_empty_since: Option<Instant>,
-    /// The time since which the queue has not existed.
+    /// The time since which the queue has not existed; `None` while the queue exists.
     pub(super) missing_since: Option<Instant>,
-    /// The binding that routes messages to the queue again. topo adds it when the holding queue is almost empty.
+    /// The binding that routes messages to the queue again. topo adds the binding when the holding queue is almost
+    /// empty. `None` if no such binding remains to be added.
     pub(super) switch: Option<Binding>,
-    /// The number of consumers before the migration.
+    /// The number of consumers before the migration; `None` if unknown.
     pub(super) consumers: Option<usize>,
     pub(super) done: Vec<(Step, Performed)>,
     pub(super) migrated: Migrated,
@@ -62,8 +63,8 @@ impl Run<'_> {
         Ok(self.broker.broker().read(&[vhost]).await?.remove(0))
     }
 
-    /// Returns the action for which a failure before the first action is reported. This is the first planned action
-    /// that is not done.
+    /// Returns the action to report if the migration fails outside of an action. This is the first planned action that
+    /// is not done, or the declaration of the new queue if all planned actions are done.
     pub(super) fn first_action(&self) -> Action {
         let is_done = |step: &&Step| self.done.iter().any(|(done, _)| done.action == step.action);
         let first = self.planned.iter().find(|step| !is_done(step)).map(|step| step.action.clone());
@@ -73,7 +74,7 @@ impl Run<'_> {
         })
     }
 
-    /// Returns the planned step of the action, or a new step if it was not planned.
+    /// Returns the planned step of an action, or a new step if the action was not planned.
     pub(super) fn step(&self, stage: Stage, action: Action) -> Step {
         let planned = self.planned.iter().find(|step| step.action == action);
         planned.cloned().unwrap_or_else(|| Step {

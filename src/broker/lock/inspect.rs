@@ -16,9 +16,9 @@ pub struct HeldLock {
     pub holder: String,
     /// The time after which the lock expires if its holder ends; `None` if the queue does not expire.
     pub lease: Option<Duration>,
-    /// The node that hosts the queue.
+    /// The node that hosts the queue; `None` if the broker does not report the node.
     pub node: Option<String>,
-    /// True if the node is running; `None` if unknown, for example because this user does not have the tag
+    /// Whether the node is running; `None` if unknown, for example because this user does not have the tag
     /// `monitoring`.
     pub node_is_up: Option<bool>,
     token: Option<String>,
@@ -54,7 +54,7 @@ impl Broker {
     }
 
     /// Deletes the lock `held`, but not a lock that has replaced it. Returns the lock that another run has acquired
-    /// since `held` was read.
+    /// since `held` was read; `None` if there is no such lock.
     ///
     /// `holder` acquires a second lock for the deletion. Without the second lock, two runs that break the same lock
     /// could delete the lock of a third run.
@@ -112,8 +112,8 @@ impl Process {
         format!("{}@{}, pid {}, since {now}", self.user, self.host, self.id)
     }
 
-    /// Returns the description of another apply that holds a lock in the vhost. Ignores this process, and ended
-    /// processes on this machine even if their lock has not expired.
+    /// Returns the description of another apply that holds a lock in the vhost; `None` if there is none. Ignores this
+    /// process, and ended processes on this machine even if their locks have not expired.
     pub fn other_holder(&self, topology: &Topology) -> Option<String> {
         let description = topology.queues.values().find_map(|queue| queue.arguments.get(HOLDER)?.as_text())?;
         let own = self.description();

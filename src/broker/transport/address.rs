@@ -40,7 +40,7 @@ pub struct AmqpUrl {
 /// contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnAmqpUrl {
-    /// The string is not a URL, or the URL has no host.
+    /// The string is not a URL, or the URL has no host or an `@` after the host.
     #[error(
         "the URL is malformed; expected amqp://host:5672 or amqps://host:5671; percent-encode special characters in \
          the user name and password"
@@ -76,7 +76,7 @@ pub struct AmqpOptions {
     pub insecure: bool,
     /// The timeout for connecting, and for each response of the broker.
     pub timeout: Duration,
-    /// The retries after a lost connection.
+    /// The settings for retries after a lost connection.
     pub retries: Retries,
 }
 
@@ -140,8 +140,8 @@ impl AmqpOptions {
 
 impl Broker {
     /// Returns the AMQP address of this broker: the host of the management URL, and the port of a listener. The
-    /// listener uses TLS if and only if the management URL does. A password that is encrypted over HTTP is therefore
-    /// never sent unencrypted over AMQP, unless the user sets an AMQP URL.
+    /// listener uses TLS if and only if the management URL does. If topo sends the password over HTTPS, it therefore
+    /// never sends the password over unencrypted AMQP, unless the user sets an AMQP URL.
     ///
     /// The broker shows its listeners only to users with the tag `monitoring` or `administrator`, and a proxy may map
     /// ports. Without a matching listener, the address has the default port.
@@ -150,7 +150,7 @@ impl Broker {
         Ok(address(self.base_url(), &overview))
     }
 
-    /// Returns the cluster name that the management API reports.
+    /// Returns the cluster name that the management API reports; `None` if the API reports no name.
     pub async fn cluster_name(&self) -> Result<Option<String>, BrokerError> {
         Ok(self.get::<ClusterName>("/api/overview?columns=cluster_name").await?.cluster_name)
     }
@@ -161,7 +161,7 @@ struct ClusterName {
     cluster_name: Option<String>,
 }
 
-/// The part of `GET /api/overview` that topo reads.
+/// The part of `GET /api/overview` that concerns listeners.
 #[derive(serde::Deserialize)]
 struct Listeners {
     /// The node that responded.

@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 #[derive(Clone)]
 pub struct AmqpTransport(pub(super) Arc<Connection>);
 
-/// A move that runs in the background. Dropping this value aborts the move, and messages in transit may then be in both
-/// queues.
+/// A move that runs in the background. Dropping this value aborts the move. Messages in transit may then be both in the
+/// source and at the target.
 pub struct AmqpMove {
     connection: Arc<Connection>,
     progress: watch::Receiver<Progress>,
@@ -42,7 +42,7 @@ impl AmqpTransport {
     ///
     /// If the queue has a single active consumer, this consumer receives all messages while it is subscribed, so the
     /// move receives no messages. This is not a fault. From other queues, the move receives messages before all
-    /// consumers without a priority.
+    /// consumers with a lower priority.
     ///
     /// # Errors
     /// The queue or the exchange does not exist, the user does not have a required permission, or the queue has an
@@ -87,7 +87,7 @@ impl AmqpMove {
     }
 
     /// Waits until at least one message was moved and no message is in transit. Returns false after the time limit, or
-    /// if the move has ended.
+    /// if the state is not [`State::Moving`].
     pub async fn wait_until_idle(&mut self, limit: Duration) -> bool {
         let is_idle =
             |progress: &Progress| progress.state.is_over() || progress.in_flight == 0 && progress.last_moved.is_some();

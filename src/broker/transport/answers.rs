@@ -46,13 +46,14 @@ impl Answers {
         }
     }
 
-    /// Returns the numbers of the answered messages, in order, and clears them.
+    /// Returns the numbers of the answered messages in the order of the answers, and clears the list. A number can
+    /// occur several times.
     pub(super) fn take(&self) -> Vec<u64> {
         std::mem::take(&mut self.lock().numbers)
     }
 
     /// Registers a task to wake when this message is answered. Returns false if there are answers that have not been
-    /// taken.
+    /// taken. The task must then take these answers instead of waiting.
     pub(super) fn wake_on(&self, number: u64, waker: &Waker) -> bool {
         let mut answered = self.lock();
         answered.waiting = Some((number, waker.clone()));

@@ -119,7 +119,7 @@ impl AmqpTransport {
                 self.0.answer(&request, bind).await?;
             }
         }
-        // Ignores errors.
+        // The binding already exists, so errors of the close are ignored.
         let _ = channel.close(200, "done".into()).await;
         Ok(true)
     }

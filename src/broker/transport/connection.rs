@@ -1,5 +1,5 @@
-//! Implements an AMQP connection that reconnects after a loss, and maps the broker's replies to the same errors as HTTP
-//! responses.
+//! Implements an AMQP connection that reconnects after a loss, and converts the broker's error replies to the same
+//! errors as HTTP responses.
 
 use super::address::AmqpOptions;
 use super::socket;
@@ -39,7 +39,8 @@ pub(super) struct Connection {
     tls: Option<Arc<ClientConfig>>,
     /// The broker's greeting.
     greeting: Greeting,
-    /// The current connection. The mutex ensures that concurrent callers replace a lost connection only once.
+    /// The current connection; `None` before the first connection and after a close. The mutex ensures that concurrent
+    /// callers replace a lost connection only once.
     live: Mutex<Option<Arc<lapin::Connection>>>,
 }
 

@@ -1,5 +1,5 @@
-//! Declares and binds over AMQP, for requests that must follow each other without a pause, and for argument types that
-//! HTTP cannot represent.
+//! Deletes, declares, queries and binds over AMQP, for requests that must follow each other without a pause, and for
+//! argument types that HTTP cannot represent.
 //!
 //! topo plans with data that it reads over HTTP, so it first verifies that AMQP and HTTP lead to the same broker. The
 //! brokers can differ even if both URLs work. For example, a tunnel may forward the management port of a remote broker
@@ -12,7 +12,7 @@ use super::endpoints::{QueueCounts, queue_counts};
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
 use crate::model::naming::identity_queue;
-use crate::model::{Binding, Destination, ObjectId, Queue, QueueName};
+use crate::model::{Binding, Destination, Queue, QueueName};
 use futures_util::future::join;
 use lapin::Channel;
 use lapin::options::{ExchangeBindOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
@@ -61,7 +61,7 @@ impl AmqpTransport {
         Ok(())
     }
 
-    /// Returns the current counts of a queue; `None` if the queue may not have responded to the broker.
+    /// Returns the current counts of a queue; `None` if the queue may not have responded to the broker in time.
     pub async fn queue_counts(&self, name: &QueueName) -> Result<Option<QueueCounts>, BrokerError> {
         let channel = self.0.channel().await?;
         let counts = self.0.answer(&format!("queue.declare of {name}"), queue_counts(&channel, name)).await?;
@@ -134,14 +134,14 @@ const TRIES: u32 = 5;
 
 impl AmqpTransport {
     /// Verifies that AMQP and HTTP lead to the same broker. Declares a queue with a unique name over AMQP, and reads
-    /// the queue over HTTP. topo deletes the queue immediately. If the delete fails, the broker deletes the queue with
-    /// the connection, because the queue is exclusive.
+    /// the queue over HTTP. topo then deletes the queue. If the delete fails, the broker deletes the queue when the
+    /// connection is closed, because the queue is exclusive.
     ///
     /// The unique name is derived from `queue`, the queue to migrate, so a user who may migrate `queue` may also
     /// declare a queue with the unique name.
     ///
     /// # Errors
-    /// [`BrokerError::AnotherBroker`] if the queue does not exist over HTTP.
+    /// [`BrokerError::AnotherBroker`] if the management API does not show the declared queue within 5 s.
     pub async fn expect_same_broker(&self, http: &Broker, queue: &QueueName) -> Result<(), BrokerError> {
         let mut tries = 1;
         loop {
@@ -160,25 +160,24 @@ impl AmqpTransport {
         let channel = self.0.channel().await?;
         let options = QueueDeclareOptions { exclusive: true, ..Default::default() };
         let mut arguments = FieldTable::default();
-        // The default type may be another type, for which the broker refuses exclusive queues.
+        // Without this argument, the default type could be quorum. The broker refuses exclusive quorum queues.
         arguments.insert("x-queue-type".into(), AMQPValue::LongString("classic".into()));
         let declared = channel.queue_declare(short(name.as_str()), options, arguments);
         self.0.answer(&format!("queue.declare of {name}"), declared).await?;
         let is_same_broker = is_listed(&self.0, http, &name).await;
         let deleted = channel.queue_delete(short(name.as_str()), QueueDeleteOptions::default());
-        // If the delete fails, the broker deletes the queue with the connection.
+        // If the delete fails, the broker deletes the exclusive queue when the connection is closed.
         let _ = self.0.answer(&format!("queue.delete of {name}"), deleted).await;
         let _ = channel.close(200, "done".into()).await;
         if is_same_broker? { Ok(()) } else { Err(another_broker(&self.0, http, &name)) }
     }
 }
 
-/// Returns true if the queue exists over HTTP. Waits up to [`LISTING_TIME`] for the queue.
+/// Returns true if the queue exists according to the management API. Waits up to [`LISTING_TIME`] for the queue.
 async fn is_listed(connection: &Connection, http: &Broker, name: &QueueName) -> Result<bool, BrokerError> {
     let deadline = Instant::now() + LISTING_TIME;
-    let id = ObjectId::Queue(name.clone());
     loop {
-        if http.exists(&connection.options.vhost, &id).await? {
+        if http.queue_exists(&connection.options.vhost, name).await? {
             return Ok(true);
         }
         if Instant::now() >= deadline {
@@ -197,8 +196,8 @@ fn another_broker(connection: &Connection, http: &Broker, queue: &QueueName) -> 
 }
 
 /// Verifies again that AMQP and HTTP lead to the same broker, on the channel that will delete the queue. `known`, a
-/// queue that exists over HTTP, must exist on this channel. Since the first check, the connection may have been
-/// restored to another broker.
+/// queue that exists according to the management API, must also exist on this channel. Since the first check, the
+/// connection may have been lost and restored to another broker.
 pub(super) async fn expect_known_queue(
     connection: &Connection,
     channel: &Channel,

@@ -31,7 +31,7 @@ pub(super) async fn subscribe(channel: &Channel, source: &QueueName, prefetch: u
     channel.basic_consume(short(source.as_str()), short(TRANSPORT_TAG), options, arguments).await
 }
 
-/// Returns true if a quorum queue has delivered and requeued the message before. Delivery counts in headers that a
+/// Returns true if a quorum queue has already delivered and requeued the message. Delivery counts in headers that a
 /// publisher sent are ignored, because such a message is not marked as redelivered.
 pub(super) fn was_delivered_before(delivery: &Delivery) -> bool {
     delivery.redelivered && RawProperties::extract(&delivery.properties).is_some_and(RawProperties::has_count)
@@ -46,13 +46,13 @@ pub(super) async fn check_publish_permission(
 ) -> Result<(), BrokerError> {
     let request = format!("basic.publish to {target}");
     let channel = connection.channel().await?;
-    let refused = connection.answer(&request, async {
+    let reply = connection.answer(&request, async {
         channel.confirm_select(ConfirmSelectOptions::default()).await?;
         let properties = BasicProperties::default().with_expiration("probe".into());
         let options = BasicPublishOptions { mandatory: true, immediate: false };
         channel.basic_publish(short(target.as_str()), short(""), options, b"", properties).await?.await
     });
-    match refused.await {
+    match reply.await {
         Err(BrokerError::Refused { status: 406, .. }) => Ok(()),
         Err(error) => Err(error),
         Ok(_) => Err(BrokerError::Malformed {
@@ -92,7 +92,7 @@ pub(super) const SETTLE_TIME: Duration = Duration::from_millis(300);
 
 /// Waits until a quorum queue has processed all acknowledgements. The queue includes a canceled consumer in its
 /// consumer count while the consumer has unacknowledged messages. `before` is the number of consumers before the
-/// cancel.
+/// cancel; `None` if unknown. Also stops waiting if the counts cannot be queried.
 ///
 /// The broker reports no messages and no consumers for a queue without a leader, so two consecutive responses must
 /// agree.

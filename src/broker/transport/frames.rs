@@ -88,7 +88,7 @@ impl Rewriter {
         })
     }
 
-    /// Returns the size of the payload.
+    /// Returns the size of the held frame's payload, in bytes.
     fn size(&self) -> usize {
         let size = self.held.get(3..).and_then(<[u8]>::first_chunk::<4>);
         size.map_or(0, |size| u32::from_be_bytes(*size) as usize)
@@ -151,7 +151,7 @@ impl Rewriter {
 pub(super) trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
 
-/// A socket that hides the properties of messages.
+/// A socket that hides the properties of messages from the AMQP library.
 pub(super) struct Frames {
     bytes: Box<dyn Bytes>,
     from_broker: Rewriter,

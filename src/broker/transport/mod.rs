@@ -79,8 +79,8 @@ impl Move {
         }
     }
 
-    /// Stops the move, and waits until no message is in transit. Each message is then at the target, or back in the
-    /// source.
+    /// Stops the move, and waits until no message is in transit. Each message is then at the target, in the source, or
+    /// possibly in both.
     pub async fn stop(self) -> Result<Progress, BrokerError> {
         match self {
             Self::Amqp(moving) => Ok(moving.stop().await),

@@ -1,5 +1,6 @@
 //! Tracks the messages in transit on one channel: published messages that the broker has not answered, in the order of
-//! the source, and acknowledgements that are not written yet. Waiting for each of them would delay the next messages.
+//! the source, and acknowledgements that are not written yet. Waiting for each answer or acknowledgement would delay
+//! the next messages.
 
 use super::answers::Answers;
 use super::connection::short;
@@ -43,7 +44,7 @@ enum Answer {
     Rejected(Delivery),
 }
 
-/// The outcome of one message, after all messages are answered.
+/// The outcome of one published message, after all messages in transit are answered.
 pub(super) enum Outcome {
     /// The target has confirmed the message.
     Confirmed,
@@ -146,7 +147,7 @@ impl Pipeline {
     }
 
     /// Removes the confirmed messages before the first unconfirmed message. Returns the tag of the last removed message
-    /// and the number of removed messages.
+    /// and the number of removed messages; `None` if no message was removed.
     pub(super) fn take_confirmed(&mut self) -> Option<(DeliveryTag, u64)> {
         let mut taken = None;
         while let Some(Sent { tag, answer: Answer::Confirmed(_), .. }) = self.sent.front() {
@@ -170,8 +171,8 @@ impl Pipeline {
         for Sent { tag, answer, .. } in self.sent.drain(..) {
             let outcome = match answer {
                 Answer::Confirmed(delivery) => {
-                    let found = returned.iter().position(|returned_message| is_same(returned_message, &delivery));
-                    match found.and_then(|index| returned.remove(index)) {
+                    let position = returned.iter().position(|returned_message| is_same(returned_message, &delivery));
+                    match position.and_then(|index| returned.remove(index)) {
                         Some(returned_message) => Outcome::Returned { reason: reason(&returned_message) },
                         None => Outcome::Confirmed,
                     }
@@ -182,7 +183,8 @@ impl Pipeline {
             };
             outcomes.push((tag, outcome));
         }
-        // A returned message that was not found could be any message, so no message is known to be confirmed.
+        // A returned message that equals no sent message could be any sent message. Therefore, no message is known to
+        // be confirmed.
         if let Some(returned_message) = returned.front() {
             for (_, outcome) in &mut outcomes {
                 *outcome = Outcome::Unknown { reason: reason(returned_message) };

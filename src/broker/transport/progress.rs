@@ -1,10 +1,10 @@
-//! Defines the order for a move (source and target), the progress of a move, and the faults that end a move.
+//! Defines the order for a move, the progress of a move, and the faults that end a move.
 
 use crate::broker::error::BrokerError;
 use crate::model::{ExchangeName, QueueName};
 use std::time::Instant;
 
-/// The source and the target of a move.
+/// The parameters of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The queue from which messages are moved.
@@ -35,9 +35,10 @@ pub struct Progress {
     pub moved: Option<u64>,
     /// The time at which the last message was moved; `None` without a moved message, and for shovels.
     pub last_moved: Option<Instant>,
-    /// The number of received messages that are not acknowledged yet.
+    /// The number of received messages that are not acknowledged yet; always 0 for shovels.
     pub in_flight: usize,
-    /// The number of messages that may be in both queues, because a connection was lost before they were acknowledged.
+    /// The number of messages that may be both in the source and at the target, because they were not acknowledged
+    /// before a connection was lost or the move was aborted. Always 0 for shovels.
     pub possible_duplicates: u64,
     /// The state of the move.
     pub state: State,
@@ -76,27 +77,27 @@ pub enum Fault {
     /// The source was deleted or does not exist (`basic.cancel` or 404).
     #[error("the source queue does not exist: {reason}")]
     SourceGone {
-        /// The error of the broker.
+        /// The broker's error message.
         reason: String,
     },
     /// Another consumer uses the source exclusively.
     #[error("another consumer uses the source queue exclusively: {reason}")]
     Exclusive {
-        /// The error of the broker.
+        /// The broker's error message.
         reason: String,
     },
     /// The target does not exist.
     #[error("the target exchange does not exist: {reason}")]
     TargetGone {
-        /// The error of the broker.
+        /// The broker's error message.
         reason: String,
     },
-    /// A message was returned, because nothing is bound to the target.
+    /// The target routes messages to no queue. Over AMQP, the broker has returned a message.
     #[error("exchange {target} routes to no queue ({reason}); the messages stay in the source queue")]
     Unroutable {
         /// The target.
         target: ExchangeName,
-        /// The error of the broker, such as `NO_ROUTE`.
+        /// The broker's error message, such as `NO_ROUTE`.
         reason: String,
     },
     /// A message has the `user_id` of another user. The broker accepts the message only from that user, or from a user
@@ -105,7 +106,7 @@ pub enum Fault {
     ForeignUser {
         /// The value of the property.
         user_id: String,
-        /// The error of the broker.
+        /// The broker's error message.
         reason: String,
     },
     /// A message does not fit into a frame, or the AMQP library cannot parse the message. The message remains in the
@@ -133,7 +134,7 @@ pub enum Fault {
     /// The shovel ended. The broker restarts an ended shovel until its definition is deleted.
     #[error("the shovel ended: {reason}")]
     ShovelEnded {
-        /// The error of the broker.
+        /// The broker's error message.
         reason: String,
     },
     /// Another error.

@@ -1,4 +1,4 @@
-//! Preserves the properties of a message byte for byte, as the broker sent them.
+//! Preserves the properties of a message byte for byte, except for the delivery counts of a quorum queue.
 //!
 //! The AMQP library parses headers recursively, on a thread with a small stack. A message with thousands of nested
 //! tables would overflow the stack and abort the process. The socket therefore hides all properties from the library
@@ -58,7 +58,7 @@ const USER_ID_INDEX: usize = 11;
 pub(super) struct RawProperties<'a>(&'a [u8]);
 
 impl<'a> RawProperties<'a> {
-    /// Returns the properties that the socket hid in the library's properties.
+    /// Returns the properties that the socket hid in the library's properties; `None` if the socket hid no properties.
     pub(super) fn extract(properties: &'a BasicProperties) -> Option<Self> {
         let AMQPValue::ByteArray(bytes) = properties.headers().as_ref()?.inner().get(NAME)? else { return None };
         Some(Self(bytes.as_slice()))
@@ -87,12 +87,12 @@ impl<'a> RawProperties<'a> {
         None
     }
 
-    /// Returns the bytes of a property's value.
+    /// Returns the bytes of a property's value; `None` if the property is not set or cannot be read.
     fn property(self, desired: usize) -> Option<&'a [u8]> {
         self.0.get(self.position(desired)?)
     }
 
-    /// Returns the property `user_id`, which is the user that the publisher claims to be.
+    /// Returns the property `user_id`, which is the user that the publisher claims to be; `None` if it is not set.
     pub(super) fn user_id(self) -> Option<String> {
         self.property(USER_ID_INDEX).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
@@ -116,7 +116,7 @@ impl<'a> RawProperties<'a> {
                 kept.extend(entry.bytes);
             }
         }
-        // An entry that cannot be read remains, as do all bytes after it.
+        // If an entry cannot be read, keeps this entry and all bytes after the entry.
         kept.extend(headers.get(read..)?);
         let length = u32::try_from(kept.len()).ok()?.to_be_bytes();
         Some([self.0.get(..start.checked_sub(length.len())?)?, &length, &kept, self.0.get(end..)?].concat())
@@ -139,7 +139,7 @@ pub(super) fn without_counts(properties: BasicProperties) -> BasicProperties {
 /// the length of the header.
 const PREFIX: usize = 2 + 4 + 1 + NAME.len() + 1 + 4;
 
-/// Encodes flags and properties as one byte array in a header.
+/// Encodes flags and properties as one byte array in a header; `None` if the properties are too large.
 pub(super) fn hide(raw: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(raw.len()).ok()?;
     let of_table = length.checked_add(u32::try_from(PREFIX).ok()? - 2 - 4)?;

@@ -45,7 +45,7 @@ pub(super) struct Session {
     window: u16,
     /// The number of received messages.
     received: usize,
-    /// The number of consumers of the source before this session canceled its consumer, if known.
+    /// The number of consumers of the source before this session canceled its consumer; `None` if unknown.
     consumers: Option<u32>,
     /// True if the session ended without messages in transit.
     pub(super) is_finished: bool,
@@ -100,7 +100,8 @@ impl Session {
         job.progress.send_modify(|progress| progress.in_flight = self.in_flight());
     }
 
-    /// Cancels the consumer, and waits until all messages are settled, including messages in transit.
+    /// Cancels the consumer, forwards the messages that the broker has already delivered, and waits until all messages
+    /// are settled.
     async fn unsubscribe(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         let canceled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
         canceled.map_err(|error| job.end(&error))?;
@@ -276,7 +277,7 @@ impl Session {
 }
 
 impl Job {
-    /// Converts a channel error to the reason why the session ends.
+    /// Converts an error of the AMQP library to the reason why the session ends.
     fn end(&self, error: &lapin::Error) -> SessionEnd {
         if let Some(reason) = not_carried_reason(error) {
             return Fault::NotCarried { reason }.into();
@@ -288,7 +289,8 @@ impl Job {
         match reply.get_id() {
             404 if reason.contains("no exchange") => Fault::TargetGone { reason }.into(),
             404 => Fault::SourceGone { reason }.into(),
-            // The target rejected the message for half an hour: "delivery acknowledgement … timed out".
+            // The reason is "delivery acknowledgement … timed out": the target rejected a message for so long that the
+            // source's acknowledgement timeout (30 min by default) expired.
             406 if reason.contains("timed out") => SessionEnd::Lost(self.connection.request_error("the move", error)),
             _ => Fault::Broker(self.connection.request_error("the move", error)).into(),
         }

@@ -108,8 +108,8 @@ impl ShovelTransport {
         Self { broker, vhost: vhost.clone(), version }
     }
 
-    /// Checks that this user can manage shovels, without a change. The plugins must be enabled, and the user must have
-    /// the permission to read the status (`monitoring`) and the definitions (`policymaker`) of shovels.
+    /// Checks that this user can manage shovels, without changing anything. The plugins must be enabled, and the user
+    /// must have the permission to read the status (`monitoring`) and the definitions (`policymaker`) of shovels.
     pub async fn check(&self) -> Result<(), Fault> {
         match self.statuses().await {
             Err(BrokerError::NotFound { .. }) => return Err(Fault::NoShovels),
@@ -165,14 +165,14 @@ impl ShovelTransport {
         }
     }
 
-    /// Returns the shovels of killed runs in this vhost.
+    /// Returns topo's shovels in this vhost. If this run has no running shovel, killed runs left these shovels.
     pub async fn leftovers(&self) -> Result<Vec<Leftover>, BrokerError> {
         let listed: Vec<Parameter> = self.broker.get(path("parameters", &["shovel", self.vhost.as_str()])).await?;
-        let own = listed.into_iter().filter(|parameter| is_shovel(&parameter.name));
+        let topo_shovels = listed.into_iter().filter(|parameter| is_shovel(&parameter.name));
         let leftover = |Parameter { name, value }: Parameter| {
             value.source.map(|source| Leftover { name, source: QueueName::new(source) })
         };
-        Ok(own.filter_map(leftover).collect())
+        Ok(topo_shovels.filter_map(leftover).collect())
     }
 
     /// Removes a shovel, and waits until the shovel has ended, because a running shovel would declare a deleted queue
@@ -286,7 +286,7 @@ impl ShovelMove {
         Ok(Progress { moved, last_moved: None, in_flight: 0, possible_duplicates: 0, state: State::Stopped })
     }
 
-    /// Waits until the shovel is running. Ignores the `old` status of an earlier shovel with the same name.
+    /// Waits until the shovel is running. Ignores `old`, the last status of an earlier shovel with the same name.
     async fn wait_until_running(&mut self, old: Option<Status>) -> Result<(), Fault> {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -318,9 +318,9 @@ fn progress(status: Option<Status>) -> Progress {
 }
 
 impl ShovelTransport {
-    /// Returns the entries of `queues` that are the source of a topo shovel, if this user may not manage shovels. The
-    /// broker lists the consumers of shovels a few seconds after they subscribed, or not at all if statistics are
-    /// disabled.
+    /// Returns the entries of `queues` that are the source of a topo shovel, if this user may not manage shovels. If
+    /// this user may manage shovels, returns no queues. The broker lists the consumers of shovels a few seconds after
+    /// they subscribed, or not at all if statistics are disabled.
     pub async fn queues_with_inaccessible_shovels(
         &self,
         queues: &[QueueName],
@@ -331,7 +331,7 @@ impl ShovelTransport {
             Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. }) => {}
             Err(error) => return Err(error),
         }
-        let mut found = BTreeSet::new();
+        let mut inaccessible = BTreeSet::new();
         for queue in queues {
             let shown = match self.read("queues", queue.as_str(), "").await {
                 Ok(shown) => shown,
@@ -342,10 +342,10 @@ impl ShovelTransport {
             if consumers
                 .is_some_and(|consumers| consumers.iter().any(|consumer| is_shovel_consumer(consumer, self.version)))
             {
-                found.insert(queue.clone());
+                inaccessible.insert(queue.clone());
             }
         }
-        Ok(found)
+        Ok(inaccessible)
     }
 }
 

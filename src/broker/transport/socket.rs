@@ -121,7 +121,8 @@ impl Greeting {
         greeting.extend(bytes.iter().take(room));
     }
 
-    /// Returns the server property `cluster_name` of `connection.start`.
+    /// Returns the server property `cluster_name` of `connection.start`; `None` if the greeting does not contain the
+    /// property.
     pub(super) fn cluster(&self) -> Option<String> {
         let greeting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A method of channel 0: `connection.start`.
@@ -133,8 +134,8 @@ impl Greeting {
 
 /// Returns the string value of the entry with this name in a table.
 fn string(table: &[u8], desired: &[u8]) -> Option<String> {
-    let found = Entries(table).find(|entry| entry.name == desired && entry.kind == b'S')?;
-    String::from_utf8(found.value.to_vec()).ok()
+    let entry = Entries(table).find(|entry| entry.name == desired && entry.kind == b'S')?;
+    String::from_utf8(entry.value.to_vec()).ok()
 }
 
 /// A stream that records the first bytes that it reads.
@@ -171,25 +172,25 @@ impl AsyncWrite for TeeStream {
 pub(super) fn tls_config(options: &AmqpOptions) -> Result<ClientConfig, BrokerError> {
     let provider = Arc::new(ring::default_provider());
     let unusable = |what: &'static str| move |reason: String| BrokerError::Certificate { what, reason };
-    let given = if options.ca_cert.is_some() { "CA certificate" } else { "TLS configuration" };
+    let trust = if options.ca_cert.is_some() { "CA certificate" } else { "TLS configuration" };
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(given)(error.to_string()))?;
+        .map_err(|error| unusable(trust)(error.to_string()))?;
     let builder = if options.insecure {
         builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
     } else if let Some(pem) = &options.ca_cert {
-        builder.with_root_certificates(authorities(pem).map_err(unusable(given))?)
+        builder.with_root_certificates(authorities(pem).map_err(unusable(trust))?)
     } else {
         let mozilla = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned();
         let system = Verifier::new_with_extra_roots(mozilla, provider);
-        let system = system.map_err(|error| unusable(given)(error.to_string()))?;
+        let system = system.map_err(|error| unusable(trust)(error.to_string()))?;
         builder.dangerous().with_custom_certificate_verifier(Arc::new(system))
     };
-    let Some(own) = &options.client_cert else { return Ok(builder.with_no_client_auth()) };
+    let Some(client) = &options.client_cert else { return Ok(builder.with_no_client_auth()) };
     let unusable = unusable("client certificate or its key");
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&own.cert).collect();
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&client.cert).collect();
     let chain = chain.map_err(|error| unusable(error.to_string()))?;
-    let key = PrivateKeyDer::from_pem_slice(&own.key).map_err(|error| unusable(error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_slice(&client.key).map_err(|error| unusable(error.to_string()))?;
     builder.with_client_auth_cert(chain, key).map_err(|error| unusable(error.to_string()))
 }
 

@@ -4,7 +4,7 @@ use crate::contract::document::{Contract, Publish, Wait};
 use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, VhostName};
 use serde::Serialize;
 
-/// The explanation of a queue name.
+/// The explanation of the name of a queue or a tier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Explanation {
@@ -44,7 +44,8 @@ pub struct Lifecycle {
     /// The routing and headers of a message that is dead-lettered after its last retry; null if no message reaches a
     /// queue.
     pub dead_lettered_message: Option<DeadLetteredProperties>,
-    /// Instructions for replaying a dead-lettered message.
+    /// Instructions for replaying a dead-lettered message; null if no dead-lettered message reaches a queue, or for
+    /// streams.
     pub replay: Option<Replay>,
 }
 
@@ -118,9 +119,9 @@ pub enum State {
 pub struct Exit {
     /// The glossary term for the exit.
     pub way: &'static str,
-    /// The cause.
+    /// The cause, in words.
     pub by: String,
-    /// The destination.
+    /// The destination or the consequence, in words.
     pub to: String,
 }
 

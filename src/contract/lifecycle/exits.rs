@@ -22,19 +22,19 @@ impl Describer<'_, '_> {
                     "basic.ack after a replay or an inspection".to_owned(),
                     "done: the broker deletes it".to_owned(),
                 );
-                add("inspected", "an inspection that requeues it".to_owned(), self.requeued());
+                add("inspected", "an inspection that requeues it".to_owned(), self.describe_requeue());
             }
-            Some(contract) => self.worker_exits(contract, &mut add),
+            Some(contract) => self.add_worker_exits(contract, &mut add),
             None => {
                 add("read", "reading does not remove it".to_owned(), "stays".to_owned());
             }
         }
-        self.limits(&mut add);
+        self.add_broker_exits(&mut add);
         ways
     }
 
     /// Adds the exits that a worker causes.
-    fn worker_exits(&self, contract: &Contract, add: &mut impl FnMut(&'static str, String, String)) {
+    fn add_worker_exits(&self, contract: &Contract, add: &mut impl FnMut(&'static str, String, String)) {
         add("acked", "basic.ack".to_owned(), "done: the broker deletes it".to_owned());
         let is_counted_by_queue = matches!(self.queue.retry, Some(Retry::Redeliver(_) | Retry::Delayed(_)));
         let reason = if is_counted_by_queue { "delivery_limit" } else { "rejected" };
@@ -62,7 +62,7 @@ impl Describer<'_, '_> {
             }
         } else {
             let by = "requeue=true, or the worker's channel or connection closes".to_owned();
-            add("requeued", by, self.requeued());
+            add("requeued", by, self.describe_requeue());
         }
     }
 
@@ -84,7 +84,7 @@ impl Describer<'_, '_> {
     }
 
     /// Describes the redeliveries of a requeued message.
-    fn requeued(&self) -> String {
+    fn describe_requeue(&self) -> String {
         let again = if self.is_dead_letter_queue() { "stays" } else { "redelivered immediately, not a retry" };
         match self.queue.delivery_limit() {
             Some(limit) => {
@@ -97,14 +97,14 @@ impl Describer<'_, '_> {
     }
 
     /// Adds the exits that the broker causes: expiry, overflow and the deletion of the queue.
-    fn limits(&self, add: &mut impl FnMut(&'static str, String, String)) {
+    fn add_broker_exits(&self, add: &mut impl FnMut(&'static str, String, String)) {
         let it = &self.queue;
         if it.queue_type == QueueType::Stream {
             if let Some(age) = it.effective.get("max-age") {
                 add("too old", format!("maxAge {}", age.value), "deleted with its segment".to_owned());
             }
         } else {
-            self.expired(add);
+            self.add_expiry(add);
         }
         let longest = [
             it.number("max-length").map(|most| format!("maxLength {most}")),
@@ -129,7 +129,7 @@ impl Describer<'_, '_> {
         }
     }
 
-    fn expired(&self, add: &mut impl FnMut(&'static str, String, String)) {
+    fn add_expiry(&self, add: &mut impl FnMut(&'static str, String, String)) {
         let version = self.queue.profile.version;
         if self.queue.queue_type == QueueType::Quorum && !version.is_at_least(3, 10) {
             return;

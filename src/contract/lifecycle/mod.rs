@@ -25,7 +25,7 @@ use crate::spec::{Location, Spec};
 use std::collections::BTreeSet;
 
 /// The maximum number of possible destinations that are listed by name.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// The inputs from which the parts of a lifecycle are computed.
 struct Describer<'c, 'a> {
@@ -87,7 +87,7 @@ impl Describer<'_, '_> {
     fn end(&self, reason: &str) -> String {
         match self.dead_letter_destination() {
             Some(place) => format!("{place} ({reason})"),
-            None => self.dropped(),
+            None => self.unroutable_end(),
         }
     }
 
@@ -98,7 +98,7 @@ impl Describer<'_, '_> {
     }
 
     /// Describes what happens to a dead-lettered message that reaches no queue.
-    fn dropped(&self) -> String {
+    fn unroutable_end(&self) -> String {
         match &self.queue.dead_letters {
             Some(to) if self.queue.keeps_unroutable_messages() => {
                 format!("stays in the queue, not redelivered: {} routes it to no queue", exchange(to))
@@ -119,14 +119,14 @@ fn exchange(to: &DeadLetters) -> String {
 
 /// Describes the destination of dead-lettered messages, at least some of which reach a queue.
 fn destination(to: &DeadLetters) -> String {
-    let listed = |queues: &BTreeSet<QueueName>| queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", ");
+    let list = |queues: &BTreeSet<QueueName>| queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", ");
     match (&to.queue, to.queues.is_empty(), to.possible_queues.len()) {
         (Some(queue), _, _) => queue.to_string(),
-        (None, false, 0) => listed(&to.queues),
-        (None, false, 1..=MOST_NAMED) => format!("{}; possibly {}", listed(&to.queues), listed(&to.possible_queues)),
-        (None, false, _) => format!("{}; possibly other queues", listed(&to.queues)),
+        (None, false, 0) => list(&to.queues),
+        (None, false, 1..=MAX_NAMED) => format!("{}; possibly {}", list(&to.queues), list(&to.possible_queues)),
+        (None, false, _) => format!("{}; possibly other queues", list(&to.queues)),
         (None, true, _) if to.exchange.as_str().is_empty() => "the queue named by its routing key".to_owned(),
-        (None, true, 1..=MOST_NAMED) => format!("{}, possibly to {}", exchange(to), listed(&to.possible_queues)),
+        (None, true, 1..=MAX_NAMED) => format!("{}, possibly to {}", exchange(to), list(&to.possible_queues)),
         (None, true, _) => exchange(to),
     }
 }

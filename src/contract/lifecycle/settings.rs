@@ -19,29 +19,29 @@ impl Describer<'_, '_> {
         let declaration = self.queue.declaration;
         let mut all = Vec::new();
         if let Some(it) = &declaration.queue_type {
-            all.push(self.declared("type", it.value.to_string(), it, "queue"));
+            all.push(self.declared_setting("type", it.value.to_string(), it, "queue"));
         }
         if let Some(retry) = &declaration.retry {
-            self.retry(retry, self.queue.retry, &mut all);
+            self.add_retry_settings(retry, self.queue.retry, &mut all);
         }
         if let Some(it) = &declaration.dead_letter {
             let value = format_dead_letter(&it.value);
-            all.push(self.declared("deadLetter", value, it, "deadLetter"));
+            all.push(self.declared_setting("deadLetter", value, it, "deadLetter"));
         }
         for (key, effective) in self.queue.effective.iter() {
             // Dead-lettering is already listed above, under its spec key.
             if !(WIRING_KEYS.contains(&key) && declaration.dead_letter.is_some()) {
-                all.extend(self.effective(key, effective));
+                all.extend(self.effective_setting(key, effective));
             }
         }
         all
     }
 
     /// Describes a setting of the spec. `default` is the key of the setting under `defaults`.
-    fn declared<T>(&self, key: &str, value: String, setting: &Setting<T>, default: &str) -> SettingOrigin {
+    fn declared_setting<T>(&self, key: &str, value: String, setting: &Setting<T>, default: &str) -> SettingOrigin {
         let set_by = match setting.set_by {
             SetBy::Itself => "the queue".to_owned(),
-            SetBy::RetryPolicy => self.policy(setting.at),
+            SetBy::RetryPolicy => self.retry_policy_path(setting.at),
             SetBy::Defaults => format!("defaults.{default}"),
             SetBy::Vhost => "vhost.defaultQueueType".to_owned(),
         };
@@ -55,24 +55,26 @@ impl Describer<'_, '_> {
     }
 
     /// Returns the path of the `retryPolicies` entry that sets the value on this line.
-    fn policy(&self, at: Location) -> String {
+    fn retry_policy_path(&self, at: Location) -> String {
         let entry = self.context.spec.retry_policies.iter().find(|(_, policy)| policy.sets_value_at(at));
         format!("retryPolicies.{}", entry.map_or("", |(name, _)| name))
     }
 
-    fn retry(&self, retry: &RetrySpec, of: Option<&Retry>, all: &mut Vec<SettingOrigin>) {
+    fn add_retry_settings(&self, retry: &RetrySpec, of: Option<&Retry>, all: &mut Vec<SettingOrigin>) {
         let count = &retry.max_retries;
-        let mut number = self.declared("maxRetries", count.value.to_string(), count, "maxRetries");
+        let mut number = self.declared_setting("maxRetries", count.value.to_string(), count, "maxRetries");
         if retry.schedule.as_ref().is_some_and(|schedule| schedule.at == count.at) {
             number.set_by = "the delays: one retry each".to_owned();
         }
         all.push(number);
         if let Some(schedule) = &retry.schedule {
             let (key, value) = format_schedule(&schedule.value);
-            all.push(self.declared(key, value, schedule, "retry"));
+            all.push(self.declared_setting(key, value, schedule, "retry"));
         }
         match (&retry.strategy, of) {
-            (Some(strategy), _) => all.push(self.declared("strategy", strategy.value.to_string(), strategy, "retry")),
+            (Some(strategy), _) => {
+                all.push(self.declared_setting("strategy", strategy.value.to_string(), strategy, "retry"))
+            }
             (None, Some(of)) => {
                 let why = if retry.schedule.is_some() { "delays are set" } else { "a quorum queue counts deliveries" };
                 let set_by = format!("topo: {why}");
@@ -87,12 +89,12 @@ impl Describer<'_, '_> {
             (None, None) => {}
         }
         if let Some(jitter) = &retry.jitter {
-            all.push(self.declared("jitter", duration(jitter.value).unwrap_or_default(), jitter, "retry"));
+            all.push(self.declared_setting("jitter", duration(jitter.value).unwrap_or_default(), jitter, "retry"));
         }
     }
 
     /// Describes an effective setting. Returns `None` if an operator policy sets it.
-    fn effective(&self, key: &str, effective: &Effective) -> Option<SettingOrigin> {
+    fn effective_setting(&self, key: &str, effective: &Effective) -> Option<SettingOrigin> {
         let argument = format!("x-{key}");
         let known = KnownArgument::named(&argument);
         let spec_key = known.map_or(key, |known| known.key);
@@ -106,7 +108,9 @@ impl Describer<'_, '_> {
         match &effective.source {
             SetIn::Default => Some(source("RabbitMQ's default".to_owned(), None)),
             SetIn::Argument => match self.queue.declaration.arguments.get(&argument) {
-                Some(setting) => Some(SettingOrigin { no_effect, ..self.declared(spec_key, value, setting, "queue") }),
+                Some(setting) => {
+                    Some(SettingOrigin { no_effect, ..self.declared_setting(spec_key, value, setting, "queue") })
+                }
                 // topo adds an argument either for the retry strategy or to protect dead-lettered messages.
                 None if self.queue.retry.is_some() => Some(source("the strategy".to_owned(), None)),
                 None => Some(source("topo: inspections must not lose messages".to_owned(), None)),

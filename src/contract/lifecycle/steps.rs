@@ -1,4 +1,4 @@
-//! Lists the states through which a message that always fails passes.
+//! Lists the states of a message that always fails, in order.
 
 use super::document::{State, Step};
 use super::{Describer, time};
@@ -8,7 +8,7 @@ use crate::expand::{Republish, Retry, Tiers};
 use crate::model::{Destination, QueueName, QueueType};
 
 /// The maximum number of attempts that are listed one by one.
-const MOST_ATTEMPTS: u32 = 12;
+const MAX_ATTEMPTS: u32 = 12;
 /// The number of attempts that are listed before the abbreviated attempts.
 const BEFORE: u32 = 4;
 /// The number of attempts that are listed after the abbreviated attempts.
@@ -16,9 +16,9 @@ const AFTER: u32 = 2;
 
 impl Describer<'_, '_> {
     pub(super) fn steps(&self) -> Vec<Step> {
-        let mut steps = vec![self.published()];
+        let mut steps = vec![self.published_step()];
         match &self.contract {
-            Some(contract) if !self.is_dead_letter_queue() => self.attempts(contract, &mut steps),
+            Some(contract) if !self.is_dead_letter_queue() => self.add_attempts(contract, &mut steps),
             Some(_) | None => {
                 let state = State::Kept { until: self.kept_until() };
                 steps.push(Step { state, after: None, then: String::new() });
@@ -27,7 +27,7 @@ impl Describer<'_, '_> {
         steps
     }
 
-    fn published(&self) -> Step {
+    fn published_step(&self) -> Step {
         let into = Destination::Queue(self.queue.name.clone());
         let bindings = self.context.expansion.topology.bindings.iter().filter(|binding| binding.destination == into);
         let is_own_return_exchange = |name: &str| {
@@ -49,7 +49,7 @@ impl Describer<'_, '_> {
         Step { state: State::Published { ways_in }, after: None, then: String::new() }
     }
 
-    /// Describes when a message leaves a queue without a worker.
+    /// Describes when a message leaves a dead-letter queue or a stream.
     fn kept_until(&self) -> String {
         if self.queue.queue_type == QueueType::Stream {
             return match (self.queue.effective.get("max-age"), self.queue.number("max-length-bytes")) {
@@ -63,9 +63,9 @@ impl Describer<'_, '_> {
         }
     }
 
-    fn attempts(&self, contract: &Contract, steps: &mut Vec<Step>) {
+    fn add_attempts(&self, contract: &Contract, steps: &mut Vec<Step>) {
         let last = contract.deliveries;
-        let is_cut = last > MOST_ATTEMPTS;
+        let is_cut = last > MAX_ATTEMPTS;
         let delays = self.queue.retry.map_or(&[][..], Retry::delays);
         let mut elapsed = 0_i64;
         let mut number = 1;
@@ -85,7 +85,7 @@ impl Describer<'_, '_> {
             if let Some(delay) = delays.get(retry - 1).filter(|_| number < last) {
                 let is_before_cut = is_cut && number == BEFORE;
                 if !is_before_cut {
-                    steps.push(self.waiting(retry, *delay, elapsed));
+                    steps.push(self.waiting_step(retry, *delay, elapsed));
                 }
                 elapsed = elapsed.saturating_add(*delay);
             }
@@ -127,7 +127,7 @@ impl Describer<'_, '_> {
         format!("{reaction}{limit}{by}")
     }
 
-    fn waiting(&self, retry: usize, delay: i64, elapsed: i64) -> Step {
+    fn waiting_step(&self, retry: usize, delay: i64, elapsed: i64) -> Step {
         let tier = |tiers: &Tiers| -> Option<QueueName> {
             tiers.names().find(|(number, _)| usize::try_from(*number) == Ok(retry)).map(|(_, name)| name)
         };

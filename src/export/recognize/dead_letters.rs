@@ -83,8 +83,8 @@ impl<'a> WorkQueues<'a> {
         self.sources.get(queue).into_iter().flatten().any(|source| !dead_letter_exchanges.contains_key(*source))
     }
 
-    /// Returns true if the queue dead-letters messages to a queue that dead-letters to it. Such a pair is a manual
-    /// retry.
+    /// Returns true if a policy makes the queue dead-letter messages to a queue that dead-letters to it. Such a pair is
+    /// a manual retry. The caller excludes queues that dead-letter messages because of an argument.
     fn returns_messages(&'a self, queue: &QueueName, dlx: &DeadLetterExchange) -> bool {
         let policies = self.live.topology.policies.values();
         if policies.filter_map(|policy| dead_lettering(&policy.definition, "")).next().is_none() {
@@ -105,18 +105,20 @@ impl<'a> WorkQueues<'a> {
     }
 }
 
-/// Returns true if the name of a queue is the name of another queue with a suffix, such as `orders.5s` and `orders`.
+/// Returns true if the name of a queue consists of the name of a different queue and a suffix, such as `orders.5s` and
+/// `orders`.
 fn is_named_after(name: &QueueName, other: &QueueName) -> bool {
     let rest = name.as_str().strip_prefix(other.as_str());
     rest.is_some_and(|rest| rest.starts_with(['.', '-', '_', ':', '/']))
 }
 
 /// Adds the recognized dead-letter queues. A dead-letter exchange must lead to one queue, or distinguish several queues
-/// by the routing keys of dead-lettered messages.
+/// by the routing keys of dead-lettered messages. Otherwise, only a queue whose name matches the exchange is
+/// recognized.
 pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology, given_up: &GivenUp) {
-    let mut leading: BTreeMap<&ExchangeName, Vec<&Binding>> = BTreeMap::new();
+    let mut bindings_by_source: BTreeMap<&ExchangeName, Vec<&Binding>> = BTreeMap::new();
     for binding in &kept.bindings {
-        leading.entry(&binding.source).or_default().push(binding);
+        bindings_by_source.entry(&binding.source).or_default().push(binding);
     }
     let (dead_letter_exchanges, shared, work) =
         (dead_letter_exchanges(recognized, live), shared_exchanges(kept), WorkQueues::new(live, kept));
@@ -129,7 +131,7 @@ pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology
         if !can_be_generated(exchange) {
             continue;
         }
-        let to_queues: Vec<(&QueueName, &Binding)> = leading
+        let to_queues: Vec<(&QueueName, &Binding)> = bindings_by_source
             .get(exchange_name)
             .into_iter()
             .flatten()
@@ -145,7 +147,7 @@ pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology
         let candidates: Vec<_> = match &to_queues[..] {
             [only] => vec![only],
             several => {
-                let distinguished = distinguished_by_keys(&exchange.kind, &dlx.keys, several);
+                let distinguished = queues_with_distinct_keys(&exchange.kind, &dlx.keys, several);
                 // Without distinguishing keys, only a name can identify the queue.
                 let has_matching_name = |(name, _): &&(&QueueName, &Binding)| {
                     dead_letter_exchange(name) == *exchange_name || name.as_str() == exchange_name.as_str()
@@ -200,7 +202,7 @@ pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology
 
 /// Returns the queues that an exchange distinguishes by routing key. Such a queue has exactly one binding, whose key is
 /// a dead-letter routing key that no other binding uses.
-fn distinguished_by_keys<'a>(
+fn queues_with_distinct_keys<'a>(
     kind: &str,
     keys: &BTreeSet<String>,
     several: &'a [(&'a QueueName, &'a Binding)],
@@ -278,7 +280,7 @@ fn can_be_generated(exchange: &Exchange) -> bool {
         && kinds.contains(&exchange.kind.as_str())
 }
 
-/// Returns true if a queue has the delivery limit that topo sets on dead-letter queues by default. Returns `None` if
+/// Returns whether a queue has the delivery limit that topo sets on dead-letter queues by default. Returns `None` if
 /// the queue has no limit, but topo would set one.
 fn has_default_limit(queue: &Queue, live: &Live<'_>) -> Option<bool> {
     let gets_default = queue.queue_type() == Some(QueueType::Quorum) && live.profile.version.is_at_least(4, 0);

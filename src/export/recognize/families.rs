@@ -11,14 +11,14 @@ use crate::rabbitmq::routing::DeadLettering;
 use std::collections::BTreeMap;
 
 /// The possible tiers of a queue, by retry number.
-type Found = BTreeMap<u32, Vec<TierName>>;
+type TierCandidates = BTreeMap<u32, Vec<TierName>>;
 
 /// The destination of one binding from each exchange. The exchange of interest has only one binding.
 type DestinationBySource<'a> = BTreeMap<&'a ExchangeName, &'a Destination>;
 
 /// Adds every queue with a complete set of tiers.
 pub(super) fn find(recognized: &mut Recognized, profile: &BrokerProfile, kept: &Topology, given_up: &GivenUp) {
-    let mut tiers: BTreeMap<QueueName, Found> = BTreeMap::new();
+    let mut tiers: BTreeMap<QueueName, TierCandidates> = BTreeMap::new();
     for tier in kept.queues.keys().filter_map(TierName::parse) {
         tiers.entry(tier.queue.clone()).or_default().entry(tier.number).or_default().push(tier);
     }
@@ -49,7 +49,7 @@ fn find_tiers(
     profile: &BrokerProfile,
     (kept, destinations): (&Topology, &DestinationBySource<'_>),
     name: &QueueName,
-    found: &Found,
+    found: &TierCandidates,
 ) -> Option<Result<(Tiered, Vec<ObjectId>), String>> {
     let queue = kept.queues.get(name)?;
     let queue_type = queue.queue_type()?;
@@ -111,8 +111,8 @@ fn final_target(end: &DeadLettering, queue: Option<QueueName>) -> FinalTarget {
     }
 }
 
-/// Returns the current objects that equal the generated ones, or the first difference. A tier may have the name of a
-/// later generation.
+/// Returns the IDs of the current objects that equal the generated objects, or the first difference. A tier may have
+/// the name of a later generation: `by_name` maps the generated names of tiers to their current names.
 fn members(
     kept: &Topology,
     objects: &Objects,

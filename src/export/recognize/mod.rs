@@ -16,7 +16,8 @@ use crate::model::{ArgumentValue, ObjectId, Queue, QueueName, QueueType, Topolog
 use crate::rabbitmq::queue_wiring;
 use patterns::{GivenUp, Recognized};
 
-/// Recognizes patterns among the kept objects. Current objects that are not exported can refer to kept objects.
+/// Recognizes patterns among the kept objects. `live` also contains objects that are not exported, because such objects
+/// can refer to kept objects.
 pub(super) fn recognize(live: &Live<'_>, kept: &Topology, given_up: &GivenUp) -> Recognized {
     let mut recognized = Recognized::default();
     for name in kept.queues.keys().filter(|name| !given_up.wirings.contains(*name)) {

@@ -50,7 +50,8 @@ impl Recognized {
 }
 
 impl Recognized {
-    /// Returns true if a queue is a recognized tier. A tier may have no arguments that only newer brokers support.
+    /// Returns true if a queue is a recognized tier. A recognized tier can lack arguments that only newer brokers
+    /// support.
     pub(in crate::export) fn is_tier(&self, name: &QueueName) -> bool {
         self.generated.contains_key(&ObjectId::Queue(name.clone()))
     }
@@ -83,7 +84,7 @@ impl GivenUp {
     }
 }
 
-/// The exchange of a dead-letter queue, and its binding to the queue.
+/// A recognized dead-letter queue: its exchange, the binding between them, and its delivery limit.
 #[derive(Clone, Debug)]
 pub(in crate::export) struct DeadLetterQueue {
     /// The name of the exchange.

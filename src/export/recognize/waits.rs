@@ -26,7 +26,8 @@ pub(in crate::export) struct Note {
     pub(in crate::export) mentions_destination: bool,
 }
 
-/// Returns a comment for each waiting queue, according to the routing of all current objects.
+/// Returns the comments on waiting queues, and on queues to which messages certainly return after the wait. The
+/// comments describe the routing of all current objects.
 pub(in crate::export) fn notes(recognized: &Recognized, live: &Live<'_>, kept: &Topology) -> Vec<Note> {
     let is_plain = |name: &QueueName| !recognized.generated.contains_key(&ObjectId::Queue(name.clone()));
     let is_recognized =
@@ -43,27 +44,28 @@ pub(in crate::export) fn notes(recognized: &Recognized, live: &Live<'_>, kept: &
     let operator_policies = live.topology.operator_policies();
     let routing = Routing::new(live.topology, &operator_policies, &nothing, live.profile);
     let arrivals = Arrivals::new(&routing, &[]);
-    let ways = RetryRoutes { routing: &routing, arrivals: &arrivals };
+    let retry_routes = RetryRoutes { routing: &routing, arrivals: &arrivals };
     let names: BTreeSet<&QueueName> = waiting.iter().map(|it| it.name).collect();
-    let (rejected, dead_letter_targets) = (ways.rejected_messages(&names), dead_letter_targets(&routing));
+    let (rejected, dead_letter_targets) = (retry_routes.rejected_messages(&names), dead_letter_targets(&routing));
     let mut notes = Vec::new();
     let mut ladders: BTreeMap<QueueName, BTreeSet<(i64, &QueueName)>> = BTreeMap::new();
     for it in &waiting {
         let Some(wait) = duration(it.milliseconds) else { continue };
-        if ways.after(it).any(|queues| queues.contains(it.name)) {
+        if retry_routes.after(it).any(|queues| queues.contains(it.name)) {
             // A lint rule reports this mistake.
             continue;
         }
         let arriving: &[(QueueName, Message)] = rejected.get(it.name).map_or(&[], Vec::as_slice);
-        let back_to = arriving.iter().find(|(from, message)| ways.returns_to(it, from, message)).map(|(from, _)| from);
-        let is_shared = ways.is_shared(it, arriving);
+        let back_to =
+            arriving.iter().find(|(from, message)| retry_routes.returns_to(it, from, message)).map(|(from, _)| from);
+        let is_shared = retry_routes.is_shared(it, arriving);
         let is_for_waiting = back_to.is_some() || is_for_waiting(it.name, &routing, &dead_letter_targets);
         // Messages in other waiting queues may be work that is delayed intentionally.
         let is_retry = back_to.is_some() || has_retry_name(it.name, &routing);
         if is_for_waiting
             && is_retry
             && !is_shared
-            && let [only] = ways.only_after(it).as_slice()
+            && let [only] = retry_routes.only_after(it).as_slice()
         {
             ladders.entry(only.clone()).or_default().insert((it.milliseconds, it.name));
         }
@@ -249,12 +251,12 @@ pub(super) fn has_waiting_name(name: &str) -> bool {
 }
 
 /// The maximum number of names in a list.
-const MOST_NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Joins names to a list such as `a, b, c and 4 more`.
 pub(in crate::export) fn join_names(names: &[String]) -> String {
-    match names.len().checked_sub(MOST_NAMES) {
-        Some(more) if more > 0 => format!("{} and {more} more", names[..MOST_NAMES].join(", ")),
+    match names.len().checked_sub(MAX_NAMES) {
+        Some(more) if more > 0 => format!("{} and {more} more", names[..MAX_NAMES].join(", ")),
         Some(_) | None => names.join(", "),
     }
 }

@@ -10,7 +10,7 @@ pub struct Size {
     pub height: f64,
 }
 
-/// A position. The y coordinate grows downward.
+/// A position. The y coordinate increases downward.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
     /// The distance from the left edge.
@@ -33,6 +33,7 @@ pub struct Wire {
 /// A layered graph. Each link connects a layer with the next layer.
 #[derive(Debug, Default)]
 pub(super) struct Layered {
+    /// The boxes, labels and passing wires. The first stops are the boxes.
     pub(super) stops: Vec<Stop>,
     /// The stops of each layer, from top to bottom.
     pub(super) layers: Vec<Vec<usize>>,
@@ -109,7 +110,7 @@ impl Layered {
 }
 
 /// Returns the column of each box. A box is to the right of all its sources. A box without a source is one column to
-/// the left of its nearest destination.
+/// the left of its nearest destination, or in the first column if it has no destination.
 fn ranks(count: usize, ends: &[(usize, usize)]) -> Vec<usize> {
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); count];
     let mut waits_for = vec![0_usize; count];
@@ -136,7 +137,7 @@ fn ranks(count: usize, ends: &[(usize, usize)]) -> Vec<usize> {
     ranks
 }
 
-/// Returns true for each wire that must be reversed.
+/// Returns, for each wire, whether the wire must be reversed.
 pub(super) fn wires_to_reverse(count: usize, wires: &[Wire]) -> Vec<bool> {
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); count];
     let mut has_source = vec![false; count];

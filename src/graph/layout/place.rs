@@ -57,16 +57,16 @@ fn min_distance(upper: &Stop, lower: &Stop) -> f64 {
     below(upper) + gap + above(lower)
 }
 
-/// Returns the preferred position and the weight of each stop. Links between two passing wires have the highest weight,
-/// so that long lines stay straight.
+/// Returns the preferred position and the weight of each stop. Links between two stops that are not boxes have the
+/// highest weight, so that long lines stay straight. `(left, right)` selects the links on each side.
 fn preferred_positions(graph: &Layered, layer: usize, (left, right): (bool, bool)) -> (Vec<f64>, Vec<f64>) {
     let one = |stop: &usize| {
-        let own = &graph.stops[*stop];
+        let current = &graph.stops[*stop];
         let (mut sum, mut weight) = (0.0, 0.0);
         let sides = [(left, &graph.left[*stop]), (right, &graph.right[*stop])];
         for other in sides.iter().filter(|(is_used, _)| *is_used).flat_map(|(_, others)| *others) {
             let other = &graph.stops[*other];
-            let link_weight = match (own.kind == StopKind::Box, other.kind == StopKind::Box) {
+            let link_weight = match (current.kind == StopKind::Box, other.kind == StopKind::Box) {
                 (true, true) => 1.0,
                 (true, false) | (false, true) => 2.0,
                 (false, false) => 16.0,
@@ -74,7 +74,7 @@ fn preferred_positions(graph: &Layered, layer: usize, (left, right): (bool, bool
             sum += link_weight * other.y;
             weight += link_weight;
         }
-        if weight > 0.0 { (sum / weight, weight) } else { (own.y, 0.05) }
+        if weight > 0.0 { (sum / weight, weight) } else { (current.y, 0.05) }
     };
     graph.layers[layer].iter().map(one).unzip()
 }

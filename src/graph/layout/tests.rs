@@ -63,7 +63,8 @@ fn boxes_and_labels_do_not_overlap_and_are_inside() {
     assert!(labels > 1000, "{labels}");
 }
 
-/// The horizontal lines of a wire meet no box. The curves are between columns, so they meet no box either.
+/// The horizontal lines of a wire meet no box and no label of another wire. The curves are between columns, where there
+/// are no boxes and no labels.
 #[test]
 fn wires_pass_between_boxes() {
     let mut levels = 0;

@@ -1,5 +1,5 @@
-//! Reports arguments that a policy could set instead. The rule is a matter of style: an argument is declared with its
-//! queue, but a policy can change later.
+//! Reports arguments that a policy could set instead. The rule is a matter of style: an argument is declared together
+//! with its queue and cannot change, whereas a policy can change at any time.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

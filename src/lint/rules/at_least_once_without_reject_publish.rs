@@ -1,5 +1,5 @@
 //! Reports `at-least-once` dead-lettering that is effectively `at-most-once`. The broker falls back to `at-most-once`,
-//! and logs this, unless the queue has `overflow: reject-publish` (`rabbit_quorum_queue:dlh/5`, 3.10 to 4.3).
+//! and logs the fallback, unless the queue has `overflow: reject-publish` (`rabbit_quorum_queue:dlh/5`, 3.10 to 4.3).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId, QueueType};
@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("at_least_once_without_reject_publish.md"),
 };
 
-const TEXT: &str = "without `overflow: reject-publish`, the broker silently falls back to at-most-once dead-lettering";
+const TEXT: &str = "without `overflow: reject-publish`, the broker falls back to at-most-once dead-lettering";
 const HINT: &str = "add `overflow: reject-publish` and a `maxLength`, or remove the strategy";
 
 fn is_text(value: Option<&ArgumentValue>, text: &str) -> bool {
@@ -44,7 +44,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     if policies.is_empty() {
         return findings;
     }
-    // Reports only policies that govern no declared queue: a governed queue can set `overflow` itself.
+    // Omits policies that govern a quorum queue of the spec: the loop above checks the queue, which can set `overflow`
+    // itself.
     let in_use = subject.policies_on_quorum_queues();
     for id in policies.iter().filter(|id| !in_use.contains(id)) {
         findings.push(RULE.finding(subject, id, "dead-letter-strategy", TEXT).hint(HINT));

@@ -1,5 +1,5 @@
-//! Reports durable classic queues, because they are not replicated. The rule is optional, because a spec does not
-//! specify whether the broker is a cluster.
+//! Reports durable classic queues, because they are not replicated. Omits auto-delete queues and delayed retry queues.
+//! The rule is optional, because a spec does not specify whether the broker is a cluster.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, QueueType};

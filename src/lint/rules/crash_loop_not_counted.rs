@@ -1,5 +1,5 @@
-//! Reports retries that count only rejected or republished messages. A worker that crashes neither rejects nor
-//! republishes its message, so the broker redelivers the message without limit.
+//! Reports retries that count only rejected or republished messages, on queues without a delivery limit. A worker that
+//! crashes neither rejects nor republishes its message, so the broker redelivers the message without limit.
 
 use crate::expand::Retry;
 use crate::lint::{Finding, Rule, Subject};
@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let Some(retry) = subject.expansion.retries.get(queue.name) else { continue };
         let strategy = match retry {
             Retry::Ladder(_) | Retry::Republish(_) => retry.strategy(),
-            // The queue counts all deliveries.
+            // With these strategies, the queue counts all deliveries.
             Retry::Redeliver(_) | Retry::Delayed(_) => continue,
         };
         if queue.delivery_limit().is_some() {

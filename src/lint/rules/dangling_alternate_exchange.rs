@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let text = if alternate.as_str() == it.name {
-            "it is its own alternate exchange: messages that it cannot route are dropped".to_owned()
+            "the exchange is its own alternate exchange: messages that it cannot route are dropped".to_owned()
         } else if routing.route(alternate, &any).outcome() == RouteOutcome::ReachesNothing {
             format!(
                 "messages that it cannot route go to `{alternate}`, which does not route them to any queue: they are dropped"
@@ -46,13 +46,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 /// Creates a finding at the setting: the argument of the exchange, or the key of the policy that governs the exchange.
 fn finding(subject: &Subject<'_>, it: &PolicyTarget<'_>, text: String) -> Finding {
-    let own = RULE.finding(subject, &it.id, KEY, text);
+    let at_exchange = RULE.finding(subject, &it.id, KEY, text);
     let is_set_by_argument = matches!(it.kind, Kind::Exchange(exchange) if exchange.arguments.contains_key(KEY));
     match it.governing().filter(|_| !is_set_by_argument) {
         Some(policy) => {
             let at = subject.position(&ObjectId::Policy(policy.clone()), KEY).at;
-            Finding { at, also: vec![(own.at, "the policy applies here".to_owned())], ..own }
+            Finding { at, also: vec![(at_exchange.at, "the policy applies here".to_owned())], ..at_exchange }
         }
-        None => own,
+        None => at_exchange,
     }
 }

@@ -49,8 +49,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the reasons for which a queue dead-letters messages without a rejection, each with the key that causes it.
-/// Ignores the default delivery limit, which would cause a finding for every manual retry.
+/// Returns the reasons for which a queue dead-letters messages without a rejection, each with the policy key of the
+/// setting that causes it. Ignores the default delivery limit, which would cause a finding for every hand-written retry
+/// loop.
 fn reasons(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {
     let expired = queue.settings.get("message-ttl").map(|_| (Reason::Expired, "message-ttl"));
     let dropped = queue.limit().filter(|_| !queue.rejects_when_full()).map(|key| (Reason::Maxlen, key));
@@ -63,7 +64,7 @@ fn reasons(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {
 struct Reach {
     /// The queues; `None` if the exchange can route to any queue.
     queues: Option<BTreeSet<QueueName>>,
-    /// True if one of the queues dead-letters expired messages.
+    /// True if messages can expire in one of the queues.
     has_ttl: bool,
 }
 
@@ -80,7 +81,7 @@ impl Reach {
     }
 }
 
-/// Returns true if a queue has a TTL, so that expired messages leave the queue.
+/// Returns true if a queue has a message TTL, so that messages leave the queue when they expire.
 fn has_ttl(queue: &EffectiveQueue<'_>) -> bool {
     queue.settings.get("message-ttl").is_some()
 }
@@ -94,8 +95,8 @@ struct CycleSearch<'w, 'a> {
 }
 
 impl CycleSearch<'_, '_> {
-    /// Returns the queues through which a message returns to the start; `None` unless the message certainly returns and
-    /// the broker drops it there.
+    /// Returns the queues through which a message returns to `start`, without `start` itself. Returns `None` unless the
+    /// message certainly returns and the broker drops it there.
     fn cycle(
         &mut self,
         message: &Message,

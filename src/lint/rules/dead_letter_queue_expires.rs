@@ -1,6 +1,7 @@
-//! Reports dead-letter queues that expire, or whose messages expire. A dead-letter queue usually has no consumers.
+//! Reports dead-letter queues that expire, or whose messages expire and are deleted. A dead-letter queue usually has no
+//! consumers.
 
-use super::policy_on_generated_queue::beyond_dead_letters;
+use super::policy_on_generated_queue::policies_on_other_queues;
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::duration;
@@ -19,11 +20,11 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let effective_queues = subject.effective_queues();
-    let beyond = beyond_dead_letters(effective_queues);
+    let wide_policies = policies_on_other_queues(effective_queues);
     // `policy-on-generated-queue` reports policies that also apply to other queues.
     let is_set = |queue: &EffectiveQueue<'_>, key: &str| {
         queue.settings.get(key).is_some()
-            && !queue.setting_from_policy(key).is_some_and(|(name, _)| beyond.contains(name))
+            && !queue.setting_from_policy(key).is_some_and(|(name, _)| wide_policies.contains(name))
     };
     for queue in effective_queues.iter().filter(|queue| queue.is_dead_letter_queue) {
         let format_duration =

@@ -1,6 +1,7 @@
-//! Reports dead-letter queues with a limit: a full queue drops the oldest or rejects the newest dead-lettered messages.
+//! Reports dead-letter queues with a length limit and without a dead-letter exchange. When such a queue is full, it
+//! drops its oldest messages or rejects new messages.
 
-use super::policy_on_generated_queue::beyond_dead_letters;
+use super::policy_on_generated_queue::policies_on_other_queues;
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
 
@@ -17,11 +18,11 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let effective_queues = subject.effective_queues();
-    let beyond = beyond_dead_letters(effective_queues);
+    let wide_policies = policies_on_other_queues(effective_queues);
     for queue in effective_queues.iter().filter(|queue| queue.is_dead_letter_queue && queue.drops_messages_silently()) {
         // `policy-on-generated-queue` reports policies that also apply to other queues.
         let is_by_wide_policy =
-            |key: &&str| queue.setting_from_policy(key).is_some_and(|(name, _)| beyond.contains(name));
+            |key: &&str| queue.setting_from_policy(key).is_some_and(|(name, _)| wide_policies.contains(name));
         let Some(key) = queue.limit().filter(|key| !is_by_wide_policy(key)) else { continue };
         let (severity, text) = if queue.rejects_when_full() {
             let text = "when the queue is full, it rejects new messages, and their source queues drop them";

@@ -1,6 +1,6 @@
-//! Reports dead-lettered messages that the broker drops because the dead-letter exchange routes them to no queue. The
-//! rule simulates the routes of every routing key with which messages reach the queue, and does not report uncertain
-//! routes.
+//! Reports dead-lettered messages that the dead-letter exchange does not route to any queue. The broker drops such
+//! messages, or keeps them in their queue with at-least-once dead-lettering. The rule simulates the routes of every
+//! routing key with which messages reach the queue, and does not report uncertain routes.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
@@ -18,8 +18,8 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("dead_letters_reach_nothing.md"),
 };
 
-/// The maximum number of keys in a message.
-const MOST_KEYS: usize = 3;
+/// The maximum number of routing keys that a finding's message lists.
+const MAX_KEYS: usize = 3;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let keys = subject.keys_of_dead_letters(queue.name, to);
-        // A filter on the death reason is intentional, so a key is lost only if no reason leads to a queue.
+        // A filter on the death reason is intentional, so a key is lost only if no death reason leads to a queue.
         let lost = routing.fate_with(queue.name, |_, _| keys.clone()).lost;
         if !lost.is_empty() {
             let is_all = lost.len() == keys.len();
@@ -40,10 +40,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Creates the finding about a generated retry exchange; `None` for other exchanges. A queue must be bound to the
-/// exchange at the end of the retries. If it were bound to the generated exchange, it would receive messages that must
-/// be retried.
-fn of_retries(
+/// Creates the finding about a generated retry exchange; `None` for other exchanges. The hint specifies the exchange at
+/// the end of the retries, because a queue that is bound to the generated exchange would receive messages that must be
+/// retried.
+fn retry_finding(
     subject: &Subject<'_>,
     queue: &EffectiveQueue<'_>,
     to: &DeadLettering,
@@ -52,7 +52,7 @@ fn of_retries(
     let of = subject.retry_owner(&ObjectId::Exchange(to.exchange.clone()))?;
     let end = &subject.expansion.retries.get(of)?.final_target()?.exchange;
     let text = format!(
-        "messages without retries left reach exchange `{end}` with the key {}, which it does not route to any queue: {}",
+        "messages without retries left reach exchange `{end}`, which does not route the key {} to any queue: {}",
         join_keys(lost),
         fate(queue)
     );
@@ -76,7 +76,7 @@ fn finding(
     lost: &[&Keys],
     is_all: bool,
 ) -> Finding {
-    if let Some(finding) = of_retries(subject, queue, to, lost) {
+    if let Some(finding) = retry_finding(subject, queue, to, lost) {
         return finding;
     }
     let exchange = match to.exchange.as_str() {
@@ -112,9 +112,9 @@ fn finding(
 
 /// Joins keys to a list such as ``"a", "b", (like `c.#`) and 2 more``.
 fn join_keys(lost: &[&Keys]) -> String {
-    let shown: Vec<String> = lost.iter().take(MOST_KEYS).map(|keys| format_keys(keys)).collect();
-    let more = if lost.len() > MOST_KEYS { format!(" and {} more", lost.len() - MOST_KEYS) } else { String::new() };
-    format!("{}{more}", shown.join(", "))
+    let listed: Vec<String> = lost.iter().take(MAX_KEYS).map(|keys| format_keys(keys)).collect();
+    let more = if lost.len() > MAX_KEYS { format!(" and {} more", lost.len() - MAX_KEYS) } else { String::new() };
+    format!("{}{more}", listed.join(", "))
 }
 
 fn format_keys(keys: &Keys) -> String {

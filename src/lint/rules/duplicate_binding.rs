@@ -1,4 +1,5 @@
-//! Reports bindings that the exchange type does not distinguish: the queue receives each message only once.
+//! Reports bindings that the source exchange does not distinguish from an earlier binding. Such a binding has no
+//! effect: the destination, a queue or an exchange, receives each message only once.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Arguments, Binding, Destination, ExchangeName, ObjectId};
@@ -16,14 +17,15 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("duplicate_binding.md"),
 };
 
-/// The parts of a binding that the exchange compares.
-type Compared<'a> = (&'a ExchangeName, &'a Destination, Option<&'a str>, Option<&'a Arguments>);
+/// The parts that determine the effect of a binding: the source, the destination, and the routing key and the arguments
+/// if the exchange compares them.
+type EffectKey<'a> = (&'a ExchangeName, &'a Destination, Option<&'a str>, Option<&'a Arguments>);
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
     let mut bindings: Vec<(&Binding, &BindingSpec)> = subject.spec.bindings.iter().collect();
     bindings.sort_by_key(|(_, declaration)| declaration.at);
-    let mut first: BTreeMap<Compared<'_>, &BindingSpec> = BTreeMap::new();
+    let mut first: BTreeMap<EffectKey<'_>, &BindingSpec> = BTreeMap::new();
     let mut findings = Vec::new();
     for (binding, declaration) in bindings {
         let (key, arguments) = (binding.routing_key.as_str(), &binding.arguments);
@@ -32,16 +34,17 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             Some(Kind::Topic) => ((Some(key), None), "a topic exchange compares only the key"),
             Some(Kind::Fanout) => ((None, None), "a fanout exchange ignores keys and arguments"),
             Some(Kind::Headers) => ((None, Some(arguments)), "a headers exchange ignores the key"),
-            // The key is a weight, or its meaning depends on a plugin.
+            // The default exchange has no explicit bindings. On other exchanges of these kinds, the key is a weight, or
+            // topo does not know its meaning.
             Some(Kind::Default | Kind::OneOf | Kind::Unknown) | None => continue,
         };
-        let compared = (&binding.source, &binding.destination, key, arguments);
-        if let Some(earlier) = first.get(&compared) {
+        let effect_key = (&binding.source, &binding.destination, key, arguments);
+        if let Some(earlier) = first.get(&effect_key) {
             let text = format!("it has the same effect as an earlier binding: {why}");
             let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "name", text);
             findings.push(finding.also(earlier.at, "the earlier binding").hint("remove one of the two bindings"));
         } else {
-            first.insert(compared, declaration);
+            first.insert(effect_key, declaration);
         }
     }
     findings

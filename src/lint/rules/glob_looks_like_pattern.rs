@@ -1,7 +1,7 @@
 //! Reports globs of `owns`, `protect` and `ignore` that look like regular expressions or topic patterns. Such globs
 //! match nothing, so `protect` does not protect the intended objects.
 
-use super::protect_misspelled::names;
+use super::protect_misspelt::names;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
 use crate::spec::Severity;

@@ -1,6 +1,6 @@
-//! Reports policies with `ha-…` keys. Such a policy mirrors classic queues, which RabbitMQ 3.13 deprecates
-//! (`classic_queue_mirroring`) and 4.0 no longer supports (without the validators of `rabbit_mirror_queue_misc`, the
-//! keys are "not recognised").
+//! Reports policies with `ha-…` keys. Such a policy mirrors classic queues. RabbitMQ 3.13 deprecates mirroring
+//! (`classic_queue_mirroring`). RabbitMQ 4.0 refuses the keys as "not recognised", because it has no validators for
+//! them (`rabbit_mirror_queue_misc`).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;

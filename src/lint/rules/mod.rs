@@ -7,7 +7,6 @@ mod comment_in_key;
 mod crash_loop_not_counted;
 mod dangling_alternate_exchange;
 mod dead_letter_cycle_dropped;
-mod dead_letter_on_first_failure;
 mod dead_letter_queue_expires;
 mod dead_letter_queue_limited;
 mod dead_letters_reach_nothing;
@@ -34,7 +33,7 @@ mod policy_matches_nothing;
 mod policy_on_generated_queue;
 mod policy_shadowed;
 mod policy_skipped_by_unsupported_key;
-mod protect_misspelled;
+mod protect_misspelt;
 mod prune_reaches_undeclared;
 mod quorum_even_size;
 mod refused_by_broker;
@@ -44,6 +43,7 @@ mod secret_in_spec;
 mod slow_quarantine;
 mod topic_binding_shadowed;
 mod transient_queue;
+mod trigger_happy;
 mod ttl_without_dead_letter;
 mod unbound_exchange;
 mod unbound_queue;
@@ -65,8 +65,8 @@ use super::Rule;
 /// better.
 pub(super) const REFUSED_BY_BROKER: &str = refused_by_broker::RULE.name;
 
-/// The rules that require a topology with all queues: a binding to an unknown queue would make their findings wrong.
-pub(super) const OF_ALL_QUEUES: [&str; 3] =
+/// The rules that need a topology with all queues: a binding to an unknown queue would make their findings wrong.
+pub(super) const NEED_ALL_QUEUES: [&str; 3] =
     [dangling_alternate_exchange::RULE.name, dead_letters_reach_nothing::RULE.name, unbound_exchange::RULE.name];
 
 /// All rules, sorted by name.
@@ -78,7 +78,6 @@ pub static RULES: &[&Rule] = &[
     &crash_loop_not_counted::RULE,
     &dangling_alternate_exchange::RULE,
     &dead_letter_cycle_dropped::RULE,
-    &dead_letter_on_first_failure::RULE,
     &dead_letter_queue_expires::RULE,
     &dead_letter_queue_limited::RULE,
     &dead_letters_reach_nothing::RULE,
@@ -105,7 +104,7 @@ pub static RULES: &[&Rule] = &[
     &policy_on_generated_queue::RULE,
     &policy_shadowed::RULE,
     &policy_skipped_by_unsupported_key::RULE,
-    &protect_misspelled::RULE,
+    &protect_misspelt::RULE,
     &prune_reaches_undeclared::RULE,
     &quorum_even_size::RULE,
     &refused_by_broker::RULE,
@@ -115,6 +114,7 @@ pub static RULES: &[&Rule] = &[
     &slow_quarantine::RULE,
     &topic_binding_shadowed::RULE,
     &transient_queue::RULE,
+    &trigger_happy::RULE,
     &ttl_without_dead_letter::RULE,
     &unbound_exchange::RULE,
     &unbound_queue::RULE,

@@ -1,4 +1,4 @@
-//! Reports whitespace in names and keys that is easy to overlook.
+//! Reports whitespace and invisible characters in names and routing keys, which are easy to overlook.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -42,13 +42,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 const HINT: &str = "correct the name; if an object with this name exists, declare it under the new name, or adopt it";
 
-/// Describes whitespace in a name, with a severity; `None` if the name contains no whitespace.
+/// Describes whitespace or an invisible character in a name, with a severity; `None` if the name contains neither.
 fn problem(name: &str) -> Option<(String, Severity)> {
     if name.starts_with(char::is_whitespace) {
-        return Some(("begins with a space".to_owned(), Severity::Warning));
+        return Some(("begins with whitespace".to_owned(), Severity::Warning));
     }
     if name.ends_with(char::is_whitespace) {
-        return Some(("ends with a space".to_owned(), Severity::Warning));
+        return Some(("ends with whitespace".to_owned(), Severity::Warning));
     }
     if let Some(hidden) = name.chars().find(|c| is_hidden(*c)) {
         return Some((format!("contains an invisible character (U+{:04X})", u32::from(hidden)), Severity::Warning));

@@ -55,7 +55,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             }
         }
     }
-    findings.extend(on_every_queue(subject));
+    findings.extend(ineffective_policy_keys(subject));
     findings
 }
 
@@ -122,7 +122,7 @@ fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<
     })
 }
 
-/// Describes why a policy key has no effect, and how to fix it.
+/// Describes why a policy key has no effect, and how to fix it. Returns `None` for an unknown key, and as [`text`].
 fn in_policy(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
     let known = KnownArgument::of_policy_key(key)?;
     let (text, hint) = text(known, why, version)?;
@@ -140,7 +140,7 @@ fn in_policy(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason>
 }
 
 /// Reports policy keys that have no effect on any queue that the policy governs.
-fn on_every_queue(subject: &Subject<'_>) -> Vec<Finding> {
+fn ineffective_policy_keys(subject: &Subject<'_>) -> Vec<Finding> {
     let mut found: BTreeMap<(&PolicyName, &str), Option<(&EffectiveQueue<'_>, NoEffect)>> = BTreeMap::new();
     for queue in subject.effective_queues() {
         for (policy, key, effective) in queue.settings_from_policies() {
@@ -162,7 +162,8 @@ fn on_every_queue(subject: &Subject<'_>) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Describes a key for queues in a policy for exchanges, or a key for exchanges in a policy for queues.
+/// Describes a key for queues in a policy for exchanges, or a key for exchanges in a policy for queues; `None` for
+/// other keys.
 fn of_other_kind(key: &str, apply_to: ApplyTo) -> Option<Reason> {
     let known = PolicyKey::named(key)?;
     let (not_read_by, read_by) = match apply_to {

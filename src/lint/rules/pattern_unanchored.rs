@@ -1,4 +1,4 @@
-//! Reports patterns that are not anchored at the beginning, so that they match a text anywhere in a name.
+//! Reports patterns that are not anchored at the beginning, so that they match anywhere in a name.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

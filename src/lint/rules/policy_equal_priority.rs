@@ -1,5 +1,5 @@
-//! Reports policies of equal priority that match the same object. The broker applies the policy that its store lists
-//! first (`rabbit_policy:match_all`).
+//! Reports policies with equal priorities and different definitions that match the same object. The broker applies the
+//! policy that its store lists first (`rabbit_policy:match_all`).
 
 use crate::lint::policy_targets::summarize_names;
 use crate::lint::{Finding, Rule, Subject};

@@ -1,5 +1,5 @@
-//! Reports policy keys that are never effective: every queue or exchange that the policy governs sets a different value
-//! by an argument, which takes precedence.
+//! Reports policy keys that are never effective. Every queue or exchange that the policy governs has a different value
+//! as an argument, and the argument is effective: it takes precedence, or its value is lower.
 
 use crate::lint::policy_targets::{Kind, PolicyTarget, is_set_by_argument, summarize_names};
 use crate::lint::{Finding, Rule, Subject};
@@ -45,7 +45,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the effective value of a policy key; `None` if the object does not read the key.
+/// Returns the effective value of a policy key; `None` if the object does not read the key. Exchanges read only
+/// `alternate-exchange`.
 fn effective_value(subject: &Subject<'_>, it: &PolicyTarget<'_>, key: &str) -> Option<Effective> {
     match it.kind {
         Kind::Queue(queue) => it.effective(queue, subject.profile).get(key).cloned(),
@@ -76,12 +77,13 @@ fn finding(
         }
     };
     let names = summarize_names(effective.iter().map(|(it, _)| it.name));
-    let value = effective.first().map_or_else(String::new, |(it, own)| with_unit(&argument(&it.id), &own.value));
-    let shown = with_unit(&format!("x-{key}"), policy_value);
+    let value = effective.first().map_or_else(String::new, |(it, value)| with_unit(&argument(&it.id), &value.value));
+    let overridden = with_unit(&format!("x-{key}"), policy_value);
     let is_by_argument = effective.iter().all(takes_precedence);
     let why = if is_by_argument { "arguments take precedence" } else { "the lower value is effective" };
     let verb = if effective.len() == 1 { "has" } else { "have" };
-    let text = format!("its `{key}` ({shown}) is never effective: {names} {verb} {value} as an argument, and {why}");
+    let text =
+        format!("its `{key}` ({overridden}) is never effective: {names} {verb} {value} as an argument, and {why}");
     let mut finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), key, text);
     if let Some((it, _)) = effective.first() {
         finding = finding.also(subject.position(&it.id, &argument(&it.id)).at, "the argument");

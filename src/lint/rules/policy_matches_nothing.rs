@@ -57,7 +57,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns true if a pattern matches an object, or if topo cannot evaluate the pattern.
+/// Returns true if a pattern matches the name of an object, or if topo cannot evaluate the pattern.
 fn is_for(pattern: &Pattern, id: &ObjectId) -> bool {
     id.name().is_some_and(|name| pattern.matches(name) != Some(false))
 }
@@ -97,7 +97,8 @@ fn article(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// Returns the pattern that was probably intended; `None` if no name is similar.
+/// Returns the pattern that was probably intended; `None` if no name is similar, or if the pattern is too short or too
+/// complex to compare.
 fn suggest_pattern(text: &str, pattern: &Pattern, names: &[(ObjectId, &str)]) -> Option<String> {
     if let Some(only) = pattern.only_name() {
         return closest(only, names.iter().map(|(_, name)| *name)).map(pattern_of);

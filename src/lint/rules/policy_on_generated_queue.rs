@@ -19,11 +19,12 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("policy_on_generated_queue.md"),
 };
 
+/// The policy keys that can change the behavior of a delayed retry queue or a dead-letter queue.
 const KEYS: [&str; 6] = ["message-ttl", "expires", "max-length", "max-length-bytes", "overflow", "delivery-limit"];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let effective_queues = subject.effective_queues();
-    let beyond = beyond_dead_letters(effective_queues);
+    let wide_policies = policies_on_other_queues(effective_queues);
     let mut findings = Vec::new();
     // The hint is computed once for each policy, because each tier can have a finding.
     let mut hints: BTreeMap<PolicyName, String> = BTreeMap::new();
@@ -36,7 +37,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let Some((name, effective)) = queue.setting_from_policy(key) else { continue };
             let consequence = if is_tier { on_tier(queue, key, effective) } else { on_dead_letter_queue(queue, key) };
             // If a policy applies only to dead-letter queues, its keys are intended.
-            if let Some(consequence) = consequence.filter(|_| is_tier || beyond.contains(name)) {
+            if let Some(consequence) = consequence.filter(|_| is_tier || wide_policies.contains(name)) {
                 let hint = hints.entry(name.clone()).or_insert_with(|| hint(subject, name));
                 findings.push(finding(subject, queue, name, key, is_tier, consequence).hint(hint.clone()));
             }
@@ -45,8 +46,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the policies that set values on queues that are neither tiers nor dead-letter queues.
-pub(super) fn beyond_dead_letters(effective_queues: &[EffectiveQueue<'_>]) -> BTreeSet<PolicyName> {
+/// Returns the policies that set any of [`KEYS`] on queues that are neither tiers nor dead-letter queues.
+pub(super) fn policies_on_other_queues(effective_queues: &[EffectiveQueue<'_>]) -> BTreeSet<PolicyName> {
     let mut names = BTreeSet::new();
     for queue in effective_queues.iter().filter(|queue| !queue.is_dead_letter_queue && queue.retry_owner.is_none()) {
         names.extend(KEYS.iter().filter_map(|key| queue.setting_from_policy(key)).map(|(name, _)| name.clone()));
@@ -60,7 +61,7 @@ fn on_tier(queue: &EffectiveQueue<'_>, key: &str, effective: &Effective) -> Opti
         "message-ttl" => Some("it shortens the delay"),
         "expires" => Some("it deletes the queue with all waiting messages, because it has no consumers"),
         "max-length" | "max-length-bytes" => Some("a full retry queue returns messages too early or rejects them"),
-        // A quorum tier sets `reject-publish`, so that no returning message is lost. Without a limit, it is never full.
+        // A quorum tier sets `reject-publish`, because at-least-once dead-lettering requires it.
         "overflow" if queue.is_quorum() && effective.value.as_text() != Some("reject-publish") => {
             Some("returning messages can then be lost")
         }

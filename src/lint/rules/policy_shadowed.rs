@@ -21,7 +21,8 @@ pub(super) static RULE: Rule = Rule {
 /// Frequent patterns that match every name.
 const EVERYTHING: [&str; 7] = ["", ".*", "^", "^.*", "^.*$", ".*$", ".+"];
 
-/// Returns, for each policy, the policies that govern the objects that it certainly matches.
+/// Returns, for each policy, the policies that govern the objects that the policy certainly matches. A `None` in a set
+/// means that the governing policy of an object is uncertain.
 fn governing<'a>(policy_targets: &[PolicyTarget<'a>]) -> BTreeMap<&'a PolicyName, BTreeSet<Option<&'a PolicyName>>> {
     let mut by_policy: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for it in policy_targets {

@@ -27,15 +27,15 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             // The first policy that is not skipped governs the queue, so policies with a lower priority have no effect.
             let Some(unsupported_key) = matching.unsupported_key else { break };
             let has_effect = |key: &String| precedence(key, kind, subject.profile).is_some();
-            let Some(lost) = matching.named.policy.definition.keys().find(|key| has_effect(key)) else { continue };
+            let Some(valid_key) = matching.named.policy.definition.keys().find(|key| has_effect(key)) else { continue };
             let policy = ObjectId::Policy(matching.named.name.clone());
             let text = format!(
-                "the broker skips the whole policy `{}`, including `{lost}`: {kind} queues do not support `{unsupported_key}`",
+                "the broker skips the whole policy `{}`, including `{valid_key}`: {kind} queues do not support `{unsupported_key}`",
                 matching.named.name
             );
             let at = subject.position(&policy, unsupported_key).at;
-            let own = subject.position(&it.id, "name").at;
-            let finding = RULE.finding_at(it.id.clone(), at, text).also(own, "matches this queue");
+            let queue_at = subject.position(&it.id, "name").at;
+            let finding = RULE.finding_at(it.id.clone(), at, text).also(queue_at, "matches this queue");
             findings.push(finding.hint(hint(subject, kind, unsupported_key)));
         }
     }

@@ -1,5 +1,5 @@
-//! Reports globs of `owns` that match queues that applications declare, according to the policies of the spec.
-//! `--prune` would delete such queues.
+//! Reports globs of `owns` that match queues that applications probably declare: a policy of the spec matches the names
+//! of such queues, but matches no object of the spec. `--prune` would delete such queues.
 
 use super::policy_matches_nothing::GENERATED_NAMES;
 use crate::lint::{Finding, Rule, Subject};

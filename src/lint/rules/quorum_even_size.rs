@@ -1,4 +1,4 @@
-//! Reports even numbers of replicas, which tolerate no more failures than one fewer replica.
+//! Reports even numbers of replicas. An even number tolerates no more failures than one replica fewer.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId};
@@ -9,13 +9,15 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "an even number of replicas tolerates no more failures than one fewer replica",
+    summary: "an even number of replicas tolerates no more failures than one replica fewer",
     check,
     page: include_str!("quorum_even_size.md"),
 };
 
+/// The arguments of quorum queues and streams that set the number of replicas.
 const ARGUMENTS: [&str; 3] = ["x-quorum-initial-group-size", "x-quorum-target-group-size", "x-initial-cluster-size"];
-const KEYS: [&str; 2] = ["target-group-size", "initial-cluster-size"];
+/// The policy keys that set the number of replicas.
+const POLICY_KEYS: [&str; 2] = ["target-group-size", "initial-cluster-size"];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -23,12 +25,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let size = value.and_then(ArgumentValue::as_integer);
         if let Some(size) = size.filter(|size| *size > 0 && size % 2 == 0) {
             let tolerated = match (size - 1) / 2 {
-                0 => "none can fail".to_owned(),
-                1 => "one can fail".to_owned(),
-                many => format!("{many} can fail"),
+                0 => "no replica can fail".to_owned(),
+                1 => "only one can fail".to_owned(),
+                count => format!("only {count} can fail"),
             };
             let text =
-                format!("with {size} replicas, {tolerated}, as with {}: more than half of them must be up", size - 1);
+                format!("with {size} replicas, {tolerated}, the same as with {}: more than half must be up", size - 1);
             let finding = RULE.finding(subject, id, setting, text);
             findings.push(finding.hint(format!("use {} replicas, which tolerate one more failure", size + 1)));
         }
@@ -39,7 +41,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
     }
     for (id, policy) in subject.policies() {
-        KEYS.iter().for_each(|key| check_size(&id, key, policy.definition.get(*key).map(|it| &it.value)));
+        POLICY_KEYS.iter().for_each(|key| check_size(&id, key, policy.definition.get(*key).map(|it| &it.value)));
     }
     findings
 }

@@ -1,4 +1,4 @@
-//! Reports objects that a broker of the assumed version refuses to declare, as predicted by [`crate::rabbitmq`].
+//! Reports objects that the broker refuses to declare, as predicted by [`crate::rabbitmq`].
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

@@ -58,7 +58,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Describes the secret that a value seems to contain, without the value; `None` if the value contains no secret.
+/// Describes the secret that a value seems to contain, without the value; `None` if the value does not look like a
+/// secret.
 fn secret(name: &str, value: &ArgumentValue) -> Option<String> {
     match value {
         ArgumentValue::Text(text) if has_password(text) => Some("this URI contains a password".to_owned()),

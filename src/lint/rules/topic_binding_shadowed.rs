@@ -1,5 +1,5 @@
-//! Reports topic bindings that a wider binding of the same queue or exchange covers: every key that matches the narrow
-//! binding also matches the wide binding.
+//! Reports topic bindings that a wider binding with the same source and destination covers: every key that matches the
+//! narrow binding also matches the wide binding.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId};
@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("topic_binding_shadowed.md"),
 };
 
+/// A binding with its declaration.
 type DeclaredBinding<'a> = (&'a Binding, &'a BindingSpec);
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -37,12 +38,12 @@ fn report_shadowed(subject: &Subject<'_>, mut bindings: Vec<DeclaredBinding<'_>>
     let mut index = TopicIndex::new();
     bindings.iter().enumerate().for_each(|(number, (binding, _))| index.add(&binding.routing_key, number));
     let mut findings = Vec::new();
-    for (own, (binding, _)) in bindings.iter().enumerate() {
+    for (number, (binding, _)) in bindings.iter().enumerate() {
         let is_wider = |other: &usize| {
             let wide = bindings[*other].0;
             // Of two equally wide bindings, only the second is reported. `duplicate-binding` reports equal keys.
             let is_covered = wide.routing_key != binding.routing_key && covers(wide, binding);
-            is_covered && !(own < *other && covers(binding, wide))
+            is_covered && !(number < *other && covers(binding, wide))
         };
         if let Some(other) = index.candidates(&binding.routing_key).into_iter().find(is_wider) {
             findings.push(finding(subject, binding, bindings[other]));
@@ -51,6 +52,7 @@ fn report_shadowed(subject: &Subject<'_>, mut bindings: Vec<DeclaredBinding<'_>>
     findings
 }
 
+/// Returns true if every key that matches the narrow binding certainly matches the wide binding.
 fn covers(wide: &Binding, narrow: &Binding) -> bool {
     Keys::of_topic(&narrow.routing_key).match_topic(&wide.routing_key) == Certainty::Always
 }

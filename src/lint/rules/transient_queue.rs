@@ -27,7 +27,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             Severity::Warning,
             format!("queues that are neither durable nor exclusive are refused by default since RabbitMQ 4.3; this broker ({version}) permits them"),
         ),
-        // 4.3 denies the feature by default. `x-queue-master-locator` has the same default.
+        // RabbitMQ 4.3 denies the feature by default.
         None if subject.is_at_least(4, 3) => (
             Severity::Error,
             format!(

@@ -1,4 +1,4 @@
-//! Reports queues whose messages expire and are deleted, because the queue has no dead-letter target.
+//! Reports queues whose messages expire and are deleted, because the queues have no dead-letter target.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::duration;

@@ -18,18 +18,18 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let topology = &subject.expansion.topology;
-    // If a spec declares only exchanges, other specs or applications bind them.
+    // If a spec declares only exchanges, other specs or applications bind queues to them.
     if topology.queues.is_empty() {
         return Vec::new();
     }
     let routing = subject.routing();
     // Other rules report alternate exchanges and dead-letter exchanges.
-    let mut others: BTreeSet<ExchangeName> = BTreeSet::new();
+    let mut targets: BTreeSet<ExchangeName> = BTreeSet::new();
     for name in routing.topology().exchanges.keys() {
-        others.extend(routing.alternates(name).into_iter().map(|(alternate, _)| alternate));
+        targets.extend(routing.alternates(name).into_iter().map(|(alternate, _)| alternate));
     }
     for name in routing.topology().queues.keys() {
-        others.extend(routing.dead_lettering(name).iter().flatten().map(|to| to.exchange.clone()));
+        targets.extend(routing.dead_lettering(name).iter().flatten().map(|to| to.exchange.clone()));
     }
     let any = Message::with(Keys::any());
     let reaches_nothing = |name: &&ExchangeName| routing.route(name, &any).outcome() == RouteOutcome::ReachesNothing;
@@ -45,5 +45,5 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let finding = RULE.finding(subject, &ObjectId::Exchange(name.clone()), "name", text);
         finding.hint("bind a queue to it, or add an `alternateExchange`, unless others bind it")
     };
-    declared.filter(|name| !others.contains(*name)).filter(reaches_nothing).map(finding).collect()
+    declared.filter(|name| !targets.contains(*name)).filter(reaches_nothing).map(finding).collect()
 }

@@ -1,4 +1,4 @@
-//! Reports queues without a limit. Most queues do not need a limit, so the rule is optional.
+//! Reports queues without a length limit or a message TTL. Most queues do not need a limit, so the rule is optional.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::QueueType;

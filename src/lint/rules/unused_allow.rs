@@ -14,7 +14,7 @@ pub(in crate::lint) static RULE: Rule = Rule {
     page: include_str!("unused_allow.md"),
 };
 
-/// Reports unused comments.
+/// Returns a finding for each of these comments, which must all be unused.
 pub(in crate::lint) fn report_unused<'a>(
     subject: &Subject<'_>,
     allows: impl Iterator<Item = &'a Allow>,

@@ -34,8 +34,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             );
         }
     }
-    let named: BTreeSet<&str> = spec.retry_uses.iter().map(|used| used.value.as_str()).collect();
-    for (name, policy) in spec.retry_policies.iter().filter(|(name, _)| !named.contains(name.as_str())) {
+    let used_policies: BTreeSet<&str> = spec.retry_uses.iter().map(|used| used.value.as_str()).collect();
+    for (name, policy) in spec.retry_policies.iter().filter(|(name, _)| !used_policies.contains(name.as_str())) {
         let text = format!("retry policy `{name}` is not used by any queue");
         let finding = RULE.finding_at(ObjectId::Vhost, policy.at, text);
         let hint = format!("use it with `retry: {name}`, or remove it");
@@ -61,8 +61,8 @@ fn reachable_dead_letter_queues<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> 
         bound.filter(|(binding, _)| is_source(binding.source.as_str())).map(|(_, name)| name.as_str()).collect();
     for to in topology.queues.keys().flat_map(|name| routing.dead_lettering(name)).flatten() {
         let by_name = to.routing_key.as_deref().filter(|_| to.exchange.as_str().is_empty());
-        let known = by_name.and_then(|key| spec.dead_letter_queues.get_key_value(&QueueName::new(key)));
-        used.extend(known.map(|(name, _)| name.as_str()));
+        let entry = by_name.and_then(|key| spec.dead_letter_queues.get_key_value(&QueueName::new(key)));
+        used.extend(entry.map(|(name, _)| name.as_str()));
     }
     used
 }

@@ -24,7 +24,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         if routing.kind(&binding.source) == Some(Kind::Fanout) {
             let key = &binding.routing_key;
             let text = format!(
-                "a fanout exchange ignores the key: the queue receives every message, not only messages for `{key}`"
+                "a fanout exchange ignores the key: the destination receives every message, not only messages for `{key}`"
             );
             let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "routing_key", text);
             findings.push(finding.hint("use a topic exchange, or remove the key to receive all messages"));

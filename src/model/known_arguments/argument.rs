@@ -67,7 +67,7 @@ pub struct KnownArgument {
     pub name: &'static str,
     /// The key in a spec, for example `messageTtl`.
     pub key: &'static str,
-    /// The values that a spec accepts: all values that are useful on any version.
+    /// The values that a spec accepts: all values that are useful on at least one supported version.
     pub value: ValueKind,
     /// The values that brokers accept, by version. A version without an entry accepts any value.
     pub checks: &'static [Check],
@@ -96,7 +96,7 @@ pub(super) const LISTED: &[Versions] = &[Versions::since(3, 9)];
 /// The versions that support streams.
 pub(super) const STREAMS: Versions = Versions::since(3, 9);
 
-/// The checks of an argument whose value no version checks.
+/// No checks, for an argument whose value no version checks.
 pub(super) const UNCHECKED: &[Check] = &[];
 
 /// Returns the support of a queue type that accepts and lists an argument in every version that has this type.
@@ -113,7 +113,7 @@ pub(super) const fn support(queue_type: QueueType, accepted: Versions, listed: &
     Support { queue_type, accepted, listed, no_effect_since: None }
 }
 
-/// Returns the same check for all versions.
+/// Returns a check that applies to all versions.
 pub(super) const fn check(value: ValueKind) -> Check {
     Check { versions: Versions::ALL, value }
 }
@@ -128,7 +128,7 @@ impl Support {
 /// A range of versions; the upper bound is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// The first version.
+    /// The first version of the range.
     pub since: BrokerVersion,
     /// The first version after the range, if there is one.
     pub until: Option<BrokerVersion>,
@@ -151,12 +151,12 @@ impl Versions {
         Self { since: BrokerVersion::new(major, minor, patch), until: None }
     }
 
-    /// Returns the part of the range before a minor version.
+    /// Returns the range with the same start that ends before the first patch release of a minor version.
     pub const fn until(self, major: u16, minor: u16) -> Self {
         self.until_patch(major, minor, 0)
     }
 
-    /// Returns the part of the range before a patch release.
+    /// Returns the range with the same start that ends before a patch release.
     pub const fn until_patch(self, major: u16, minor: u16, patch: u16) -> Self {
         Self { since: self.since, until: Some(BrokerVersion::new(major, minor, patch)) }
     }

@@ -1,12 +1,12 @@
-//! The table of known exchange arguments: those of the broker itself, of the bundled plugins, and of one widely used
-//! plugin.
+//! The table of known exchange arguments: the arguments of the broker itself, of the bundled plugins, and of one widely
+//! used plugin.
 //!
 //! When an exchange is redeclared, every exchange type compares only `alternate-exchange`. This includes plugin types,
-//! because all types use `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3). The only exception is the internal
-//! type of federation. An exchange reads its other arguments when it is created, or for each message. To change them,
-//! the exchange must be recreated. Sources: `validate/1`, `create/2` and `route/3` of `rabbit_exchange_type_*`, 3.8 to
-//! 4.3. The types `direct`, `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic`
-//! and `x-event` read no argument of their own.
+//! because all types use `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3). The only exception is
+//! `x-federation-upstream`, the internal exchange type of federation. An exchange reads its other arguments when it is
+//! created, or for each message. These arguments can change only if the exchange is recreated. Sources: `validate/1`,
+//! `create/2` and `route/3` of `rabbit_exchange_type_*`, 3.8 to 4.3. The types `direct`, `fanout`, `topic`, `headers`,
+//! `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic` and `x-event` read no arguments of their own.
 
 use super::argument::{ANY, ValueKind, Versions};
 
@@ -17,7 +17,7 @@ pub struct KnownExchangeArgument {
     pub name: &'static str,
     /// The key in a spec; `None` if a spec sets the argument under `arguments`.
     pub key: Option<&'static str>,
-    /// The exchange types that read the argument; empty for all types.
+    /// The exchange types on which the argument has a meaning; empty for all types.
     pub exchange_types: &'static [&'static str],
     /// The valid values.
     pub value: ValueKind,
@@ -46,7 +46,8 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
         is_compared: true,
         is_checked: true,
         policy_key: Some("alternate-exchange"),
-        doc: "The exchange that receives messages that this exchange cannot route. It does not have to exist.",
+        doc: "The exchange that receives messages that this exchange cannot route. The alternate exchange does not have \
+              to exist.",
     },
     KnownExchangeArgument {
         name: "hash-header",
@@ -119,12 +120,12 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
 ];
 
 impl KnownExchangeArgument {
-    /// Returns the argument with this name on the wire.
+    /// Returns the argument with this name on the wire; `None` for an unknown name.
     pub fn named(name: &str) -> Option<&'static Self> {
         EXCHANGE_ARGUMENTS.iter().find(|known| known.name == name)
     }
 
-    /// Returns true if exchanges of this type read the argument.
+    /// Returns true if the argument has a meaning on exchanges of this type.
     pub fn is_read_by(&self, exchange_type: &str) -> bool {
         self.exchange_types.is_empty() || self.exchange_types.contains(&exchange_type)
     }

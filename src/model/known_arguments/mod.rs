@@ -1,7 +1,7 @@
 //! The table of known queue arguments: their values, and the queue types and versions that accept, check and compare
 //! them. [`exchanges`] contains the exchange arguments.
 //!
-//! Validation, the JSON Schema, plans, resolutions and `docs/arguments.md` all read this table. Sources:
+//! Validation, the JSON Schema, plans, resolutions and `docs/arguments.md` are based on this table. Sources:
 //! `capabilities()` of `rabbit_classic_queue`, `rabbit_quorum_queue` and `rabbit_stream_queue`, and `declare_args()` of
 //! `rabbit_amqqueue`, at every tag from 3.8.0 to 4.3.5. `tests/live/differential.rs` compares the predictions with live
 //! brokers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
@@ -38,7 +38,8 @@ const QUEUE_TYPE: KnownArgument = KnownArgument {
     doc: "The queue type. It cannot change on an existing queue.",
 };
 
-/// All known queue arguments. [`comparison_order`] and [`check_order`] return the orders in which brokers process them.
+/// All known queue arguments. [`comparison_order`] and [`check_order`] return the orders in which brokers compare and
+/// check arguments.
 pub const KNOWN_ARGUMENTS: &[KnownArgument] = &[
     QUEUE_TYPE,
     several_types::EXPIRES,
@@ -77,7 +78,7 @@ impl KnownArgument {
         KNOWN_ARGUMENTS.iter().find(|known| known.name == name)
     }
 
-    /// Returns the argument with the same effect as a policy key.
+    /// Returns the argument with the same effect as a policy key; `None` for an unknown key.
     pub fn of_policy_key(key: &str) -> Option<&'static Self> {
         KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key))
     }
@@ -105,15 +106,15 @@ impl KnownArgument {
         self.support.iter().chain(self.idle).filter(of_type).any(|support| support.is_listed(version))
     }
 
-    /// Returns true if any queue type lists the argument in this version. If so, a type that does not list it rejects
-    /// it.
+    /// Returns true if any queue type lists the argument in this version. The other queue types then reject the
+    /// argument.
     pub fn is_listed_by_any(&self, version: BrokerVersion) -> bool {
         QueueType::ALL.into_iter().any(|queue_type| self.is_listed(queue_type, version))
     }
 
     /// Returns true if this version compares the argument when an existing queue of this type is declared again.
     ///
-    /// RabbitMQ 3.8 compares every argument in its list, for every queue type (`rabbit_amqqueue:declare_args`, 3.8.35).
+    /// RabbitMQ 3.8 compares every argument in `rabbit_amqqueue:declare_args` (3.8.35), for every queue type.
     /// Later versions compare the arguments that the type of the existing queue lists (`rabbit_queue_type:arguments`).
     pub fn is_compared(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         if !version.is_at_least(3, 9) {
@@ -122,7 +123,7 @@ impl KnownArgument {
         self.is_listed(queue_type, version)
     }
 
-    /// Returns the values that this version accepts on a queue of this type; `None` if it accepts any value.
+    /// Returns the values that this version accepts on a queue of this type; `None` if it does not check the value.
     pub fn check_for(&self, queue_type: QueueType, version: BrokerVersion) -> Option<ValueKind> {
         let is_checked =
             if version.is_at_least(3, 9) { self.is_listed(queue_type, version) } else { self.is_known_to_3_8 };

@@ -1,5 +1,5 @@
-//! The arguments that only one queue type supports: first those of quorum queues, then of classic queues, then of
-//! streams.
+//! The arguments that only one queue type supports: first the arguments of quorum queues, then the arguments of classic
+//! queues, then the arguments of streams.
 
 use super::argument::{
     ANY, Check, KnownArgument, LISTED, STREAMS, Support, UNCHECKED, ValueKind, Versions, always, check, support,
@@ -84,9 +84,9 @@ pub(super) const INITIAL_GROUP_SIZE: KnownArgument = KnownArgument {
 };
 
 /// The broker reads this argument since 3.13, but no version lists it
-/// (`rabbit_quorum_queue_periodic_membership_reconciliation:get_target_size`, 3.13.0 to 4.3.5). The broker compares the
-/// pair of the AMQP type and the value with the number of the policy: `max({Type, N}, PolicyN)`. In Erlang, a pair is
-/// greater than any number.
+/// (`rabbit_quorum_queue_periodic_membership_reconciliation:get_target_size`, 3.13.0 to 4.3.5). The broker compares a
+/// tuple, the AMQP type and the value of the argument, with the number in the policy: `max({Type, N}, PolicyN)`. In
+/// Erlang, a tuple is greater than any number.
 pub(super) const TARGET_GROUP_SIZE: KnownArgument = KnownArgument {
     name: "x-quorum-target-group-size",
     key: "quorumTargetGroupSize",
@@ -207,7 +207,8 @@ pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
     idle: &[],
     is_known_to_3_8: false,
     policy_key: Some("queue-master-locator"),
-    doc: "The rule for the node on which a classic queue is created. RabbitMQ 4.3 refuses it; use `queueLeaderLocator`.",
+    doc: "The rule for the node on which a classic queue is created. RabbitMQ 4.3 refuses this argument; use \
+          `queueLeaderLocator`.",
 };
 
 /// The versions that support stream filters.
@@ -239,7 +240,7 @@ pub(super) const MAX_SEGMENT_SIZE_BYTES: KnownArgument = KnownArgument {
     doc: "The maximum size of a segment file of the stream.",
 };
 
-/// The maximum size of a segment, in bytes. Only streams check it, after the checks for all queue types
+/// The maximum size of a segment, in bytes. Only streams check this maximum, after the checks for all queue types
 /// (`rabbit_stream_queue:check_max_segment_size_bytes`).
 const LARGEST_SEGMENT: i64 = 3_000_000_000;
 

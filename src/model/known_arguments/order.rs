@@ -1,4 +1,5 @@
-//! The orders in which brokers process arguments. A broker reports only the first problem.
+//! The orders in which brokers check and compare arguments. The order matters, because a broker reports only the first
+//! problem.
 
 use crate::model::queue::QueueType;
 use crate::model::version::BrokerVersion;
@@ -106,7 +107,7 @@ const STREAM: &[&str] = &[
     "x-queue-leader-locator",
 ];
 
-/// Returns the order in which the broker checks the values of a new queue.
+/// Returns the order in which the broker checks the argument values of a new queue.
 pub fn check_order() -> &'static [&'static str] {
     DECLARE_ARGS
 }

@@ -159,30 +159,30 @@ fn describe_values(known: &KnownArgument, queue_type: QueueType) -> String {
     text
 }
 
-/// Returns true if the broker accepts every value that a spec accepts.
+/// Returns true if every value that a spec accepts (`declared`) is also accepted by the broker (`accepted`).
 fn is_within(declared: ValueKind, accepted: ValueKind) -> bool {
     match (declared, accepted) {
-        (ValueKind::Count(least, most), ValueKind::Count(first, last))
-        | (ValueKind::Duration(least, most), ValueKind::Duration(first, last)) => first <= least && most <= last,
-        (ValueKind::Size(most), ValueKind::Size(last)) => most <= last,
+        (ValueKind::Count(min, max), ValueKind::Count(first, last))
+        | (ValueKind::Duration(min, max), ValueKind::Duration(first, last)) => first <= min && max <= last,
+        (ValueKind::Size(max), ValueKind::Size(last)) => max <= last,
         (declared, accepted) => declared == accepted,
     }
 }
 
 fn value(kind: ValueKind) -> String {
-    let bounds = |least: i64, most: i64, show: &dyn Fn(i64) -> String| match (least, most) {
-        (least, i64::MAX) => format!("at least {}", show(least)),
-        (least, most) if least == most => format!("only {}", show(least)),
-        (least, most) => format!("{} to {}", show(least), show(most)),
+    let bounds = |min: i64, max: i64, show: &dyn Fn(i64) -> String| match (min, max) {
+        (min, i64::MAX) => format!("at least {}", show(min)),
+        (min, max) if min == max => format!("only {}", show(min)),
+        (min, max) => format!("{} to {}", show(min), show(max)),
     };
     match kind {
-        ValueKind::Duration(least, most) => {
+        ValueKind::Duration(min, max) => {
             let show = |number: i64| duration(number).unwrap_or_else(|| format!("{number}ms"));
-            format!("duration, {}", bounds(least, most, &show))
+            format!("duration, {}", bounds(min, max, &show))
         }
         ValueKind::Size(i64::MAX) => "size".to_owned(),
-        ValueKind::Size(most) => format!("size, at most {}", size(most).unwrap_or_else(|| most.to_string())),
-        ValueKind::Count(least, most) => format!("count, {}", bounds(least, most, &|number| number.to_string())),
+        ValueKind::Size(max) => format!("size, at most {}", size(max).unwrap_or_else(|| max.to_string())),
+        ValueKind::Count(min, max) => format!("count, {}", bounds(min, max, &|number| number.to_string())),
         ValueKind::Boolean => "`true`, `false`".to_owned(),
         ValueKind::Text => "string".to_owned(),
         ValueKind::OneOf(words) => code(words),

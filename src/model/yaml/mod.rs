@@ -39,7 +39,7 @@ pub(crate) struct Entry {
 }
 
 impl Tree {
-    /// Creates a string, with quotes if necessary.
+    /// Creates a string scalar for a spec, with quotes if necessary. Escapes `${`, which starts a variable in a spec.
     pub(crate) fn text(text: &str) -> Self {
         Self::plain(scalar::text(text))
     }
@@ -95,7 +95,7 @@ impl Tree {
         entries[index].tree.set(rest, tree);
     }
 
-    /// Sets the comments above the key at an existing path.
+    /// Sets the comments above the key at a path. Does nothing if the path does not exist.
     pub(crate) fn comment(&mut self, path: &[&str], comments: Vec<String>) {
         let ([first, rest @ ..], Value::Table(entries)) = (path, &mut self.value) else { return };
         let key = scalar::text(first);
@@ -162,18 +162,18 @@ pub(crate) fn entry(key: &str, tree: Tree) -> Entry {
     Entry { key: scalar::text(key), comments: Vec::new(), tree }
 }
 
-/// Creates a merge key (`<<`), which includes all keys of the mapping with an anchor.
+/// Creates a merge key (`<<`), which includes all keys of the mapping with this anchor.
 pub(crate) fn merge_key(anchor: &str) -> Entry {
     Entry { key: "<<".to_owned(), comments: Vec::new(), tree: Tree::plain(format!("*{anchor}")) }
 }
 
 impl Entry {
-    /// Returns the key.
+    /// Returns the key as YAML, with quotes if necessary.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    /// Returns the key and the value.
+    /// Returns the key as YAML, and the value.
     pub(crate) fn into_parts(self) -> (String, Tree) {
         (self.key, self.tree)
     }

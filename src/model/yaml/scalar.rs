@@ -1,10 +1,11 @@
 //! Resolves plain scalars and writes strings. Plain scalars are resolved from the source, by the YAML 1.2 core schema,
 //! because the library follows older versions of YAML in some cases: it reads `010` as a float and `1_000` as a number.
-//! Strings are written with quotes only if YAML 1.1 or 1.2 would read a different value without them.
+//! Strings are written without quotes only if both YAML 1.1 and YAML 1.2 read the same string without quotes.
 
 use crate::model::printable::is_hidden;
 
-/// Strings that older versions of YAML read as other types, and `<<`, the merge key.
+/// Lowercase forms of strings that require quotes: YAML reads them as other types or as syntax, at least in some
+/// versions.
 const NOT_TEXT: [&str; 13] = ["yes", "no", "on", "off", "y", "n", "<<", "=", ".inf", "+.inf", "-.inf", ".nan", "---"];
 
 /// Writes a string for a spec. Escapes `${`, which starts a variable in a spec.
@@ -12,7 +13,8 @@ pub(crate) fn text(text: &str) -> String {
     quote_if_needed(&text.replace("${", "$${"))
 }
 
-/// Writes a string without quotes if possible, and otherwise with the quotes that need the fewest escapes.
+/// Writes a string without quotes if possible. Otherwise, writes the string in double quotes, or in single quotes if
+/// these avoid backslash escapes.
 pub(super) fn quote_if_needed(text: &str) -> String {
     if is_plain(text) {
         text.to_owned()
@@ -48,7 +50,7 @@ fn looks_like_a_number(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit() || c == '.') && text.chars().all(is_of_number)
 }
 
-/// Returns true if a character is hidden, not printable in YAML, or a space that looks like an ordinary space.
+/// Returns true if a character is hidden, a placeholder, or a space that looks like an ordinary space.
 fn is_escaped(c: char) -> bool {
     is_hidden(c) || matches!(c, '\u{a0}' | '\u{202f}' | '\u{fffc}' | '\u{fffd}')
 }
@@ -106,7 +108,7 @@ pub(crate) fn is_plain_text(text: &str) -> bool {
 }
 
 /// Parses a decimal integer with an optional sign, `0o17` or `0x1F`. A decimal integer of more than 64 bits becomes a
-/// float.
+/// float. Returns `None` for any other text.
 fn integer(text: &str) -> Option<Plain> {
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
         if let Some(digits) = text.strip_prefix(prefix) {

@@ -6,7 +6,8 @@ use crate::model::known_arguments::{KnownArgument, Unit, ValueKind};
 use crate::model::units::age;
 use crate::model::units::{self, unit_of};
 
-/// Writes the value of a known argument (`x-message-ttl`) or policy key (`message-ttl`) with its unit.
+/// Writes the value of a known argument (`x-message-ttl`) or policy key (`message-ttl`) with its unit. Writes an exact
+/// value if the key has no unit, or if the value cannot be written with the unit.
 pub(crate) fn with_unit(name: &str, value: &ArgumentValue) -> Tree {
     let written = value.as_integer().and_then(|number| match unit_of(name) {
         Unit::Milliseconds => (number > 0).then(|| duration(number)),
@@ -16,8 +17,8 @@ pub(crate) fn with_unit(name: &str, value: &ArgumentValue) -> Tree {
     written.map_or_else(|| exact(value), Tree::plain)
 }
 
-/// Writes milliseconds as a duration of at most two units (`1h30m`). A duration that needs more units is written in one
-/// smaller unit (`3723s`, `86400001ms`).
+/// Writes milliseconds as a duration of at most two units (`1h30m`). A duration that needs more units, or combines
+/// milliseconds with other units, is written in seconds or milliseconds only (`3723s`, `1500ms`).
 pub(crate) fn duration(milliseconds: i64) -> String {
     let exact = units::duration(milliseconds).unwrap_or_else(|| format!("{milliseconds}ms"));
     let units = exact.split(|c: char| c.is_ascii_digit()).filter(|unit| !unit.is_empty()).count();
@@ -42,7 +43,7 @@ pub(crate) fn exact(value: &ArgumentValue) -> Tree {
     }
 }
 
-/// Writes the key `arguments`; `None` if there are no arguments.
+/// Returns the key `arguments` with the exact values; `None` if there are no arguments.
 pub(crate) fn arguments<'a>(arguments: impl IntoIterator<Item = (&'a String, &'a ArgumentValue)>) -> Option<Entry> {
     let entries: Vec<Entry> = arguments.into_iter().map(|(name, value)| entry(name, exact(value))).collect();
     (!entries.is_empty()).then(|| entry("arguments", Tree::table(entries)))
@@ -59,10 +60,10 @@ pub(crate) fn without_key(
 /// Returns true if a spec can represent the value with the key of a known argument.
 pub(crate) fn is_representable(known: &KnownArgument, value: &ArgumentValue) -> bool {
     match (known.value, value) {
-        (ValueKind::Duration(least, most) | ValueKind::Count(least, most), ArgumentValue::Integer(number)) => {
-            (least..=most).contains(number)
+        (ValueKind::Duration(min, max) | ValueKind::Count(min, max), ArgumentValue::Integer(number)) => {
+            (min..=max).contains(number)
         }
-        (ValueKind::Size(most), ArgumentValue::Integer(number)) => (0..=most).contains(number),
+        (ValueKind::Size(max), ArgumentValue::Integer(number)) => (0..=max).contains(number),
         (ValueKind::Boolean, ArgumentValue::Boolean(_)) | (ValueKind::Text, ArgumentValue::Text(_)) => true,
         (ValueKind::OneOf(words), ArgumentValue::Text(text)) => words.contains(&text.as_str()),
         // The broker accepts an age that is followed by a second line; a spec does not.

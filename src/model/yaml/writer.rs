@@ -20,8 +20,8 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Writes a document from its sections. Mappings and lists are blocks after an empty line, except `vhost` and
-    /// `cluster`.
+    /// Writes a document from its sections. Sections that are mappings or lists follow an empty line and are written as
+    /// blocks. `vhost` and `cluster` are exceptions, and sections with an anchor can be on one line.
     pub(crate) fn of(sections: &[Entry]) -> Self {
         let mut text = Self::default();
         for section in sections {
@@ -179,8 +179,8 @@ fn fits(tree: &Tree, room: usize) -> bool {
     columns(&line.text) <= room && !tree.has_comments()
 }
 
-/// Wraps a text to lines of this width, and indents all lines except the first. A word that is longer than the width
-/// has its own line.
+/// Wraps a text to lines of this width, and indents all lines except the first by two spaces. A word that is longer
+/// than the width is on a separate line.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

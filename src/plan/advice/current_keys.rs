@@ -16,8 +16,8 @@ use crate::rabbitmq::{Governed, Policies, dead_lettering, queue_wiring};
 /// The key of a queue that sets both of its dead-letter arguments.
 pub(super) const DEAD_LETTER: &str = "deadLetter";
 
-/// Returns the keys that an export would write for an existing queue with these retries. Recognizes the dead-letter
-/// queues of the spec.
+/// Returns the keys that an export would write for an existing queue with the retries in `tiered`. Recognizes the
+/// dead-letter queues of the spec.
 pub(super) fn current_keys(
     subject: &Subject<'_>,
     name: &QueueName,
@@ -40,7 +40,8 @@ pub(super) fn destination_keys(subject: &Subject<'_>, to: &DeadLettering, by_pol
     spec_keys::dead_letter(&|to| dead_letter_queue_at(subject, to), to, by_policy)
 }
 
-/// Returns the dead-letter queue of the spec to which an exchange and a routing key lead.
+/// Returns the dead-letter queue of the spec to which an exchange and a routing key lead; `None` if they lead to no
+/// dead-letter queue of the spec.
 fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<QueueName> {
     let context = subject.context;
     let is_part = |id: ObjectId| context.source(&id).is_some_and(|source| source.part_of.is_some());
@@ -66,18 +67,18 @@ fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<Que
     })
 }
 
-/// Returns true if a field of a queue belongs to its current or its desired retries.
+/// Returns true if a field of the queue belongs to the current or the desired retries of the queue.
 pub(super) fn is_of_retries(subject: &Subject<'_>, field: &str) -> bool {
     let Object::Queue(name, _) = subject.before else { return false };
-    let is_one = |strategies: &[Strategy]| {
+    let uses_any = |strategies: &[Strategy]| {
         let (old, new) = (retries::strategy_of(subject.context, name), desired_strategy(subject, name));
         // A queue can have a delivery limit without retries.
         (new.is_some() || old == Some(Strategy::Ladder)) && strategies.iter().any(|it| [old, new].contains(&Some(*it)))
     };
     match field {
-        "x-dead-letter-exchange" | "x-dead-letter-routing-key" => is_one(&[Strategy::Ladder]),
-        "x-delivery-limit" => is_one(&[Strategy::Redeliver, Strategy::Delayed]),
-        "x-delayed-retry-type" | "x-delayed-retry-min" | "x-delayed-retry-max" => is_one(&[Strategy::Delayed]),
+        "x-dead-letter-exchange" | "x-dead-letter-routing-key" => uses_any(&[Strategy::Ladder]),
+        "x-delivery-limit" => uses_any(&[Strategy::Redeliver, Strategy::Delayed]),
+        "x-delayed-retry-type" | "x-delayed-retry-min" | "x-delayed-retry-max" => uses_any(&[Strategy::Delayed]),
         _ => false,
     }
 }
@@ -87,8 +88,8 @@ pub(super) fn desired_strategy(subject: &Subject<'_>, queue: &QueueName) -> Opti
     families.iter().find(|family| family.queue == *queue).map(|family| family.strategy)
 }
 
-/// Sets `deadLetter` of a queue without dead-letter arguments. A policy may set the dead-letter destination of the
-/// queue.
+/// Sets or removes `deadLetter` of a queue without dead-letter arguments. A policy may set the dead-letter destination
+/// of the queue.
 pub(super) fn set_without_arguments(
     subject: &Subject<'_>,
     edits: &mut Edits,
@@ -101,9 +102,9 @@ pub(super) fn set_without_arguments(
         edits.exchanges.extend(queue_wiring(subject.context.current, name).map(|(to, _)| to.exchange));
         return;
     }
-    let others = other_dead_lettering(subject, name, queue);
+    let remark = policy_dead_lettering(subject, name, queue);
     let has_default = places::has_default(subject, "x-dead-letter-exchange");
-    if others.is_some() && !has_default {
+    if remark.is_some() && !has_default {
         // An export also omits the key, because the policy remains effective.
         if !is_moved {
             edits.remove_keys.push(DEAD_LETTER.to_owned());
@@ -112,11 +113,12 @@ pub(super) fn set_without_arguments(
         // Without the key, a default would apply.
         edits.set(DEAD_LETTER, Tree::plain("none"));
     }
-    edits.remarks.extend(others);
+    edits.remarks.extend(remark);
 }
 
-/// Describes the policy that dead-letters the messages of a queue without arguments.
-fn other_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue) -> Option<String> {
+/// Describes the policy that dead-letters the messages of a queue without dead-letter arguments; `None` if no policy
+/// does.
+fn policy_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue) -> Option<String> {
     let context = subject.context;
     let operator_policies = context.operator_policies();
     let all = [("policy", &context.current.policies), ("operator policy", &operator_policies)];
@@ -134,7 +136,8 @@ fn other_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue) 
     })
 }
 
-/// Returns the queue whose retries require this exchange. Such an exchange cannot keep its current settings.
+/// Returns the queue whose retries require the exchange of the conflict; `None` if there is no such queue. A required
+/// exchange cannot keep its current settings.
 pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
     let Object::Exchange(name, _) = subject.before else { return None };
     let id = ObjectId::Exchange(name.clone());
@@ -148,7 +151,7 @@ pub(super) fn keep_retries(
     edits: &mut Edits,
     name: &QueueName,
     queue: &Queue,
-    own: &[&FieldVerdict],
+    retry_fields: &[&FieldVerdict],
 ) {
     let context = subject.context;
     let old = retries::strategy_of(context, name);
@@ -167,13 +170,13 @@ pub(super) fn keep_retries(
         }
         (Some(_), Some(retry)) => edits.keys.extend(retry.explicit_entries().map(|it| it.into_parts())),
         // Republishing without delays uses no delayed retry queues, so the number of retries is unknown.
-        (Some(_), None) => edits.unrepresentable.extend(own.iter().map(|field| field.field.clone())),
+        (Some(_), None) => edits.unrepresentable.extend(retry_fields.iter().map(|field| field.field.clone())),
     }
     keep_end(subject, edits, (name, queue), end);
 }
 
-/// Returns the current destination of messages after the last retry, which the arguments of the queue or the last
-/// binding of its ladder set.
+/// Returns the current destination of messages after the last retry. The last binding of the queue's ladder or the
+/// queue's arguments set this destination.
 fn live_end(subject: &Subject<'_>, name: &QueueName, queue: &Queue, old: Option<Strategy>) -> Option<DeadLettering> {
     match old {
         Some(Strategy::Ladder) => {
@@ -193,7 +196,7 @@ fn destination(destination: &Destination) -> Option<ExchangeName> {
     }
 }
 
-/// Sets `deadLetter` if the spec has a different destination.
+/// Sets `deadLetter` to the current destination if the spec specifies a different destination.
 fn keep_end(
     subject: &Subject<'_>,
     edits: &mut Edits,
@@ -201,10 +204,10 @@ fn keep_end(
     live: Option<DeadLettering>,
 ) {
     let topology = &subject.context.desired.topology;
-    let over = naming::exhausted_exchange(name);
+    let exhausted = naming::exhausted_exchange(name);
     let desired_end = match (desired_strategy(subject, name), topology.queues.get(name)) {
         (Some(Strategy::Ladder), _) => {
-            let mut ends = topology.bindings.iter().filter(|binding| binding.source == over);
+            let mut ends = topology.bindings.iter().filter(|binding| binding.source == exhausted);
             ends.find_map(|binding| destination(&binding.destination))
                 .map(|exchange| DeadLettering { exchange, routing_key: None })
         }

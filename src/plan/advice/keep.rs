@@ -93,9 +93,9 @@ fn queue_edits(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fie
             ("durable", _) => edits.set("durable", Tree::plain(queue.durable)),
             ("auto_delete", _) => edits.set("autoDelete", Tree::plain(queue.auto_delete)),
             ("x-dead-letter-exchange" | "x-dead-letter-routing-key", Some(known)) => {
-                let is_done = edits.keys.iter().any(|(key, _)| key == DEAD_LETTER)
+                let has_edit = edits.keys.iter().any(|(key, _)| key == DEAD_LETTER)
                     || edits.remove_keys.contains(&DEAD_LETTER.to_owned());
-                if !is_done {
+                if !has_edit {
                     dead_letter(subject, &mut edits, &current, (queue_name, queue), (name, supports(known)));
                 }
             }
@@ -118,7 +118,7 @@ fn queue_edits(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fie
     edits
 }
 
-/// Sets `deadLetter`, the key for both dead-letter arguments.
+/// Adds the edits of `deadLetter`, the key for both dead-letter arguments.
 fn dead_letter(
     subject: &Subject<'_>,
     edits: &mut Edits,
@@ -182,7 +182,7 @@ fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Argument
             }
         }
     }
-    // Writes all arguments, because one mapping contains them.
+    // One mapping contains all arguments, so the edit writes all of them.
     if is_argument_changed {
         edits.remove_keys.retain(|key| !key.starts_with("arguments."));
     }
@@ -195,7 +195,8 @@ fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Argument
     edits
 }
 
-/// Returns the edits of the exchange of a dead-letter queue, for which a spec has few keys.
+/// Returns the edits of a dead-letter queue's exchange. A spec can set only the type and `internal` of such an
+/// exchange.
 fn generated_exchange_edits(exchange: &Exchange, fields: &[&FieldVerdict]) -> Edits {
     let mut edits = Edits::default();
     for field in fields {

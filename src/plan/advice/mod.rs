@@ -1,5 +1,6 @@
 //! Lists the resolutions of a conflict, least disruptive first: keep the current settings, use a policy, rename,
-//! recreate. A resolution contains the YAML to write, and the effect on applications that declare the object.
+//! recreate. A resolution can contain the YAML to write, a flag, and the effect on applications that declare the
+//! object.
 
 mod current_keys;
 mod keep;
@@ -44,7 +45,7 @@ pub(super) fn resolutions(
     resolutions
 }
 
-/// The object of a conflict.
+/// The object in conflict, with its planned change.
 struct Subject<'a> {
     context: &'a PlanContext<'a>,
     planned: &'a PlannedChange,
@@ -61,12 +62,13 @@ impl<'a> Subject<'a> {
         Some(Self { context, planned, before: planned.before.as_ref()?, immutable })
     }
 
-    /// Returns the dead-letter queue to which the object belongs in the spec.
+    /// Returns the dead-letter queue to which the object belongs in the spec; `None` if the object belongs to no
+    /// dead-letter queue.
     fn dead_letter_queue(&self) -> Option<&str> {
         Some(self.planned.source.as_ref()?.part_of.as_ref()?.as_str())
     }
 
-    /// Returns the path of the object in the spec.
+    /// Returns the path of a queue or an exchange in the spec; empty for other objects.
     fn path(&self) -> Vec<&str> {
         match (self.before, self.dead_letter_queue()) {
             (Object::Queue(name, _), None) => vec!["queues", name.as_str()],
@@ -134,7 +136,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Returns the exchange that the value of an argument or a policy key specifies.
+/// Returns the exchange that the value of an argument or a policy key specifies; `None` if the value is not a string.
 fn exchange_named(value: Option<&ArgumentValue>) -> Option<ExchangeName> {
     value.and_then(ArgumentValue::as_text).map(ExchangeName::new)
 }

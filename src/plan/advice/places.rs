@@ -11,7 +11,7 @@ use std::fmt;
 
 /// The maximum number of objects to list that must set the value of a removed default.
 const MAX_OTHERS: usize = 20;
-/// The maximum number of objects to examine for this list.
+/// The maximum number of objects to examine for the list that [`MAX_OTHERS`] limits.
 const MAX_EXAMINED: usize = 200;
 const DEAD_LETTER_ARGUMENTS: [&str; 2] = ["x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
@@ -33,7 +33,7 @@ pub(super) struct Edits {
 }
 
 impl Edits {
-    /// Returns true if there are too many objects to edit to list all of them.
+    /// Returns true if a removed default affects more objects than a resolution can list.
     pub(super) fn is_costly(&self) -> bool {
         self.defaults.iter().any(|default| default.others.is_none())
     }
@@ -47,7 +47,7 @@ impl Edits {
         self.keys.push((key.to_owned(), value));
     }
 
-    /// Sets a key, or records that a spec cannot represent the field if there is no value.
+    /// Sets a key if there is a value. Otherwise, adds the field to the unrepresentable fields.
     pub(super) fn set_if_representable(&mut self, key: &str, value: Option<Tree>, field: &str) {
         match value {
             Some(value) => self.set(key, value),
@@ -110,8 +110,8 @@ pub(super) fn has_default(subject: &Subject<'_>, argument: &str) -> bool {
     origins(subject.planned.source.as_ref(), argument).iter().any(is_default)
 }
 
-/// Removes an argument of a queue from each of its origins. A default that the current type does not support needs no
-/// edit.
+/// Adds the edits that remove an argument of a queue from each of its origins. A default needs no edit if the current
+/// queue type does not support the argument.
 pub(super) fn remove_keys(subject: &Subject<'_>, edits: &mut Edits, known: &'static KnownArgument, is_supported: bool) {
     let source = subject.planned.source.as_ref();
     for origin in origins(source, known.name) {
@@ -132,8 +132,8 @@ pub(super) fn remove_keys(subject: &Subject<'_>, edits: &mut Edits, known: &'sta
     }
 }
 
-/// Removes an argument from `arguments`, because a key of the object will set the argument. Returns true if `arguments`
-/// contained the argument.
+/// Adds the edit that removes an argument from `arguments`, because a key of the object will set the argument. Returns
+/// true if `arguments` contained the argument.
 pub(super) fn move_out_of_arguments(subject: &Subject<'_>, edits: &mut Edits, argument: &str) -> bool {
     let is_there = origins(subject.planned.source.as_ref(), argument).contains(&SetIn::Arguments);
     let path = format!("arguments.{argument}");
@@ -143,7 +143,8 @@ pub(super) fn move_out_of_arguments(subject: &Subject<'_>, edits: &mut Edits, ar
     is_there
 }
 
-/// Removes both arguments of `deadLetter` from `arguments`. Returns true if `arguments` contained one of them.
+/// Adds the edits that remove both dead-letter arguments from `arguments`. Returns true if `arguments` contained one of
+/// these arguments.
 pub(super) fn move_dead_letter(subject: &Subject<'_>, edits: &mut Edits) -> bool {
     let is_there = DEAD_LETTER_ARGUMENTS.map(|argument| move_out_of_arguments(subject, edits, argument));
     is_there.contains(&true)
@@ -152,17 +153,17 @@ pub(super) fn move_dead_letter(subject: &Subject<'_>, edits: &mut Edits) -> bool
 /// Returns the other objects that use the same default and must keep its value; `None` if there are too many. Excludes
 /// objects that conflict because of the same default, because the plan lists resolutions for these objects.
 fn others_with_default(subject: &Subject<'_>, known: &KnownArgument, origin: SetIn) -> Option<Vec<Other>> {
-    let (context, own) = (subject.context, subject.planned.source.as_ref()?);
-    let sharing = context.desired.sources.iter().filter_map(|(id, source)| match id {
+    let (context, own_source) = (subject.context, subject.planned.source.as_ref()?);
+    let candidates = context.desired.sources.iter().filter_map(|(id, source)| match id {
         ObjectId::Queue(name) => {
-            let shares = source.file == own.file && origins(Some(source), known.name) == [origin];
+            let shares = source.file == own_source.file && origins(Some(source), known.name) == [origin];
             (shares && *id != subject.before.id()).then_some((id, name, source))
         }
         ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {
             None
         }
     });
-    let sharing: Vec<_> = sharing.take(MAX_EXAMINED).collect();
+    let candidates: Vec<_> = candidates.take(MAX_EXAMINED).collect();
     let is_refused = |id: &ObjectId| {
         let setting = context.desired.scope.on_conflict.iter().find(|(known, _)| known == id);
         setting.is_none_or(|(_, how)| *how == OnConflict::Refuse)
@@ -178,6 +179,6 @@ fn others_with_default(subject: &Subject<'_>, known: &KnownArgument, origin: Set
         let path = [section, name.as_str(), known.key].map(str::to_owned);
         Some(Other { path, value: with_unit(known.name, value) })
     };
-    let others: Vec<Other> = sharing.iter().filter_map(other).collect();
-    (sharing.len() < MAX_EXAMINED && others.len() <= MAX_OTHERS).then_some(others)
+    let others: Vec<Other> = candidates.iter().filter_map(other).collect();
+    (candidates.len() < MAX_EXAMINED && others.len() <= MAX_OTHERS).then_some(others)
 }

@@ -1,6 +1,6 @@
 //! Builds the resolution that changes the effective settings of an object with a policy. Determines the fields that a
 //! policy can set, and builds one policy that sets all of them. The policy has a higher priority than the policy that
-//! governs the object now, and includes its settings, because RabbitMQ does not merge policies.
+//! governs the object now, and includes the settings of that policy, because RabbitMQ does not merge policies.
 
 use super::current_keys::{DEAD_LETTER, destination_keys, is_of_retries};
 use super::places::{self, Edits};
@@ -32,40 +32,43 @@ struct Decision<'a> {
     why: String,
 }
 
-/// Returns the resolution by a policy, for all fields that a policy can set.
+/// Returns the resolution that sets fields with a policy, for all fields that a policy can set.
 pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     let decisions: Vec<Decision<'_>> = subject.immutable.iter().map(|field| decide(subject, field)).collect();
-    let (by, not): (Vec<_>, Vec<_>) = decisions.iter().partition(|decision| decision.setting.is_some());
+    let (settable, unsettable): (Vec<_>, Vec<_>) = decisions.iter().partition(|decision| decision.setting.is_some());
     let fields = decisions.iter().map(|decision| FieldAdvice {
         field: decision.field.field.clone(),
         applies: decision.setting.is_some(),
         why: decision.why.clone(),
     });
     let fields: Vec<FieldAdvice> = fields.collect();
-    if by.is_empty() {
-        let groups = group_by_reason(&not).into_iter();
+    if settable.is_empty() {
+        let groups = group_by_reason(&unsettable).into_iter();
         let reasons: Vec<String> = groups.map(|(why, names)| format!("{why} ({names})")).collect();
         let text = format!("a policy does not help: {}", reasons.join("; "));
         return Resolution { fields, ..Resolution::new(ResolutionKind::Policy, Applicability::No, text) };
     }
-    let takeover = Takeover::of(subject, sets_dead_letter_exchange(&by));
+    let takeover = Takeover::of(subject, sets_dead_letter_exchange(&settable));
     if let Some((policy, key)) = takeover.unrepresentable_key() {
         let text = format!("a policy does not help: policy {policy} sets {key}, which a spec cannot represent");
         return Resolution { fields, ..Resolution::new(ResolutionKind::Policy, Applicability::No, text) };
     }
-    let settings: Vec<String> = by.iter().filter_map(|decision| decision.setting.as_ref()).map(setting_text).collect();
+    let settings: Vec<String> =
+        settable.iter().filter_map(|decision| decision.setting.as_ref()).map(setting_text).collect();
     let mut text = format!("by a policy, in place: {}", settings.join(", "));
-    if !not.is_empty() {
-        let names: Vec<&str> = not.iter().map(|decision| decision.field.field.as_str()).collect();
+    if !unsettable.is_empty() {
+        let names: Vec<&str> = unsettable.iter().map(|decision| decision.field.field.as_str()).collect();
         text.push_str(&format!("; not {}", names.join(", ")));
     }
-    let edits = edits(subject, &by);
+    let edits = edits(subject, &settable);
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &edits);
-    write_policy(subject, &mut fragment, &takeover, &by);
-    let applicability = if not.is_empty() && !edits.is_costly() { Applicability::Yes } else { Applicability::Partly };
+    write_policy(subject, &mut fragment, &takeover, &settable);
+    let applicability =
+        if unsettable.is_empty() && !edits.is_costly() { Applicability::Yes } else { Applicability::Partly };
     let mut warnings = takeover.warnings();
-    warnings.extend(by.iter().filter_map(|decision| decision.setting.as_ref()).filter_map(|it| risk(subject, it)));
+    warnings
+        .extend(settable.iter().filter_map(|decision| decision.setting.as_ref()).filter_map(|it| risk(subject, it)));
     Resolution {
         fields,
         yaml: fragment.text(),
@@ -80,7 +83,8 @@ fn setting_text((key, value): &(&'static str, ArgumentValue)) -> String {
     format!("{key} {}", with_unit(key, value))
 }
 
-/// Groups the fields by the reason of their decision, in the order of the fields. Returns each reason with its fields.
+/// Groups the fields by the reason for the decision. Returns each reason with the list of its fields, in the order of
+/// the fields.
 fn group_by_reason(decisions: &[&Decision<'_>]) -> Vec<(String, String)> {
     let mut groups: Vec<(String, String)> = Vec::new();
     for decision in decisions {
@@ -100,22 +104,22 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     let profile = subject.context.profile;
     let no = |why: &str| Decision { field, setting: None, why: why.to_owned() };
     if is_of_retries(subject, &field.field) {
-        return no("it belongs to the retries, which `retry` and `maxRetries` define");
+        return no("this field belongs to the retries, which `retry` and `maxRetries` define");
     }
     let (key, rule) = match subject.before {
         Object::Queue(_, queue) => {
             let Some(key) = KnownArgument::named(&field.field).and_then(|known| known.policy_key) else {
-                return no("no policy sets it");
+                return no("no policy can set this field");
             };
             let Some(queue_type) = queue.queue_type() else {
                 return no("the effect of a policy on such a queue is unknown");
             };
             if PolicyKey::named(key).is_some_and(PolicyKey::is_read_only_on_declare) {
-                return no("it has an effect only when a queue is declared");
+                return no("this field has an effect only when a queue is declared");
             }
             match precedence(key, queue_type, profile) {
                 Some(rule) => (key, rule),
-                None => return no(&format!("no policy sets it on an existing {queue_type} queue")),
+                None => return no(&format!("no policy can set this field on an existing {queue_type} queue")),
             }
         }
         // `rabbit_exchange:get_args_policy`: the argument has precedence.
@@ -123,7 +127,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             ("alternate-exchange", Precedence::Argument)
         }
         Object::Exchange(..) | Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => {
-            return no("no policy sets it");
+            return no("no policy can set this field");
         }
     };
     let value = match field.after.clone() {
@@ -140,10 +144,10 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
         return no(match rule {
             Precedence::Argument => "the existing argument overrides a policy",
             Precedence::Smallest | Precedence::SmallestNonNegative => {
-                "a policy can only make it smaller than the existing argument"
+                "a policy can only lower the value of the existing argument"
             }
-            Precedence::Largest => "a policy can only make it larger than the existing argument",
-            Precedence::Policy => "no policy sets it",
+            Precedence::Largest => "a policy can only raise the value of the existing argument",
+            Precedence::Policy => "no policy can set this field",
         });
     }
     if let Some(why) = refusal_reason(key, &value, profile) {
@@ -153,8 +157,8 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
         return no(&why);
     }
     let why = match (&field.before, rule) {
-        (None, _) => "no argument sets it, so the policy applies",
-        (Some(_), Precedence::Policy) => "the policy overrides the argument, which stays",
+        (None, _) => "no argument sets this field, so the policy applies",
+        (Some(_), Precedence::Policy) => "the policy overrides the argument, which remains unchanged",
         (Some(_), Precedence::Smallest | Precedence::SmallestNonNegative | Precedence::Argument) => {
             "the smaller of argument and policy applies"
         }
@@ -163,7 +167,8 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     Decision { field, setting: Some((key, value)), why: why.to_owned() }
 }
 
-/// Returns the reason why the value of a policy would not be effective, if an operator policy overrides the value.
+/// Returns the reason why the value of a policy would not be effective; `None` if the value would be effective. For
+/// example, an operator policy can override the value.
 fn override_reason(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<String> {
     let settings = settings_with_policy(subject, key, value)?;
     let effective = settings.get(key).filter(|it| it.value != *value)?;
@@ -171,7 +176,7 @@ fn override_reason(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> O
 }
 
 /// Returns the effective settings of the existing queue with a policy that sets only this key, and with the operator
-/// policy of the queue.
+/// policy of the queue; `None` for an exchange.
 fn settings_with_policy(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<EffectiveSettings> {
     let Object::Queue(name, queue) = subject.before else { return None };
     let profile = subject.context.profile;
@@ -202,14 +207,14 @@ fn value_of_absence(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue>
     }
 }
 
-/// Returns the reason why the spec or the broker would refuse the policy.
+/// Returns the reason why the spec or the broker would refuse the policy; `None` if both would accept the policy.
 fn refusal_reason(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> Option<String> {
     let can_represent = match KnownArgument::of_policy_key(key) {
         Some(known) => is_representable(known, value),
         None => value.as_text().is_some(),
     };
     if !can_represent {
-        return Some("a policy cannot represent it".to_owned());
+        return Some("a spec cannot represent this value in a policy".to_owned());
     }
     // The broker does not validate this value in an argument. In a policy, the broker accepts negative values from 4.0
     // on.
@@ -224,17 +229,17 @@ fn refusal_reason(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> 
 }
 
 /// Returns true if the policy sets the dead-letter exchange, for which the spec has the key `wiring: policy`.
-fn sets_dead_letter_exchange(by: &[&Decision<'_>]) -> bool {
-    by.iter().any(|decision| decision.field.field == "x-dead-letter-exchange")
+fn sets_dead_letter_exchange(settable: &[&Decision<'_>]) -> bool {
+    settable.iter().any(|decision| decision.field.field == "x-dead-letter-exchange")
 }
 
 /// Returns the edits of the object's own entry in the spec.
-fn edits(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Edits {
-    let is_wired = sets_dead_letter_exchange(by);
+fn edits(subject: &Subject<'_>, settable: &[&Decision<'_>]) -> Edits {
+    let is_wired = sets_dead_letter_exchange(settable);
     let of_dead_letters =
         |field: &&FieldVerdict| field.field.starts_with("x-dead-letter-") && field.field != "x-dead-letter-strategy";
     let fields: Vec<&FieldVerdict> =
-        by.iter().map(|decision| decision.field).filter(|field| !(is_wired && of_dead_letters(field))).collect();
+        settable.iter().map(|decision| decision.field).filter(|field| !(is_wired && of_dead_letters(field))).collect();
     let mut edits = keep::edits_for(subject, &fields);
     let Some(Object::Queue(_, desired)) = &subject.planned.after else { return edits };
     if let (true, Some(to)) = (is_wired, dead_lettering(&desired.arguments, "x-")) {
@@ -244,13 +249,13 @@ fn edits(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Edits {
     edits
 }
 
-/// Writes the policy: the settings of the policy that it displaces, and the values that resolve the conflict.
-fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeover, by: &[&Decision<'_>]) {
-    let is_wired = sets_dead_letter_exchange(by);
+/// Writes the policy: the settings of the displaced policy, and the values that resolve the conflict.
+fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeover, settable: &[&Decision<'_>]) {
+    let is_wired = sets_dead_letter_exchange(settable);
     let mut definition: BTreeMap<&str, &ArgumentValue> =
         takeover.definition.iter().map(|(key, value)| (key.as_str(), value)).collect();
-    let mut is_needed = takeover.is_by_others;
-    for (key, value) in by.iter().filter_map(|decision| decision.setting.as_ref()) {
+    let mut is_needed = takeover.is_unmanaged;
+    for (key, value) in settable.iter().filter_map(|decision| decision.setting.as_ref()) {
         if is_wired && WIRING_KEYS.contains(key) {
             continue;
         }
@@ -273,8 +278,8 @@ fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeo
     }
 }
 
-/// Returns a warning about the effect of a setting on the queue's current messages. A plan with the policy reports this
-/// effect as a hazard.
+/// Returns a warning about the effect of a setting on the queue's current messages. Returns `None` if the setting is
+/// not a risk. A plan with the policy reports the effect as a hazard.
 fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> Option<String> {
     let Object::Queue(_, queue) = subject.before else { return None };
     let messages = subject.planned.live.as_ref().and_then(|live| live.messages);
@@ -297,7 +302,7 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
         "expires" => Some(format!("{setting}: the queue itself is deleted when it is unused for that long")),
         "dead-letter-strategy" => Some(format!("{setting}: messages that wait to be dead-lettered can be dropped")),
         "overflow" if settings_with_policy(subject, key, value).is_some_and(|it| it.overflow_behavior().rejects()) => {
-            Some(format!("{setting}: publishes are rejected when it is full"))
+            Some(format!("{setting}: publishes are rejected when the queue is full"))
         }
         _ => None,
     }

@@ -1,6 +1,6 @@
-//! Builds the resolutions that recreate an object, with their flags and their effects on the current messages. Also
-//! builds the YAML of resolutions, and predicts the broker's response to applications that declare the object after it
-//! is recreated.
+//! Builds the resolutions that recreate or rename an object, with their flags and their effects on the current
+//! messages. Also builds the YAML of resolutions, and predicts the broker's response to applications that declare the
+//! object after it is recreated.
 
 use crate::diff::fields;
 use crate::model::count::number;
@@ -115,7 +115,7 @@ pub(in crate::plan) fn error_after_recreate(
 }
 
 /// Describes the result of a declaration without `x-queue-type`, for which the broker uses its default type. Returns
-/// `None` if the other error messages already cover this case.
+/// `None` for an exchange, or if the other error messages already cover this case.
 pub(in crate::plan) fn typeless_declare(context: &PlanContext<'_>, before: &Object, after: &Object) -> Option<String> {
     let (Object::Queue(_, live), Object::Queue(_, desired)) = (before, after) else { return None };
     let default = context.profile.default_queue_type.as_deref();
@@ -132,7 +132,9 @@ pub(in crate::plan) fn typeless_declare(context: &PlanContext<'_>, before: &Obje
     let result = |is_accepted: bool| if is_accepted { "accepted" } else { "refused" };
     let (now, then) = (result(declared_type(live) == live_type), result(declared_type(desired) == desired_type));
     let declared_type = declared_type(live);
-    Some(format!("without x-queue-type it is {declared_type} here: {now} now, {then} after recreation"))
+    Some(format!(
+        "without x-queue-type, a declaration requests a {declared_type} queue: {now} now, {then} after recreation"
+    ))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Builds a policy that displaces the governing policy of an object: it has the keys of the governing policy, a higher
-//! priority, and an unused name.
+//! Builds a policy that displaces the governing policy of an object: the new policy has the keys of the governing
+//! policy, a higher priority, and an unused name. If a policy of the spec already matches only this object, the module
+//! adds the keys to that policy instead.
 
 use super::Subject;
 use crate::model::names::{MAX_NAME_BYTES, is_reserved, pattern_of};
@@ -17,7 +18,7 @@ pub(super) struct Takeover {
     /// The settings of the governing policy.
     pub(super) definition: Arguments,
     /// True if the governing policy is unmanaged, so that the spec does not contain its settings.
-    pub(super) is_by_others: bool,
+    pub(super) is_unmanaged: bool,
     /// The name of the governing policy.
     governing: Option<PolicyName>,
     /// Other policies with the same priority, which may govern the object instead.
@@ -59,7 +60,7 @@ impl Takeover {
             apply_to: if matches!(object, Object::Exchange(..)) { ApplyTo::Exchanges } else { ApplyTo::Queues },
             priority: governing.map_or(Priority(1.0), |it| it.policy.priority.above().max(Priority(1.0))),
             definition: governing.map_or_else(Arguments::new, |it| it.policy.definition.clone()),
-            is_by_others: governing.is_some_and(|it| !desired.contains_key(it.name)),
+            is_unmanaged: governing.is_some_and(|it| !desired.contains_key(it.name)),
             governing: governing.map(|it| it.name.clone()),
             ties: found.possible().iter().skip(1).flatten().map(|it| it.name.clone()).collect(),
             unread: read.unreadable().map(|it| it.name.clone()).collect(),
@@ -78,7 +79,8 @@ impl Takeover {
         takeover
     }
 
-    /// Returns a key that the policy must include and that a spec cannot represent, with the policy that sets it.
+    /// Returns a key that the policy must include and that a spec cannot represent, with the governing policy that sets
+    /// the key; `None` if a spec can represent all keys.
     pub(super) fn unrepresentable_key(&self) -> Option<(&PolicyName, &str)> {
         let is_representable = |key: &str| {
             PolicyKey::spelling(key).is_some()
@@ -94,14 +96,14 @@ impl Takeover {
             .unread
             .iter()
             .map(|policy| {
-                format!("topo cannot evaluate the pattern of policy {policy}: it may have precedence over this one")
+                format!("policy {policy}, whose pattern topo cannot evaluate, may have precedence over this policy")
             })
             .collect();
         if let (Some(governing), false) = (&self.governing, self.ties.is_empty()) {
             let ties: Vec<&str> = self.ties.iter().map(PolicyName::as_str).collect();
             warnings.push(format!(
-                "{governing} and {} may govern it, and RabbitMQ does not define which one: this policy includes \
-                 {governing}",
+                "{governing} and {} may govern the object, and RabbitMQ does not define which of them does: this \
+                 policy includes {governing}",
                 ties.join(", ")
             ));
         }

@@ -41,28 +41,29 @@ pub(super) fn report_affected_policies(
         );
         builder.info(&address(unreadable.name), text);
     }
-    // For each policy: true if it governs a queue, and a policy that has precedence over it.
+    // For each policy: whether the policy governs a queue, and a policy that has precedence over it for some queue.
     let mut matching: BTreeMap<&PolicyName, (bool, Option<&PolicyName>)> = BTreeMap::new();
     let mut skipped: BTreeMap<(&PolicyName, &str, QueueType), Vec<&QueueName>> = BTreeMap::new();
     // A desired queue replaces the current queue with the same name.
     let queues: BTreeMap<&QueueName, &Queue> =
         context.current.queues.iter().chain(&context.desired.topology.queues).collect();
     for (name, queue) in queues {
-        let fitting = after.matching(name.as_str(), Governed::from(queue));
-        let governing = select_governing(&fitting);
-        for fit in fitting.iter().filter(|fit| affected.contains(fit.named.name)) {
-            match (fit.unsupported_key, queue.queue_type()) {
+        let candidates = after.matching(name.as_str(), Governed::from(queue));
+        let governing = select_governing(&candidates);
+        for candidate in candidates.iter().filter(|candidate| affected.contains(candidate.named.name)) {
+            match (candidate.unsupported_key, queue.queue_type()) {
                 (Some(key), Some(queue_type)) => {
-                    skipped.entry((fit.named.name, key, queue_type)).or_default().push(name);
+                    skipped.entry((candidate.named.name, key, queue_type)).or_default().push(name);
                 }
                 (Some(_), None) => {}
                 (None, _) => {
-                    let (governs, winner) = matching.entry(fit.named.name).or_default();
-                    *governs |= governing.names().contains(&Some(fit.named.name));
+                    let (governs, winner) = matching.entry(candidate.named.name).or_default();
+                    *governs |= governing.names().contains(&Some(candidate.named.name));
                     // Ignores a policy that includes all settings of this policy, such as a policy that wires the
                     // queue.
                     let sets = |of: &Named<'_>, (key, value)| of.policy.definition.get(key) == Some(value);
-                    let includes = |of: &Named<'_>| fit.named.policy.definition.iter().all(|entry| sets(of, entry));
+                    let includes =
+                        |of: &Named<'_>| candidate.named.policy.definition.iter().all(|entry| sets(of, entry));
                     if let Some(before) = governing.likely().filter(|before| !includes(before)) {
                         *winner = winner.or(Some(before.name));
                     }

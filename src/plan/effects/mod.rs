@@ -26,7 +26,8 @@ use crate::rabbitmq::{ActivePolicies, EffectiveSettings, Governed, Governing, Na
 use std::collections::{BTreeMap, BTreeSet};
 use value_hazard::ValueHazard;
 
-/// Adds the hazards of policies that are created, changed or deleted, and of objects that a policy starts to govern.
+/// Adds the hazards of policies that the plan creates, changes or deletes, and of policies that govern new or recreated
+/// objects.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let version = context.profile.version;
     let (policies, affected) = policies_after(builder, context);
@@ -165,9 +166,9 @@ impl<'a> Sides<'a> {
         ActivePolicies::of(&self.after, self.context.profile).with_operators(&self.operator)
     }
 
-    /// Returns the unmanaged policy or the operator policy that sets an effective setting of a queue. The policy that
-    /// wires the queue may repeat a setting of an unmanaged policy. In that case, returns the displaced unmanaged
-    /// policy.
+    /// Describes the unmanaged policy or the operator policy that sets an effective setting of a queue; `None` if no
+    /// such policy does. The policy that wires the queue may repeat a setting of an unmanaged policy. In that case,
+    /// describes the displaced unmanaged policy.
     fn unmanaged_policy(&self, name: &QueueName, queue: &Queue, key: &str, source: &Source) -> Option<String> {
         let declared = &self.context.desired.topology.policies;
         match source {
@@ -223,7 +224,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Adds a hazard if a different policy governs the recreated queue, because its queue type is different.
+    /// Adds a hazard if a different policy will govern the recreated queue, for example because the queue type changes.
     fn recreated_queue_hazard(&self, builder: &mut PlanBuilder, name: &QueueName, before: &Queue, after: &Queue) {
         let was = self.before.governing(name.as_str(), before.into());
         let is = self.after.governing(name.as_str(), after.into());
@@ -304,8 +305,9 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// Pairs each policy that may govern the object before the plan with each policy that may govern it after the plan. If
-/// two different policies may both govern the object before and after the plan, they are not paired with each other.
+/// Pairs each policy that may govern the object before the plan with each policy that may govern it after the plan. Two
+/// different policies are not paired if both may govern the object before the plan and both may govern it after the
+/// plan.
 fn pairs<'a>(was: &Governing<'a>, is: &Governing<'a>) -> Vec<(Option<Named<'a>>, Option<Named<'a>>)> {
     let (old_names, new_names) = (was.names(), is.names());
     let name = |named: &Option<Named<'a>>| named.map(|named| named.name);

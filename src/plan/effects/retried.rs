@@ -18,12 +18,12 @@ use crate::rabbitmq::{Effective, EffectiveSettings};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds a hazard for each unmanaged policy that breaks retries, if the plan creates or changes these retries or their
-/// wiring. If not, the problem already exists, and topo adds a note.
+/// wiring. Otherwise, the problem already exists, and topo adds a note.
 pub(super) fn retry_hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
     for family in sides.context.desired.scope.families.iter().filter(|family| !family.members.is_empty()) {
         let has_changes = has_changes(builder, family);
         let address = sides.context.address(&ObjectId::Queue(family.queue.clone()));
-        // If the plan has targets, unchanged retries are not checked.
+        // A plan with targets does not check unchanged retries.
         if !has_changes && !options.targets.is_empty() {
             continue;
         }
@@ -58,7 +58,7 @@ fn retry_problems(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet
     found
 }
 
-/// Describes how an effective setting makes the retries of a queue lose messages; `None` if it does not.
+/// Describes how an effective setting makes the retries of a queue lose messages; `None` if the setting is harmless.
 fn message_loss(
     sides: &Sides<'_>,
     family: &Family,
@@ -88,8 +88,8 @@ fn cycle_text(version: crate::model::BrokerVersion) -> String {
 }
 
 impl Sides<'_> {
-    /// Returns a queue as it will be after the plan; `None` if the queue will not exist, or if it is in conflict, which
-    /// the plan already reports.
+    /// Returns a queue as it will be after the plan; `None` if the queue will not exist, or if the queue is in
+    /// conflict, because the plan already reports the conflict.
     pub(super) fn queue_after(&self, builder: &PlanBuilder, name: &QueueName) -> Option<Queue> {
         let id = ObjectId::Queue(name.clone());
         match builder.changes.iter().find(|change| change.id().as_ref() == Some(&id)) {

@@ -13,7 +13,7 @@ use crate::rabbitmq::EffectiveSettings;
 const MESSAGES_PER_TICK: i64 = 1_000_000;
 const BYTES_PER_TICK: i64 = 10_000_000_000;
 
-/// The effect of a queue that rejects publishes while it is full.
+/// The effect on returned messages and publishes if the new queue rejects publishes while it is full.
 const WAITING: &str = "messages that do not fit will wait for room, and publishes will be rejected until then";
 
 /// A hazard that the new value of a setting causes.
@@ -108,19 +108,21 @@ impl<'a> SettingsComparison<'a> {
         self.found.push(ValueHazard { kind, text, messages });
     }
 
-    /// Returns the new value if it is a lower limit than the old value. A negative value is not a limit.
+    /// Returns the new value if it is a lower limit than the old value, or if there was no limit; `None` otherwise. A
+    /// negative value is not a limit.
     fn lowered_limit(&self, key: &str) -> Option<i64> {
         let limit = |values: &EffectiveSettings| values.integer(key).filter(|limit| *limit >= 0);
         limit(self.new).filter(|new| limit(self.old).is_none_or(|old| *new < old))
     }
 
     /// Returns true if the count may be stale. The broker updates the count of a quorum queue on each tick, so a count
-    /// of 0 may not include newer messages. A queue that does not exist yet has no count and no hazard.
+    /// of 0 may not include newer messages.
     fn has_stale_count(&self) -> bool {
         self.queue_type == Some(QueueType::Quorum) && self.messages == Some(0)
     }
 
-    /// Returns the number of messages that a hazard reports as lost, if it is known.
+    /// Returns the number of messages that a hazard reports as lost; `None` if the number is unknown or possibly a
+    /// stale 0.
     fn reported_loss(&self) -> Option<u64> {
         self.messages.filter(|count| *count > 0)
     }
@@ -165,7 +167,7 @@ impl<'a> SettingsComparison<'a> {
         }
     }
 
-    /// Adds the hazards of a stream. The broker deletes whole segments, but never the newest one.
+    /// Adds the hazards of a stream. The broker deletes whole segments, but never the newest segment.
     fn check_retention(&mut self) {
         if self.queue_type != Some(QueueType::Stream) {
             return;
@@ -354,7 +356,7 @@ impl<'a> SettingsComparison<'a> {
 }
 
 /// Returns true if the new age, such as `7D`, is shorter than the old age. If either age cannot be parsed, returns true
-/// if they differ.
+/// if the texts differ.
 fn is_shorter(new: &str, old: &str) -> bool {
     match (age(new), age(old)) {
         (Some(new), Some(old)) => new < old,

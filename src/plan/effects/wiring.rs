@@ -11,7 +11,8 @@ use crate::rabbitmq::WIRING_KEYS;
 use crate::rabbitmq::{Governed, Governing, Source};
 
 /// Blocks the plan if dead-lettered messages would not reach the destination in the spec, even if the plan changes
-/// nothing. Without the block, rejected messages could be lost silently.
+/// nothing. Without the block, rejected messages could be lost silently. Also blocks the plan if topo cannot evaluate
+/// the pattern of a policy that the generated policy may displace.
 pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
     for wired in wired_queues(&sides.context.desired.topology) {
         let address = sides.context.address(&ObjectId::Policy(wired.name.clone()));
@@ -47,7 +48,8 @@ pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Opti
     }
 }
 
-/// Returns a policy whose pattern topo cannot evaluate and that would govern the queue if the pattern matched.
+/// Returns a policy whose pattern topo cannot evaluate and that would govern the queue if the pattern matched; `None`
+/// if there is no such policy.
 fn unclear_policy<'a>(
     sides: &Sides<'a>,
     displaced: &Governing<'a>,
@@ -55,20 +57,21 @@ fn unclear_policy<'a>(
     queue: &Queue,
 ) -> Option<&'a PolicyName> {
     let possible = displaced.names();
-    let fitting = sides.without_wiring.matching(name.as_str(), Governed::from(queue));
-    let mut unclear = fitting.iter().filter(|fit| !fit.is_certain).map(|fit| fit.named.name);
+    let candidates = sides.without_wiring.matching(name.as_str(), Governed::from(queue));
+    let mut unclear = candidates.iter().filter(|candidate| !candidate.is_certain).map(|candidate| candidate.named.name);
     unclear.find(|name| possible.contains(&Some(*name)))
 }
 
-/// Returns the reason why dead-lettered messages may not reach the destination in the spec.
+/// Returns the reason why dead-lettered messages may not reach the destination in the spec; `None` if all dead-lettered
+/// messages reach the destination.
 fn misrouting(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String> {
     for (policy, settings) in sides.governors().possible(&wired.queue_name, queue) {
         for key in WIRING_KEYS {
-            let (is, desired) = (settings.get(key), wired.policy.definition.get(key));
-            if is.map(|it| &it.value) == desired {
+            let (effective, desired) = (settings.get(key), wired.policy.definition.get(key));
+            if effective.map(|it| &it.value) == desired {
                 continue;
             }
-            return Some(match (is.map(|it| &it.source), policy) {
+            return Some(match (effective.map(|it| &it.source), policy) {
                 (Some(Source::Argument), _) => format!("its own argument x-{key} overrides every policy"),
                 (_, Some(policy)) if policy.name != wired.name => {
                     format!("policy {} has precedence over this one", policy.name)
@@ -81,8 +84,8 @@ fn misrouting(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<Str
     None
 }
 
-/// Describes the displaced policies: `for queue work it will take precedence over policy limits (not in this spec), and
-/// includes its settings: max-length 100`.
+/// Describes the displaced policies; `None` if no policy is displaced. For example: `for queue work it will take
+/// precedence over policy limits (not in this spec), and includes its settings: max-length 100`.
 fn displacement(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) -> Option<String> {
     let likely = displaced.likely()?;
     let declared = &sides.context.desired.topology.policies;
@@ -91,20 +94,20 @@ fn displacement(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>)
         .iter()
         .flatten()
         .map(|named| {
-            let whose = if declared.contains_key(named.name) { "" } else { " (not in this spec)" };
-            format!("{}{whose}", named.name)
+            let suffix = if declared.contains_key(named.name) { "" } else { " (not in this spec)" };
+            format!("{}{suffix}", named.name)
         })
         .collect();
-    let is_ours = |key: &str| WIRING_KEYS.contains(&key);
+    let is_wiring_key = |key: &str| WIRING_KEYS.contains(&key);
     let definition = &likely.policy.definition;
     let kept: Vec<String> = definition
         .iter()
-        .filter(|(key, _)| !is_ours(key))
+        .filter(|(key, _)| !is_wiring_key(key))
         .map(|(key, value)| format!("{key} {}", with_unit(key, value)))
         .collect();
     let lost: Vec<&str> = definition
         .iter()
-        .filter(|(key, value)| is_ours(key) && wired.policy.definition.get(*key) != Some(value))
+        .filter(|(key, value)| is_wiring_key(key) && wired.policy.definition.get(*key) != Some(value))
         .map(|(key, _)| key.as_str())
         .collect();
     let mut text = format!("for queue {} it will take precedence over policy {}", wired.queue_name, names.join(" or "));

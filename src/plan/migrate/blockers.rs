@@ -1,4 +1,4 @@
-//! Finds blockers of a migration: a missing transport, source exchanges to which the tap cannot be bound, and existing
+//! Finds blockers of a migration: a missing transport, source exchanges that do not support the migration, and existing
 //! holding objects that differ from the objects that topo declares. Any user who may declare a queue can forge a
 //! holding queue, for example with a TTL that drops every message.
 //!
@@ -38,7 +38,8 @@ fn sources<'a>(
     names.into_iter().filter_map(|source| Some((source, context.current.exchanges.get(source)?)))
 }
 
-/// Returns a blocker if the tap, or later the queue again, cannot be bound to a source exchange.
+/// Returns a blocker if a source exchange would refuse the binding to the tap, or would send old messages to each new
+/// binding.
 pub(super) fn source_blocker(context: &PlanContext<'_>, name: &QueueName) -> Option<MigrationBlocker> {
     sources(context, name).find_map(|(source, exchange)| {
         let why = match exchange.kind.as_str() {
@@ -97,7 +98,7 @@ pub struct Unexpected {
 
 impl Migration {
     /// Returns the first existing migration object that differs from the object that topo declares. Does not check the
-    /// marks of the holding queues.
+    /// arguments that mark the holding queues.
     pub fn unexpected_object(&self, live: &Topology) -> Option<Unexpected> {
         let names = self.names();
         let [hold, drained] = [&names.hold, &names.drained].map(QueueName::new);

@@ -13,11 +13,11 @@ use crate::plan::hazard::{Hazard, HazardKind};
 use crate::rabbitmq::{ActivePolicies, Governed, Policies, Source};
 use std::collections::BTreeMap;
 
-/// The number of messages above which topo reports the duration of a move. The transports move 6,000 to 24,000 messages
-/// per second.
+/// The number of messages above which a hazard mentions the time that it takes to move the messages. The transports
+/// move 6,000 to 24,000 messages per second.
 const LONG_MOVE: u64 = 5_000;
 
-/// Adds the hazards of the migration of a queue. `old` is the current queue.
+/// Adds the hazards of the migration of a queue. `old` is the current queue, and `live` is its activity.
 pub(in crate::plan) fn hazards(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -27,7 +27,7 @@ pub(in crate::plan) fn hazards(
 ) {
     let gap = "messages that reach the queue through the default exchange, published or dead-lettered, cannot be \
                redirected: during the swap they can be lost, even if confirmed; all others are held and returned";
-    builder.hazard(HazardKind::UnroutableMessages, address, gap.to_owned(), None);
+    builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
     // After an interruption, the client may be a transport of a topo process that was just killed.
     let is_started = context.current.queues.contains_key(&QueueName::new(migration.names().hold));
     let unlisted = live.and_then(QueueActivity::held_by_unlisted).filter(|_| !is_started);
@@ -91,7 +91,7 @@ pub(in crate::plan) fn hazards(
         );
         add(kind, &text, limit == 0);
     }
-    // Before 4.0, a message that is published again keeps its `x-death`.
+    // Before 4.0, a message that is published again keeps its `x-death` header.
     if context.profile.version.is_at_least(4, 0) && blockers::has_dead_letter_cycle(context, &migration.queue) {
         let text = format!(
             "a message that is being retried loses its history when it is moved (RabbitMQ 4.0 and later): at its next \
@@ -107,7 +107,7 @@ fn is_quorum(queue: &Queue) -> bool {
     queue.queue_type() == Some(QueueType::Quorum)
 }
 
-/// Returns the delivery limit of a quorum queue, if an argument or a policy sets it.
+/// Returns the delivery limit of a quorum queue; `None` if neither an argument nor a policy sets a limit.
 pub(super) fn configured_delivery_limit(context: &PlanContext<'_>, name: &QueueName, queue: &Queue) -> Option<i64> {
     if !is_quorum(queue) {
         return None;
@@ -169,7 +169,7 @@ impl Migration {
         version: BrokerVersion,
     ) -> Option<String> {
         let names = self.names();
-        // An operator policy applies in addition to a user policy, so the shield cannot override it.
+        // An operator policy applies in addition to a user policy, so the shield cannot override an operator policy.
         [("policy", policies), ("operator policy", operator_policies)].into_iter().find_map(|(kind, all)| {
             let all = Policies::new(all, version);
             [&names.hold, &names.drained].into_iter().find_map(|name| {

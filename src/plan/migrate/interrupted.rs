@@ -1,6 +1,6 @@
-//! Detects interrupted migrations in the current state, and plans to resume them or to roll them back. Also
-//! reconstructs the topology before the migration: the bindings to the tap were bindings to the queue, and the objects
-//! of the migration did not exist.
+//! Detects interrupted migrations in the current state, and plans their completion or rollback. Also reconstructs the
+//! topology before the migration: the bindings to the tap were bindings to the queue, and the objects of the migration
+//! did not exist.
 
 use super::blockers::{MigrationBlocker, transport_blocker};
 use super::names::unexpected_object;
@@ -35,8 +35,8 @@ fn queue_and_holding_queues(name: &QueueName) -> [QueueName; 3] {
     [name.clone(), QueueName::new(hold), QueueName::new(drained)]
 }
 
-/// Blocks the plan while a shovel still moves messages, because topo can neither prove that a queue is empty nor return
-/// its messages.
+/// Blocks the plan while a shovel that this user may not delete still moves messages. Until the shovel is deleted, topo
+/// can neither prove that a queue is empty nor return its messages.
 fn block_orphan_shovels(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
     for queue in queue_and_holding_queues(name).into_iter().filter(|it| context.activity.unreachable.contains(it)) {
         let text =
@@ -54,7 +54,7 @@ fn block_without_transport(builder: &mut PlanBuilder, context: &PlanContext<'_>,
     }
 }
 
-/// Blocks a migration whose existing objects differ from the objects that topo declares.
+/// Blocks the plan if existing objects of a migration differ from the objects that topo declares.
 fn block_unexpected_objects(builder: &mut PlanBuilder, context: &PlanContext<'_>, migration: &Migration) {
     if let Some(MigrationBlocker { text, remedy }) = unexpected_object(migration, context) {
         let address = context.address(&ObjectId::Queue(migration.queue.clone()));
@@ -174,7 +174,10 @@ fn drop_tapped_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>, na
         .filter(|binding| binding.destination == tap)
         .map(|binding| Binding { destination: Destination::Queue(name.clone()), ..binding.clone() })
         .collect();
-    let is_tapped = |change: &PlannedChange| matches!(&change.after, Some(Object::Binding(binding)) if change.kind == ChangeKind::Create && tapped.contains(binding));
+    let is_tapped = |change: &PlannedChange| {
+        change.kind == ChangeKind::Create
+            && matches!(&change.after, Some(Object::Binding(binding)) if tapped.contains(binding))
+    };
     builder.changes.retain(|change| !is_tapped(change));
     let id = Some(ObjectId::Queue(name.clone()));
     let Some(kept) = builder.changes.iter_mut().find(|change| change.id() == id).and_then(|it| it.kept.as_mut()) else {
@@ -188,9 +191,9 @@ fn drop_tapped_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>, na
     kept.unmanaged.extend(others);
 }
 
-/// Describes the state if no binding routes to the queue. If the tap was deleted, the broker also deleted the bindings
-/// to the tap. The plan creates the bindings of the spec again. The unmanaged bindings are only in the backup, if the
-/// interrupted run wrote one.
+/// Describes the state if no binding routes to the queue; otherwise, returns an empty string. If the tap was deleted,
+/// the broker also deleted the bindings to the tap. The plan creates the bindings of the spec again. The unmanaged
+/// bindings are only in the backup, if the interrupted run wrote one.
 fn unrouted_note(context: &PlanContext<'_>, name: &QueueName) -> String {
     let tap = MigrationNames::of(name).tap;
     let topology = context.current;
@@ -268,7 +271,7 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
     }
 }
 
-/// Returns true if the address is in the vhost of the plan.
+/// Returns true if the address is the address of a queue in the vhost of the plan.
 fn is_in_vhost(context: &PlanContext<'_>, address: &Address) -> bool {
     let vhost = context.address(&ObjectId::Queue(QueueName::new("")));
     address.as_str().starts_with(vhost.as_str())
@@ -308,7 +311,7 @@ pub(in crate::plan) fn remove_migration_objects(topology: &mut Topology, queue: 
     topology.policies.remove(&names.shield);
 }
 
-/// Returns the old queue that the first holding queue stores.
+/// Returns the old queue that the first holding queue stores; `None` if the holding queue stores no valid queue.
 pub(super) fn old_queue(holding: &Queue) -> Option<Queue> {
     let text = holding.arguments.get(BEFORE).and_then(ArgumentValue::as_text)?;
     serde_json::from_str(text).ok()

@@ -41,12 +41,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The argument that marks the objects of a migration. It contains the name of the migrated queue.
+/// The argument that marks the queues and exchanges of a migration. The argument contains the name of the migrated
+/// queue.
 const MIGRATES: &str = "x-topo-migrates";
 /// The argument of the first holding queue that contains the old queue, as JSON.
 const BEFORE: &str = "x-topo-before";
 
-/// The migration of one queue, as topo plans it before the migration starts.
+/// The migration of one queue. The current state of the broker determines the remaining actions
+/// ([`Migration::remaining_actions`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Migration {
@@ -56,10 +58,10 @@ pub struct Migration {
     pub desired: Queue,
     /// The goal of the migration.
     pub goal: Goal,
-    /// The declaration of the two holding queues.
+    /// The declaration of the two holding queues, without the arguments that mark them.
     pub holding: Queue,
     /// The policy that prevents other policies from removing messages from the holding queues. Absent if no other
-    /// policy would remove messages.
+    /// policy would remove messages, or if the plan does not drain the queue.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shield: Option<Policy>,
 }
@@ -79,7 +81,7 @@ pub enum Goal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Stage {
-    /// topo creates the holding objects; clients are not affected.
+    /// topo creates the holding queues and the exchanges of the migration; clients are not affected.
     Prepare,
     /// The bindings are moved from the queue to the tap; new messages still reach the queue.
     Tap,
@@ -87,7 +89,7 @@ pub enum Stage {
     Drain,
     /// The old queue is proven empty and deleted, and the new queue is declared.
     Swap,
-    /// The messages in the holding queues return to the queue, and then the bindings.
+    /// The messages in the holding queues and the bindings return to the queue.
     Return,
     /// The objects of the migration are deleted. The first holding queue is deleted last, because it marks the
     /// migration as incomplete.
@@ -128,7 +130,7 @@ impl Migration {
     }
 }
 
-/// Returns the queue for whose migration an object was created, if any.
+/// Returns the queue for whose migration an object was created; `None` if no migration created the object.
 fn migrated_queue(arguments: &Arguments) -> Option<QueueName> {
     arguments.get(MIGRATES).and_then(ArgumentValue::as_text).map(QueueName::from)
 }

@@ -1,5 +1,5 @@
-//! Builds a migration: determines the names and the declaration of the holding queues. Returns a blocker if the
-//! migration is not possible.
+//! Builds a migration: checks the preconditions, and determines the declaration of the holding queues and the shield
+//! policy. Returns a blocker if the migration is not possible.
 
 use super::blockers::{MigrationBlocker, source_blocker, transport_blocker};
 use super::{Goal, Migration, Unexpected, migrated_queue};
@@ -86,10 +86,10 @@ pub(in crate::plan) fn migration(
     let operator = Policies::new(&operator_policies, version);
     let policy = after.governing(name.as_str(), Governed::from(old)).likely();
     let settings = ActivePolicies::of(&after, context.profile).with_operators(&operator).likely(name, old);
-    let mirrored = policy.is_some_and(|named| named.policy.definition.contains_key("ha-mode"));
-    let quorum = old.queue_type() == Some(QueueType::Quorum) || mirrored;
+    let is_mirrored = policy.is_some_and(|named| named.policy.definition.contains_key("ha-mode"));
+    let is_quorum = old.queue_type() == Some(QueueType::Quorum) || is_mirrored;
     let mut arguments = Arguments::new();
-    let kind = if quorum { QueueType::Quorum } else { QueueType::Classic };
+    let kind = if is_quorum { QueueType::Quorum } else { QueueType::Classic };
     arguments.insert("x-queue-type".to_owned(), ArgumentValue::Text(kind.as_str().to_owned()));
     // The broker refuses a routing key without an exchange.
     if let Some(DeadLettering { exchange, routing_key }) = settings.dead_lettering() {
@@ -103,8 +103,8 @@ pub(in crate::plan) fn migration(
         arguments.insert("x-overflow".to_owned(), "reject-publish".into());
     }
     // Each failure of a transport increments the delivery count. From 4.0 on, a message is delivered at most 21 times
-    // by default. Before 4.0, -1 would be a limit.
-    if quorum && version.is_at_least(4, 0) {
+    // by default. Before 4.0, the broker would treat -1 as a limit.
+    if is_quorum && version.is_at_least(4, 0) {
         arguments.insert("x-delivery-limit".to_owned(), ArgumentValue::Integer(-1));
     }
     let holding = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
@@ -125,17 +125,19 @@ pub(super) fn unexpected_object(migration: &Migration, context: &PlanContext<'_>
     Some(MigrationBlocker { text, remedy: Some(remedy) })
 }
 
-/// Returns a binding that the migration must restore but that cannot be created over HTTP.
+/// Returns a binding that the migration must restore but that cannot be created over HTTP; `None` if all bindings can
+/// be created over HTTP.
 fn unrepresentable_binding<'a>(
     context: &'a PlanContext<'_>,
     name: &QueueName,
     names: &MigrationNames,
 ) -> Option<&'a Binding> {
     let (queue, tap) = (Destination::Queue(name.clone()), Destination::Exchange(names.tap.clone()));
-    let is_other = |binding: &Binding, key: &String| is_reproducible_over_http(key, &binding.arguments) == Some(false);
+    let is_unrepresentable =
+        |binding: &Binding, key: &String| is_reproducible_over_http(key, &binding.arguments) == Some(false);
     let leads_there = |binding: &Binding| binding.destination == queue || binding.destination == tap;
     let mut bindings = context.properties_keys.iter().filter(|(binding, _)| leads_there(binding));
-    bindings.find(|(binding, keys)| keys.iter().any(|key| is_other(binding, key))).map(|(binding, _)| binding)
+    bindings.find(|(binding, keys)| keys.iter().any(|key| is_unrepresentable(binding, key))).map(|(binding, _)| binding)
 }
 
 fn stream_or_unknown_type<'a>(old: &'a Queue, desired: &'a Queue) -> &'a str {
@@ -171,21 +173,22 @@ fn new_queues(context: &PlanContext<'_>, names: &MigrationNames) -> u64 {
     [&names.hold, &names.drained, &LOCK_QUEUE.to_owned()].into_iter().filter(is_new).count() as u64
 }
 
-/// Returns the policy key that would remove messages from a holding queue, if the policy has such a key.
+/// Returns the first key of a policy that would remove messages from a holding queue; `None` if the policy has no such
+/// key.
 pub(super) fn removing_key(named: &Named<'_>) -> Option<&'static str> {
     let affecting = POLICY_KEYS.iter().filter(|key| key.affects_messages).map(|key| key.name);
     affecting.into_iter().find(|key| named.policy.definition.contains_key(*key))
 }
 
 /// Returns the policy that prevents other policies from removing messages from the holding queues; `None` if no other
-/// policy would remove messages.
+/// policy would remove messages. Returns a blocker if an operator policy would remove messages.
 fn shield(
     names: &MigrationNames,
     holding: &Queue,
     after: &Policies<'_>,
     operator: &Policies<'_>,
 ) -> Result<Option<Policy>, MigrationBlocker> {
-    let own = |named: &Named<'_>| *named.name == names.shield;
+    let is_shield = |named: &Named<'_>| *named.name == names.shield;
     let mut above: Option<Priority> = None;
     for name in [&names.hold, &names.drained] {
         let governing = operator.governing(name, Governed::from(holding));
@@ -205,11 +208,15 @@ fn shield(
             });
         }
         let governing = after.governing(name, Governed::from(holding));
-        if !governing.possible().iter().flatten().any(|named| !own(named) && removing_key(named).is_some()) {
+        if !governing.possible().iter().flatten().any(|named| !is_shield(named) && removing_key(named).is_some()) {
             continue;
         }
-        let fitting = after.matching(name, Governed::from(holding));
-        let highest = fitting.iter().filter(|fit| !own(&fit.named)).map(|fit| fit.named.policy.priority).max();
+        let candidates = after.matching(name, Governed::from(holding));
+        let highest = candidates
+            .iter()
+            .filter(|candidate| !is_shield(&candidate.named))
+            .map(|candidate| candidate.named.policy.priority)
+            .max();
         above = above.max(highest);
     }
     let default = || ArgumentValue::Text("drop-head".to_owned());

@@ -1,5 +1,5 @@
-//! Derives the remaining actions of a migration from the current state. The plan, the run and a resuming run use the
-//! same pure function.
+//! Derives the remaining actions of a migration from the current state. The plan, the run and a run that resumes an
+//! interrupted migration use the same pure function.
 
 use super::{BEFORE, Goal, MIGRATES, Migration, Stage};
 use crate::model::naming::MigrationNames;
@@ -20,8 +20,8 @@ pub struct NextAction {
 impl Migration {
     /// Returns all remaining actions, in order; empty if the migration is complete.
     ///
-    /// `live` is the vhost, and `keys` are the keys under which the broker lists its bindings. `is_desired` is true if
-    /// the current queue matches the desired queue; the value has no effect if the queue does not exist.
+    /// `live` is the current topology, and `keys` are the keys under which the broker lists each binding. `is_desired`
+    /// is true if the current queue matches the desired queue; the value has no effect if the queue does not exist.
     ///
     /// A run can be killed after any action. In that case, another call returns the actions that are still required.
     pub fn remaining_actions(
@@ -62,7 +62,7 @@ impl Migration {
     }
 }
 
-/// The actions so far, and the state after these actions.
+/// The actions so far, and the bindings after these actions.
 struct List<'a> {
     migration: &'a Migration,
     names: MigrationNames,
@@ -207,7 +207,7 @@ impl List<'_> {
         self.push(stage, Action::DeleteQueue { name, guard: Guard::Nothing });
     }
 
-    /// Declares a fanout exchange. An argument sets its alternate exchange, because the argument has precedence over
+    /// Declares a fanout exchange. An argument sets the alternate exchange, because the argument has precedence over
     /// policies. If the exchange is its own alternate, the broker returns unroutable messages to the transport.
     fn fanout(&mut self, stage: Stage, name: &ExchangeName, alternate: &ExchangeName) {
         if !self.has_exchange(name) {
@@ -215,7 +215,7 @@ impl List<'_> {
         }
     }
 
-    /// Moves the bindings to the tap. While both bindings exist, the broker delivers each message once.
+    /// Moves the bindings to the tap. While both bindings exist, the broker routes each message to the queue only once.
     fn tap(&mut self) {
         self.move_bindings(Stage::Tap, self.queue(), Destination::Exchange(self.names.tap.clone()));
     }
@@ -301,7 +301,7 @@ impl List<'_> {
     }
 }
 
-/// Returns a fanout exchange of the migration of a queue.
+/// Returns a fanout exchange for the migration of `queue`, with this alternate exchange.
 pub(super) fn fanout(queue: &QueueName, alternate: &ExchangeName) -> Exchange {
     let text = |it: &str| ArgumentValue::Text(it.to_owned());
     let arguments = [(MIGRATES, queue.as_str()), ("alternate-exchange", alternate.as_str())];

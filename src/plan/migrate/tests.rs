@@ -64,7 +64,7 @@ fn remaining(migration: &Migration, live: &Topology) -> Vec<NextAction> {
     migration.remaining_actions(live, &BTreeMap::new(), is_desired)
 }
 
-/// Returns the topology after all actions. Fails if an action is not possible at its position.
+/// Returns the topology after all actions. Panics if an action is not possible at its position.
 fn perform_all(mut live: Topology, actions: &[NextAction]) -> Topology {
     for one in actions {
         if let Err(why) = perform(&mut live, &one.action) {
@@ -122,7 +122,8 @@ fn migration_can_be_rolled_back_until_the_old_queue_is_deleted() {
         let halfway = perform_all(live(), &todo[..stop]);
         let back = remaining(&migration.for_rollback(), &halfway);
         let mut after = perform_all(halfway, &back);
-        // A shield is created before the first holding queue, without which the shield is not recognized.
+        // topo creates the shield before the first holding queue. Without that queue, topo does not recognize the
+        // shield.
         after.policies.remove(&migration.names().shield);
         assert_eq!(after, live(), "stopped before {stop}");
     }

@@ -10,8 +10,8 @@ use crate::plan::document::{ChangeKind, PlannedChange};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the undesired bindings that separate steps delete. The broker deletes the bindings from a retired exchange
-/// together with the exchange, after the tiers have returned their messages. However, bindings to a retired tier are
-/// deleted by separate steps.
+/// together with the exchange, after the tiers have returned their messages. Separate steps delete the bindings to a
+/// retired tier.
 pub(super) fn bindings_to_delete(builder: &PlanBuilder) -> BTreeSet<Binding> {
     let retired = retired_objects(builder);
     let mut unbound = builder.undesired_bindings();
@@ -30,7 +30,7 @@ pub(super) fn retired_objects(builder: &PlanBuilder) -> BTreeMap<ObjectId, Queue
 
 impl Layout<'_> {
     /// Adds the deletions one by one, so that topo verifies each deletion before the next. Tiers come first, because
-    /// the messages that they return require the queue and the exchanges of its retries.
+    /// the messages that a tier returns require the queue and the exchanges of its retries.
     pub(super) fn deletions(&mut self, deletions: &[Object], retired: &BTreeMap<ObjectId, QueueName>) {
         let guard = |id: &ObjectId| if retired.contains_key(id) { Guard::Drained } else { Guard::Empty };
         let deletion = |object: &Object| match object {
@@ -45,8 +45,8 @@ impl Layout<'_> {
         let rank = |object: &Object| match object {
             Object::Binding(_) => 0,
             Object::Queue(..) if is_retired(&object.id()) => 1,
-            // A queue comes before its retry exchanges: while it exists, its dead-lettered messages require a
-            // destination, and its deletion fails if it is not empty.
+            // A queue comes before its retry exchanges. While the queue exists, its dead-lettered messages require a
+            // destination, and the deletion of the queue fails if it is not empty.
             Object::Queue(..) if families.contains(&object.id()) => 2,
             // The entry exchange comes first, so that a publisher receives an error instead of losing messages.
             Object::Exchange(..) if is_retired(&object.id()) => 3,

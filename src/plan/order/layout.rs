@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Layout<'a> {
     pub(super) context: &'a PlanContext<'a>,
     pub(super) steps: Vec<Step>,
+    /// The number of the current wave, or of the last wave between waves.
     pub(super) wave: usize,
     /// The step that creates each object.
     pub(super) created_by: BTreeMap<ObjectId, usize>,
@@ -114,8 +115,8 @@ impl Layout<'_> {
     /// atomically (see `retries::switches`).
     pub(super) fn switches(&mut self, switches: &[Switch]) {
         let ready: Vec<&Switch> = switches.iter().filter(|switch| self.has_both_ends(&switch.temporary)).collect();
-        // A binding that an interrupted change left on a switch is stale. It would also route messages as soon as the
-        // exchange no longer matches the key.
+        // A binding that an interrupted change left on a switch is stale. Such a binding would also route messages as
+        // soon as the exchange no longer matches the key.
         let is_stale = |binding: &&Binding| {
             let has_same_key =
                 |other: &Binding| other.source == binding.source && other.routing_key == binding.routing_key;
@@ -130,7 +131,8 @@ impl Layout<'_> {
     }
 
     /// Restores the declared exchanges that the broker deletes together with an undesired binding, and the bindings to
-    /// these exchanges. No desired binding has such an exchange as its source: that binding would prevent the deletion.
+    /// these exchanges. No desired binding has such an exchange as its source, because such a binding would prevent the
+    /// deletion.
     pub(super) fn restore_auto_deleted(&mut self) {
         let declared = &self.context.desired.topology.exchanges;
         let mut auto_deleted = std::mem::take(&mut self.auto_deleted);

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// | stage | comes after | because |
 /// |---|---|---|
-/// | 1. vhost | | every other object belongs to it |
+/// | 1. vhost | | the vhost contains all other objects |
 /// | 2. raised limits | vhost | later steps may require the raised limits |
 /// | 3. exchanges, alternates first | vhost | an exchange without its alternate drops unroutable messages |
 /// | 4. policies, other records | exchanges | a policy may reference an alternate or dead-letter exchange |
@@ -31,11 +31,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// | 6. interrupted recreations | queues | restored bindings may route to new queues |
 /// | 7. bindings of dead-letter exchanges | queues | a message may be rejected as soon as a queue is bound or wired |
 /// | 8. tier switches | stage 7 | a retry key routes to its new tier before the old tier is retired |
-/// | 9. deletions of bindings that match first failures | stage 8 | they would divert messages from the wired ladder |
+/// | 9. deletions of bindings that match first failures | stage 8 | such bindings would divert messages |
 /// | 10. policies that wire existing queues | stages 7 to 9 | the first dead-lettered message requires a route |
 /// | 11. migrations and recreations | policies, stage 7 | the new queue has its final settings and dead-letter routes |
 /// | 12. other bindings | recreations | a recreated queue receives messages only when it is complete |
-/// | 13. replacements of retired tiers | other bindings | messages are then dead-lettered, and require a full route |
+/// | 13. replacements of retired tiers | other bindings | rejected messages then require a full route |
 /// | 14. deletions of bindings | other bindings | a new binding replaces the old binding without an unrouted window |
 /// | 15. deletions of objects | deletions of bindings | no messages are routed to an object when it is deleted |
 /// | 16. lowered limits, deletions of records | deletions of objects | the vhost must be below a lowered limit |
@@ -113,7 +113,8 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
 
 type NewPolicies = BTreeMap<PolicyName, Policy>;
 
-/// Splits policies into those that wire existing queues and all other policies. The former take effect immediately.
+/// Splits policies into policies that wire existing queues and all other policies. A policy that wires an existing
+/// queue takes effect immediately.
 fn split_policies(
     policies: NewPolicies,
     context: &PlanContext<'_>,

@@ -123,7 +123,7 @@ impl Layout<'_> {
     }
 
     /// Returns the auto-delete exchanges that would lose their last binding. All versions delete such an exchange, so
-    /// it requires a different binding while the object is recreated.
+    /// the exchange requires a different binding while the object is recreated.
     fn only_bound_sources(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
         let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
         sources
@@ -158,7 +158,7 @@ impl Layout<'_> {
                 let mut before = None;
                 for next in migration.remaining_actions(&live, layout.context.properties_keys, is_desired) {
                     layout.push(next.action, Some(&id));
-                    let step = layout.steps.last_mut().expect("it was pushed");
+                    let step = layout.steps.last_mut().expect("`push` adds a step");
                     step.stage = Some(next.stage);
                     step.after.extend(before.replace(step.id));
                 }

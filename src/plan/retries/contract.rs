@@ -13,7 +13,7 @@ use crate::plan::changes_by_kind::PlanBuilder;
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
-/// Adds a hazard for each queue of the spec whose retry strategy the plan changes.
+/// Adds a hazard for each queue of the spec whose workers must make a different call on failure after the plan.
 pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let desired = context.desired;
     let policies = Policies::new(&context.current.policies, context.profile.version);
@@ -30,16 +30,16 @@ pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext
     }
 }
 
-/// Returns the retry strategy of a current queue of the spec, if it can be determined.
+/// Returns the retry strategy of a current queue of the spec; `None` if the strategy cannot be determined.
 pub(in super::super) fn strategy_of(context: &PlanContext<'_>, name: &QueueName) -> Option<Strategy> {
     let policies = Policies::new(&context.current.policies, context.profile.version);
     let (live, desired) = (context.current.queues.get(name)?, context.desired.topology.queues.get(name)?);
-    // In a spec that uses retries, a delivery limit counts retries.
+    // Unlike `live_strategy` alone, this function also treats an unchanged delivery limit as a limit of retries.
     live_strategy(context, &policies, name, (live, desired)).or_else(|| strategy_in_arguments(live))
 }
 
-/// Returns the retry strategy of a current queue, if it can be determined. Republishing without tiers leaves no trace
-/// on the broker.
+/// Returns the retry strategy of a current queue; `None` if the strategy cannot be determined, or if the arguments that
+/// set it do not change. Republishing without tiers leaves no trace on the broker.
 fn live_strategy(
     context: &PlanContext<'_>,
     policies: &Policies<'_>,
@@ -63,7 +63,7 @@ fn live_strategy(
     strategy_in_arguments(live).filter(|old| strategy_in_arguments(desired) != Some(*old))
 }
 
-/// Returns the retry strategy that the arguments of a queue set.
+/// Returns the retry strategy that the arguments of a queue set; `None` if the arguments set no strategy.
 fn strategy_in_arguments(queue: &Queue) -> Option<Strategy> {
     let waits = queue.arguments.get("x-delayed-retry-type").and_then(ArgumentValue::as_text);
     if waits.is_some_and(|kind| kind != "disabled") {

@@ -1,5 +1,5 @@
 //! Orders changes to the bindings that route messages after their last retry. At every moment, every message must have
-//! a destination, and most messages must have only one.
+//! a destination. A message may have two destinations only while the destination after the last retry changes.
 
 use super::super::context::PlanContext;
 use super::super::document::{ChangeKind, PlannedChange};
@@ -59,10 +59,11 @@ pub(in super::super) fn ends(builder: &PlanBuilder, context: &PlanContext<'_>) -
     ends
 }
 
-/// Returns the binding of a current ladder that routes messages after the last retry.
+/// Returns the binding of a current ladder that routes messages after the last retry; `None` if there is no such
+/// binding.
 pub(in super::super) fn live_end<'a>(context: &PlanContext<'a>, queue: &QueueName) -> Option<&'a Binding> {
-    let (over, key) = (naming::exhausted_exchange(queue), naming::retry_key_pattern(queue)?);
-    let is_end = |binding: &&Binding| binding.source == over && binding.routing_key == key;
+    let (exhausted, key) = (naming::exhausted_exchange(queue), naming::retry_key_pattern(queue)?);
+    let is_end = |binding: &&Binding| binding.source == exhausted && binding.routing_key == key;
     context
         .current
         .bindings
@@ -96,7 +97,8 @@ fn report_changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<
 }
 
 /// Blocks the plan if a queue dead-letters to an exchange of retired retries, because its messages would be lost. If
-/// the spec marks the guard exchange as external, it stays, but it routes nothing without the other exchanges.
+/// the spec marks the guard exchange as external, the guard exchange stays, but it routes nothing without the other
+/// exchanges.
 fn block_retired_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let PlanContext { current, desired, .. } = context;
     let deleted: BTreeSet<ObjectId> = builder

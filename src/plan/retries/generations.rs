@@ -52,8 +52,8 @@ fn first_generation(tier: &TierName) -> TierName {
     TierName { generation: 1, ..tier.clone() }
 }
 
-/// Returns the current generation that matches the desired tier. If there is none, returns the first generation that
-/// does not exist.
+/// Returns the current generation that matches the desired tier. If there is no such generation, returns the first
+/// generation that does not exist. Returns `None` if the name is not the name of a desired tier.
 fn matching_generation(context: &PlanContext<'_>, live: &Generations, name: &QueueName) -> Option<QueueName> {
     let desired = context.desired.topology.queues.get(name)?;
     let first = first_generation(&TierName::parse(name)?);

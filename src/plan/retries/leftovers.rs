@@ -78,19 +78,19 @@ fn members(
     found
 }
 
-/// Returns true if a current object is not desired, external, ignored or untouchable.
+/// Returns true if a current object is undesired, and is neither external nor ignored nor untouchable.
 fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
     let (topology, scope) = (&sides.desired.topology, &sides.desired.scope);
-    let is_foreign = |id: &ObjectId| scope.external.contains(id) || id.name().is_some_and(|name| scope.ignores(name));
+    let is_excluded = |id: &ObjectId| scope.external.contains(id) || id.name().is_some_and(|name| scope.ignores(name));
     !sides.is_untouchable(id)
         && match id {
-            ObjectId::Exchange(name) => !topology.exchanges.contains_key(name) && !is_foreign(id),
-            ObjectId::Queue(name) => !topology.queues.contains_key(name) && !is_foreign(id),
+            ObjectId::Exchange(name) => !topology.exchanges.contains_key(name) && !is_excluded(id),
+            ObjectId::Queue(name) => !topology.queues.contains_key(name) && !is_excluded(id),
             ObjectId::Binding(binding) => {
                 let source = ObjectId::Exchange(binding.source.clone());
                 // A binding to an external exchange can be left over, because retries may dead-letter to the exchange.
                 !topology.bindings.contains(binding)
-                    && !is_foreign(&source)
+                    && !is_excluded(&source)
                     && !scope.ignores(binding.destination.name())
             }
             ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Record(_) => false,
@@ -98,7 +98,7 @@ fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
 }
 
 /// Returns the queue to which a current tier belongs; `None` if `live` is not a tier. Three features must match: the
-/// name, the return exchange, and the routing key of the retry. Manual retries may have the same name and exchange.
+/// name, the dead-letter exchange, and the dead-letter routing key. Manual retries may have the same name and exchange.
 pub(super) fn queue_of_tier(name: &QueueName, live: &Queue) -> Option<QueueName> {
     let TierName { queue, number, .. } = TierName::parse(name)?;
     let sets = |argument: &str, text: &str| live.arguments.get(argument).and_then(|it| it.as_text()) == Some(text);
@@ -107,8 +107,8 @@ pub(super) fn queue_of_tier(name: &QueueName, live: &Queue) -> Option<QueueName>
     returns_messages.then_some(queue)
 }
 
-/// Returns the queue to whose retries an exchange certainly belongs. The alternate exchange identifies it, because only
-/// exchanges of topo's retries have such an alternate.
+/// Returns the queue to whose retries an exchange certainly belongs; `None` if this is not certain. The alternate
+/// exchange proves it, because only exchanges of topo's retries have such an alternate exchange.
 pub(super) fn queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
     let leads_to = |next: &ExchangeName| live.alternate_exchange() == Some(next.as_str());
     let retry_switch = || {
@@ -127,7 +127,8 @@ pub(super) fn queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<
     }
 }
 
-/// Returns the queue to whose retries an exchange belongs according to its name, if that queue has retries.
+/// Returns the queue to whose retries an exchange would belong according to its name and type. The caller must check
+/// that other objects of these retries exist.
 fn likely_queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
     let first_switch = || naming::queue_of_first_exchange(&naming::exchange_of_switch(name)?);
     match live.kind.as_str() {
@@ -136,8 +137,8 @@ fn likely_queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<Queu
     }
 }
 
-/// Returns the queue to whose retries a binding belongs, according to its ends, routing key and arguments. Bindings
-/// that other owners add to these exchanges do not match.
+/// Returns the queue to whose retries a binding belongs, according to its ends, routing key and arguments. Returns
+/// `None` for bindings that other owners add to the exchanges of retries.
 fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
     let Binding { source, destination, routing_key, arguments } = binding;
     let is_tier_of = |queue: &QueueName| is_tier(queue, destination);
@@ -145,7 +146,7 @@ fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
     let is_end =
         |queue: &QueueName| routing_key == "#" || Some(routing_key) == naming::retry_key_pattern(queue).as_ref();
     let is_final_death = |_: &QueueName| to_exchange && arguments.contains_key("x-last-death-reason");
-    let is_way_back = |queue: &QueueName| *destination == Destination::Queue(queue.clone());
+    let is_return = |queue: &QueueName| *destination == Destination::Queue(queue.clone());
     // While a tier is replaced, the switch temporarily replaces the exchange.
     let switched = naming::exchange_of_switch(source);
     let source_or_switched = switched.as_ref().unwrap_or(source);
@@ -156,7 +157,7 @@ fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
     // While all tiers are retired, the switch temporarily replaces the first exchange.
     let last_way = || switched.as_ref().and_then(naming::queue_of_first_exchange).filter(|_| to_exchange);
     let over = || naming::queue_of_exhausted_exchange(source).filter(is_end);
-    let hand_back = || naming::queue_of_return_exchange(source).filter(is_way_back);
+    let hand_back = || naming::queue_of_return_exchange(source).filter(is_return);
     let guard = || naming::queue_of_guard_exchange(source).filter(is_final_death);
     entry().or_else(last_way).or_else(over).or_else(hand_back).or_else(guard)
 }
@@ -169,13 +170,13 @@ pub(super) fn is_tier(queue: &QueueName, destination: &Destination) -> bool {
     }
 }
 
-/// Returns true if the spec is responsible for the retries of a queue: it declares or removes the queue, or owns it
-/// without declaring it. The retries of an external queue belong to its owner.
+/// Returns true if the spec is responsible for the retries of a queue: the spec declares or removes the queue, or owns
+/// the queue without declaring it. The retries of an external queue belong to its owner.
 fn is_responsible_for(desired: &Desired, queue: &QueueName) -> bool {
     let (scope, id) = (&desired.scope, ObjectId::Queue(queue.clone()));
-    let is_foreign = scope.external.contains(&id) || scope.ignores(queue.as_str());
+    let is_excluded = scope.external.contains(&id) || scope.ignores(queue.as_str());
     desired.topology.queues.contains_key(queue)
-        || !is_foreign && (scope.removed.contains(&id) || scope.owns(queue.as_str()))
+        || !is_excluded && (scope.removed.contains(&id) || scope.owns(queue.as_str()))
 }
 
 impl Sides<'_> {

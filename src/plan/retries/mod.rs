@@ -3,7 +3,7 @@
 //! topo unbinds an undesired tier, and the tier returns its messages to the queue. topo deletes the tier only when it
 //! is empty. If an apply does not complete a retirement, the next plan shows the remaining steps, and the next apply
 //! executes them. The exchanges are deleted after the last tier. Retired objects are not listed as unmanaged, even if
-//! they are owned.
+//! `owns` matches their names.
 
 mod contract;
 mod ends;
@@ -72,15 +72,16 @@ fn retire_family(builder: &mut PlanBuilder, context: &PlanContext<'_>, queue: &Q
             continue;
         }
         if let ObjectId::Exchange(_) = id {
-            let is_foreign = |binding: &&crate::model::Binding| !left.contains(&ObjectId::Binding((*binding).clone()));
-            let foreign = recreate::bindings_of(context, id).filter(is_foreign).count();
-            if foreign > 0 {
-                let bindings = if foreign == 1 { "a binding".to_owned() } else { format!("{foreign} bindings") };
+            let is_other = |binding: &&crate::model::Binding| !left.contains(&ObjectId::Binding((*binding).clone()));
+            let other_bindings = recreate::bindings_of(context, id).filter(is_other).count();
+            if other_bindings > 0 {
+                let bindings =
+                    if other_bindings == 1 { "a binding".to_owned() } else { format!("{other_bindings} bindings") };
                 let text = format!(
                     "{id} is no longer needed for the retries of {queue}; deleting it also deletes {bindings} of other \
                      owners"
                 );
-                builder.hazard(HazardKind::UnroutableMessages, &address, text, None);
+                builder.hazard(HazardKind::RoutingGap, &address, text, None);
             }
         }
         let live = context.live(id);
@@ -117,8 +118,8 @@ pub(super) fn messages_in_tiers(context: &PlanContext<'_>, queue: &QueueName) ->
     tiers.map(|(name, _)| context.live(&ObjectId::Queue(name.clone()))?.messages).sum()
 }
 
-/// Returns the delays of a queue's current tiers in milliseconds, in the order of the retries; `None` if a tier is
-/// missing.
+/// Returns the delays of a queue's current tiers in milliseconds, in the order of the retries; `None` if there are no
+/// tiers, or if a tier is missing.
 pub(super) fn live_delays(context: &PlanContext<'_>, queue: &QueueName) -> Option<Vec<i64>> {
     let is_bound = |name: &&QueueName| {
         let into =

@@ -26,11 +26,11 @@ pub(crate) struct Tiered {
 /// A function that returns the dead-letter queue of the spec to which an exchange and a routing key lead.
 pub(crate) type DeadLetterQueueAt<'a> = &'a dyn Fn(&DeadLettering) -> Option<QueueName>;
 
-/// Facts about other objects that determine the keys of a queue.
+/// The facts that determine the keys of a queue in addition to the queue's own arguments.
 pub(crate) struct Parts<'a> {
     /// The retries of the queue, if it has delayed retry queues.
     pub(crate) tiered: Option<&'a Tiered>,
-    /// True if the delivery limit of the queue counts retries.
+    /// True if the delivery limit of the queue is the number of its retries.
     pub(crate) is_counted: bool,
     /// Returns the dead-letter queue of the spec to which an exchange and a routing key lead.
     pub(crate) dead_letter_queue_at: DeadLetterQueueAt<'a>,
@@ -62,7 +62,8 @@ pub(crate) struct QueueKeys {
 /// The arguments whose keys are converted separately.
 const APART: [&str; 3] = ["x-queue-type", "x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
-/// Returns the spec keys of a queue. `wiring` is the dead-lettering of the queue, and true if a policy sets it.
+/// Returns the spec keys of a queue. `wiring` is the dead-letter destination of the queue, and true if a policy sets
+/// the destination.
 pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, parts: &Parts<'_>) -> QueueKeys {
     let (mut retry, mut arguments) = (None, queue.arguments.clone());
     let by_policy = wiring.as_ref().is_some_and(|(_, by_policy)| *by_policy);
@@ -110,7 +111,8 @@ fn is_key_of_binding(key: Option<&str>) -> bool {
     !matches!(key, Some("null" | "undefined"))
 }
 
-/// Returns the retries that a quorum queue counts, and removes their arguments from `arguments`.
+/// Returns the retries that a quorum queue counts, and removes their arguments from `arguments`. Returns `None`, and
+/// changes nothing, if `retry` cannot represent the arguments.
 fn counted_retries(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys> {
     let number = |name: &str| queue.arguments.get(name).and_then(ArgumentValue::as_integer);
     let retries = number("x-delivery-limit").and_then(|it| u32::try_from(it).ok())?;

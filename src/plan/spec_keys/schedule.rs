@@ -17,7 +17,7 @@ pub(crate) struct RetryKeys {
     count: usize,
     /// The key `delays` or `backoff`; `None` for retries without delays.
     delays: Option<Entry>,
-    /// True if the number of delays is the number of retries.
+    /// True if the number of delays is the number of retries, so that `maxRetries` can be omitted.
     implies_count: bool,
 }
 
@@ -64,7 +64,7 @@ impl RetryKeys {
     }
 }
 
-/// Returns the key `delays` or `backoff`, and true if it implies the number of retries.
+/// Returns the key `delays` or `backoff`, and true if the key implies the number of retries.
 fn delays_entry(delays: &[i64]) -> (Entry, bool) {
     if let Some(backoff) = backoff(delays) {
         return (entry("backoff", backoff), false);
@@ -77,7 +77,8 @@ fn delays_entry(delays: &[i64]) -> (Entry, bool) {
     (entry("delays", list), listed == delays.len())
 }
 
-/// Returns the backoff that computes exactly these delays.
+/// Returns the backoff that computes exactly these delays; `None` if there are too few delays, or if no backoff
+/// computes them.
 fn backoff(delays: &[i64]) -> Option<Tree> {
     let (Some(initial), Some(second), Some(last)) = (delays.first(), delays.get(1), delays.last()) else { return None };
     let factor = second.checked_div(*initial).filter(|factor| factor * initial == *second && *factor > 1)?;

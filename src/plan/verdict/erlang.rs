@@ -5,7 +5,8 @@ use crate::diff::{Field, FieldChange};
 use crate::model::{ArgumentValue, Object, VhostName};
 use crate::rabbitmq::BrokerProfile;
 
-/// Formats a value without its type. A string has no quotes (`~ts`). Unlike Erlang, inserts no line breaks.
+/// Formats a value without its type, as an error message contains it: a string without quotes (`~ts`), and other values
+/// as Erlang terms. Unlike Erlang, inserts no line breaks.
 pub(super) fn format_value(value: &ArgumentValue) -> String {
     match value {
         ArgumentValue::Null => "undefined".to_owned(),
@@ -28,7 +29,7 @@ pub(super) fn format_value(value: &ArgumentValue) -> String {
     }
 }
 
-/// Formats a value inside another value.
+/// Formats a value inside a list or table: a string as an Erlang binary.
 fn term(value: &ArgumentValue) -> String {
     value.as_text().map_or_else(|| format_value(value), binary)
 }
@@ -38,7 +39,8 @@ fn binary(text: &str) -> String {
     if text.is_empty() { "<<>>".to_owned() } else { format!("<<{text:?}{kind}>>") }
 }
 
-/// Formats a number with the fewest digits, and with an exponent if that is shorter (`io_lib_format:fwrite_g`).
+/// Formats a floating-point number with the fewest digits that identify it, and with an exponent if that form is
+/// shorter (`io_lib_format:fwrite_g`).
 fn float(value: f64) -> String {
     let scientific = format!("{:e}", value.abs());
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -46,21 +48,21 @@ fn float(value: f64) -> String {
     let exponent: i64 = exponent.parse().unwrap_or_default();
     let length = i64::try_from(digits.len()).unwrap_or(i64::MAX);
     // The number of digits before the decimal point.
-    let place = if value == 0.0 { 1 } else { exponent + 1 };
+    let point = if value == 0.0 { 1 } else { exponent + 1 };
     let sign = if value.is_sign_negative() { "-" } else { "" };
     let zeros = |count: i64| "0".repeat(usize::try_from(count).unwrap_or_default());
     let (first, rest) = digits.split_at(1);
     let with_exponent = || format!("{first}.{}e{exponent}", if rest.is_empty() { "0" } else { rest });
     let cost = i64::try_from(exponent.to_string().len()).unwrap_or_default() + if length == 1 { 3 } else { 2 };
-    let text = if place == 0 {
+    let text = if point == 0 {
         format!("0.{digits}")
-    } else if place < 0 {
-        if 2 - place <= cost { format!("0.{}{digits}", zeros(-place)) } else { with_exponent() }
-    } else if place >= length {
-        if place - length + 2 <= cost { format!("{digits}{}.0", zeros(place - length)) } else { with_exponent() }
+    } else if point < 0 {
+        if 2 - point <= cost { format!("0.{}{digits}", zeros(-point)) } else { with_exponent() }
+    } else if point >= length {
+        if point - length + 2 <= cost { format!("{digits}{}.0", zeros(point - length)) } else { with_exponent() }
     } else {
-        let (before, behind) = digits.split_at(usize::try_from(place).unwrap_or_default());
-        format!("{before}.{behind}")
+        let (whole, fraction) = digits.split_at(usize::try_from(point).unwrap_or_default());
+        format!("{whole}.{fraction}")
     };
     format!("{sign}{text}")
 }

@@ -117,7 +117,8 @@ fn is_equal(name: &str, live: &Queue, desired: &Queue, profile: &BrokerProfile) 
 }
 
 /// Returns the value that the broker compares and prints in its error message. From 4.3.6 on, the broker converts ages
-/// to milliseconds, as a string (`rabbit_amqqueue:normalize_max_age`). Up to 4.3.5, it treats 168h and 7D as different.
+/// to milliseconds, as a string (`rabbit_amqqueue:normalize_max_age`). Up to 4.3.5, the broker treats `168h` and `7D`
+/// as different.
 pub(super) fn as_compared<'a>(name: &str, value: &'a ArgumentValue, profile: &BrokerProfile) -> Cow<'a, ArgumentValue> {
     let age = value.as_text().filter(|_| name == "x-max-age" && profile.version >= BrokerVersion::new(4, 3, 6));
     match age.and_then(crate::model::age) {
@@ -171,8 +172,8 @@ fn is_exchange_argument_compared(name: &str, live: &Exchange) -> bool {
     KnownExchangeArgument::named(name).is_some_and(|known| known.is_compared && known.is_read_by(&live.kind))
 }
 
-/// Returns true if the broker refuses to create the desired exchange because of this argument. If two arguments are
-/// mutually exclusive, returns true for both.
+/// Returns true if the broker refuses to create the desired exchange because of this argument. If the exchange has two
+/// mutually exclusive arguments, returns true for both arguments.
 fn is_argument_refused(name: &str, object: &Object, profile: &BrokerProfile) -> bool {
     let is_of_pair = |refused: &str| EXCLUSIVE.contains(&refused) && EXCLUSIVE.contains(&name);
     let refused = refusals(object, profile);

@@ -13,8 +13,8 @@ const HASH_PROPERTIES: [&str; 3] = ["correlation_id", "message_id", "timestamp"]
 /// `x-modulus-hash`, which a plugin provides before 4.3.
 const LATER_TYPES: [(&str, BrokerVersion); 1] = [("x-local-random", BrokerVersion::new(4, 0, 0))];
 
-/// Returns true if the broker supports an exchange type. If the broker does not list its types, topo assumes that it
-/// supports all types of its version.
+/// Returns true if the broker supports an exchange type. If the supported types are unknown, topo assumes that the
+/// broker supports every type except the types of [`LATER_TYPES`] that a later version introduced.
 pub(crate) fn is_known_type(kind: &str, profile: &BrokerProfile) -> bool {
     if profile.exchange_types.is_empty() {
         added_in(kind, profile.version).is_none()
@@ -104,11 +104,11 @@ const WEIGHT_LIMITED: BrokerVersion = BrokerVersion::new(4, 2, 6);
 const LARGEST_SAFE_WEIGHT: u64 = 1_000_000;
 
 /// The maximum number of `#` words in the key of a topic binding.
-const MOST_HASHES: usize = 2;
-/// The first version with the limit [`MOST_HASHES`].
+const MAX_HASHES: usize = 2;
+/// The first version with the limit [`MAX_HASHES`].
 const HASHES_LIMITED: BrokerVersion = BrokerVersion::new(4, 3, 5);
 
-/// The source and the destination of a binding, if their declarations are known.
+/// The type of a binding's source exchange, and the destination queue, if they are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends<'a> {
     /// The type of the source exchange; `None` if the type is unknown. Not required for predeclared exchanges.
@@ -183,9 +183,9 @@ fn missing_predeclared(name: &ExchangeName) -> Option<Refusal> {
 /// 4.3.6).
 fn topic(key: &str, version: BrokerVersion) -> Option<Refusal> {
     let count = key.split('.').filter(|word| *word == "#").count();
-    (version >= HASHES_LIMITED && count > MOST_HASHES).then(|| {
+    (version >= HASHES_LIMITED && count > MAX_HASHES).then(|| {
         let text = format!(
-            "RabbitMQ {version} accepts at most {MOST_HASHES} `#` in the key of a topic binding, but {key} contains {count}"
+            "RabbitMQ {version} accepts at most {MAX_HASHES} `#` in the key of a topic binding, but {key} contains {count}"
         );
         Refusal::new("routing_key", text).hint("use fewer `#`: `#.a.#` is usually wide enough")
     })

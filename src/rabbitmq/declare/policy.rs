@@ -31,9 +31,9 @@ pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<
             found.extend(mirroring(definition));
             continue;
         }
-        let own = definition.iter().filter_map(|(key, value)| Some((key, value, known(key, version)?)));
-        let mut own = own.filter(|(_, _, (of, _))| *of == validator);
-        let wrong = own.find_map(|(key, value, (_, accepts))| accepts.refusal(key, value, version));
+        let settings = definition.iter().filter_map(|(key, value)| Some((key, value, validation(key, version)?)));
+        let mut settings = settings.filter(|(_, _, (of, _))| *of == validator);
+        let wrong = settings.find_map(|(key, value, (_, accepts))| accepts.refusal(key, value, version));
         let together = || (validator == Validator::Quorum).then(|| delays(definition, version)).flatten();
         found.extend(wrong.or_else(together));
     }
@@ -43,7 +43,7 @@ pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<
 }
 
 fn is_known(key: &str, version: BrokerVersion) -> bool {
-    known(key, version).is_some()
+    validation(key, version).is_some()
         || is_of(key, Scope::Plugin)
         || is_of(key, Scope::Mirroring) && !version.is_at_least(4, 0)
 }
@@ -59,7 +59,7 @@ fn since(key: &str) -> Option<BrokerVersion> {
 }
 
 /// Returns the validator and the accepted values of a key; `None` if no validator of this version accepts the key.
-fn known(key: &str, version: BrokerVersion) -> Option<(Validator, Accepts)> {
+fn validation(key: &str, version: BrokerVersion) -> Option<(Validator, Accepts)> {
     let of_version = |(versions, ..): &&(Versions, Validator, Accepts)| versions.contains(version);
     PolicyKey::named(key)?.accepts.iter().find(of_version).map(|(_, validator, accepts)| (*validator, *accepts))
 }
@@ -104,8 +104,8 @@ fn delays(definition: &Arguments, version: BrokerVersion) -> Option<Refusal> {
         return None;
     }
     let (least, most) = (definition.get("delayed-retry-min"), definition.get("delayed-retry-max"));
-    let delays = definition.get("delayed-retry-type").and_then(ArgumentValue::as_text);
-    match (delays, least) {
+    let retry_type = definition.get("delayed-retry-type").and_then(ArgumentValue::as_text);
+    match (retry_type, least) {
         (Some(kind), None) if kind != "disabled" => {
             Some(Refusal::new("delayed-retry-min", format!("delayed-retry-type {kind} needs a delayed-retry-min")))
         }
@@ -125,7 +125,7 @@ fn mirroring(definition: &Arguments) -> Option<Refusal> {
     let Some(mode) = definition.get("ha-mode") else {
         return Some(Refusal::new("ha-mode", format!("{first} is set without ha-mode")).hint("add ha-mode"));
     };
-    mirrors(mode, definition.get("ha-params")).or_else(|| {
+    mirroring_mode(mode, definition.get("ha-params")).or_else(|| {
         let rest = POLICY_KEYS.iter().filter(|key| key.scope == Scope::Mirroring);
         rest.filter_map(|key| Some((key, definition.get(key.name)?)))
             .flat_map(|(key, value)| key.accepts.iter().map(move |(_, _, accepts)| (key.name, accepts, value)))
@@ -135,7 +135,7 @@ fn mirroring(definition: &Arguments) -> Option<Refusal> {
 }
 
 /// Validates the mirroring mode and its parameters.
-fn mirrors(mode: &ArgumentValue, params: Option<&ArgumentValue>) -> Option<Refusal> {
+fn mirroring_mode(mode: &ArgumentValue, params: Option<&ArgumentValue>) -> Option<Refusal> {
     let wrong = |text: &str| Some(Refusal::new("ha-params", text));
     match (mode.as_text(), params) {
         (Some("all"), None) => None,
@@ -206,7 +206,7 @@ fn limits_patterns(version: BrokerVersion) -> bool {
     is_patched(2, 8) || is_patched(3, 2) || version.is_at_least(4, 4)
 }
 
-/// Returns the refusals of a record.
+/// Returns the refusals of a record: of an unsupported kind, or of an operator policy.
 pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal> {
     let (row, version) = (record.id.kind.row(), profile.version);
     if let Some(since) = row.since.filter(|since| version < *since) {

@@ -10,7 +10,7 @@ pub struct Refusal {
     pub subject: String,
     /// The message for users.
     pub text: String,
-    /// A hint for resolving the refusal.
+    /// A hint for resolving the refusal, if there is one.
     pub hint: Option<String>,
 }
 

@@ -20,7 +20,7 @@ pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
         return vec![Refusal::new("default_queue_type", text).hint("set `type` on each queue")];
     }
     // RabbitMQ up to 4.0 responds with 500, later versions with 400. 4.0 accepts any string for an existing vhost, and
-    // each declaration then fails.
+    // each queue declaration then fails.
     if QueueType::named(default).is_none() {
         let text = format!("the default queue type cannot be `{default}`");
         return vec![Refusal::new("default_queue_type", text).hint("use one of classic, quorum, stream")];

@@ -26,7 +26,7 @@ pub struct PolicyKey {
     /// True if quorum queues of RabbitMQ 3.8.12 and earlier read the key. These versions skip every policy that
     /// contains a key that they do not read.
     is_read_by_old_quorum: bool,
-    /// The precedence on an existing queue of a type that reads the key.
+    /// The precedence on an existing queue, by queue type and version. Queues of other types do not read the key.
     precedence: &'static [(QueueType, Versions, Precedence)],
     /// The versions in which an operator policy can set the key (`rabbit_policies:register`,
     /// `operator_policy_validator`).
@@ -125,13 +125,14 @@ impl PolicyKey {
         }
     }
 
-    /// Returns the spelling of a key in specs; `None` if specs use the name on the wire.
+    /// Returns the spelling of a key in specs; `None` if the key is unknown, or if it is a key of plugins or of
+    /// mirroring, for which specs use the name on the wire.
     pub fn spelling(name: &str) -> Option<&'static str> {
         let is_spelled = |key: &&Self| !key.accepts.is_empty() && matches!(key.scope, Scope::Queues | Scope::Exchanges);
         Self::named(name).filter(is_spelled).map(|key| key.spec_key)
     }
 
-    /// Returns true if any version accepts the key in a policy.
+    /// Returns true if any version accepts the key in a policy, at least with a plugin.
     pub fn is_valid(&self) -> bool {
         match self.scope {
             Scope::Queues | Scope::Exchanges => !self.accepts.is_empty(),
@@ -150,7 +151,8 @@ impl PolicyKey {
         self.in_operator_policies.last().map(|versions| versions.since)
     }
 
-    /// Returns true if queues read the key only while they are declared.
+    /// Returns true if queues read the key only while they are declared. Also true for queue keys that no version
+    /// accepts.
     pub fn is_read_only_on_declare(&self) -> bool {
         self.scope == Scope::Queues && self.precedence.is_empty()
     }
@@ -158,6 +160,8 @@ impl PolicyKey {
 
 /// Returns true if a policy with this key can govern a queue of this type (`rabbit_queue_type:is_policy_applicable`).
 /// The broker skips a policy only because of keys that it lists as unsupported, which does not include keys of plugins.
+/// Quorum queues of RabbitMQ 3.8.12 and earlier are an exception: they skip a policy because of any key that they do
+/// not read.
 pub fn is_accepted(key: &str, queue_type: QueueType, version: BrokerVersion) -> bool {
     let key = PolicyKey::named(key);
     if queue_type == QueueType::Quorum && version < BrokerVersion::new(3, 8, 13) {
@@ -170,7 +174,7 @@ pub fn is_accepted(key: &str, queue_type: QueueType, version: BrokerVersion) -> 
 /// Returns the precedence of a policy key on an existing queue of this type. `None` if the type does not read the key,
 /// or reads it only while the queue is declared (`queue-leader-locator`, `initial-cluster-size`).
 ///
-/// `tests/live/effective` compares the result with brokers.
+/// `tests/live/effective` compares the results with real brokers.
 pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> Option<Precedence> {
     let mut all = PolicyKey::named(key)?.precedence.iter();
     let applies = |(of, versions, _): &&(QueueType, Versions, Precedence)| {

@@ -30,7 +30,7 @@ const BEFORE_4_3: Versions = Versions::ALL.until(4, 3);
 /// The versions whose quorum queues read `expires` and `overflow`.
 const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
 
-/// For keys that operator policies of all versions can set.
+/// The versions for keys that operator policies of every version can set.
 const OPERATORS: &[Versions] = &[ALL];
 
 /// The default values of the table: a queue key that no version accepts and no queue type skips.
@@ -192,7 +192,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "queueVersion",
         accepts: &[(SINCE_3_10, General, Between(1, 2))],
         precedence: &[(Classic, SINCE_3_10.until(4, 3), Argument)],
-        // A patch release of 3.11 also supports the key.
+        // 3.11 supports the key from patch release 3.11.24 on.
         in_operator_policies: &[Versions::since_patch(3, 11, 24).until(3, 12), SINCE_3_12_7],
         ..KEY
     },

@@ -44,11 +44,13 @@ impl Arrivals {
                 found.todo.push((open.clone(), Keys::any()));
             }
         }
-        let mut named = BTreeSet::new();
+        let mut addressed = BTreeSet::new();
         for queue in topology.queues.keys() {
             for to in routing.dead_lettering(queue).iter().flatten() {
                 match &to.routing_key {
-                    Some(key) if to.exchange.as_str().is_empty() => drop(named.insert(QueueName::new(key.as_str()))),
+                    Some(key) if to.exchange.as_str().is_empty() => {
+                        addressed.insert(QueueName::new(key.as_str()));
+                    }
                     Some(key) => found.add_to_exchange(&to.exchange, Keys::One(key.clone())),
                     None => {}
                 }
@@ -62,13 +64,14 @@ impl Arrivals {
             let mut bindings = routing.bindings_to(&Destination::Queue(queue.clone())).iter();
             let is_bound = is_of_retries(ObjectId::Queue(queue.clone()))
                 || bindings.any(|binding| !is_of_retries(ObjectId::Exchange(binding.source.clone())));
-            if !is_bound || named.contains(queue) {
+            if !is_bound || addressed.contains(queue) {
                 found.add_to_queue(queue, Keys::One(queue.as_str().to_owned()));
             }
         }
         // With `republish` and without delays, a worker publishes the copy to the queue itself.
-        let to_the_back = |family: &&Family| family.strategy == Strategy::Republish && family.members.is_empty();
-        for queue in families.iter().filter(to_the_back).map(|family| &family.queue) {
+        let is_republished_to_queue =
+            |family: &&Family| family.strategy == Strategy::Republish && family.members.is_empty();
+        for queue in families.iter().filter(is_republished_to_queue).map(|family| &family.queue) {
             found.add_to_queue(queue, Keys::One(queue.as_str().to_owned()));
         }
         while let Some((exchange, keys)) = found.todo.pop() {
@@ -79,14 +82,14 @@ impl Arrivals {
         Self { queues: found.queues, ladders }
     }
 
-    /// Returns the routing keys with which messages reach a queue.
+    /// Returns the routing keys with which messages reach a queue; empty if no messages are known to reach it.
     pub fn keys_at_queue(&self, queue: &QueueName) -> &BTreeSet<Keys> {
         self.queues.get(queue).unwrap_or(&NONE)
     }
 
-    /// Returns the routing keys of the messages that a queue dead-letters, before the broker replaces them with a
-    /// dead-letter routing key. If no key is known, assumes that the queue receives messages through the default
-    /// exchange.
+    /// Returns the routing keys of the messages that a queue dead-letters, before the broker replaces the keys with a
+    /// dead-letter routing key. If no key is known, returns any key if the broker replaces it, otherwise the name of
+    /// the queue: the queue is assumed to receive messages through the default exchange.
     pub fn dead_lettered_keys(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
         match (self.keys_at_queue(queue), &to.routing_key) {
             (keys, _) if !keys.is_empty() => keys.clone(),
@@ -136,7 +139,7 @@ impl Propagation<'_, '_> {
         }
     }
 
-    /// Adds keys to a queue, and to its dead-letter exchanges.
+    /// Adds keys to a queue, and to the dead-letter exchanges to which the queue sends messages with unchanged keys.
     fn add_to_queue(&mut self, queue: &QueueName, keys: Keys) {
         if !self.queues.entry(queue.clone()).or_default().insert(keys.clone()) {
             return;
@@ -188,7 +191,7 @@ pub struct Fate {
     pub queues: BTreeSet<QueueName>,
     /// The queues that receive some dead-lettered messages, or that may receive them.
     pub possible: BTreeSet<QueueName>,
-    /// The routing keys of messages that the broker drops for every dead-lettering reason.
+    /// The routing keys of messages that reach no queue, for any dead-lettering reason.
     pub lost: Vec<Keys>,
 }
 
@@ -228,7 +231,8 @@ impl Routing<'_> {
         has_any.then(|| self.fate_with(queue, |to, reason| arrivals.final_keys(queue, to, reason, version)))
     }
 
-    /// Returns the fate of the messages that a queue dead-letters. `keys` returns the routing keys of the messages.
+    /// Returns the fate of the messages that a queue dead-letters. `keys` returns the routing keys of the messages
+    /// for a dead-letter target and a dead-lettering reason.
     pub fn fate_with(&self, queue: &QueueName, keys: impl Fn(&DeadLettering, Reason) -> BTreeSet<Keys>) -> Fate {
         let mut sum = Sum::default();
         let (mut lost, mut kept) = (BTreeSet::new(), BTreeSet::new());

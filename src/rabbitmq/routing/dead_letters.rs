@@ -16,7 +16,7 @@ pub enum Reason {
     Rejected,
     /// The TTL of the message expired.
     Expired,
-    /// The message was the oldest message of a full queue.
+    /// The queue was full, and removed or rejected the message.
     Maxlen,
     /// The message exceeded the delivery limit.
     DeliveryLimit,
@@ -46,13 +46,14 @@ impl fmt::Display for Reason {
 /// The dead-lettering history of a message, as the broker stores it in its headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeathHistory {
-    /// The records. The first record is the newest one; the order of the other records depends on the version.
+    /// The queues and reasons for which the message was dead-lettered. The first record is the newest; the order of the
+    /// other records depends on the version.
     records: Vec<(QueueName, Reason)>,
 }
 
 impl DeathHistory {
-    /// Adds a record. Up to 3.12, the broker then reverses the older records
-    /// (`rabbit_dead_letter:group_by_queue_and_reason`).
+    /// Adds a record, which replaces an earlier record with the same queue and reason. Up to 3.12, the broker also
+    /// reverses the older records (`rabbit_dead_letter:group_by_queue_and_reason`).
     pub fn record(&mut self, queue: &QueueName, reason: Reason, version: BrokerVersion) {
         if !version.is_at_least(3, 13) {
             self.records.reverse();
@@ -73,8 +74,9 @@ impl DeathHistory {
 }
 
 impl Routing<'_> {
-    /// Returns the possible dead-letter targets of a queue; `None` means no target. There are several if it is
-    /// uncertain which policy governs the queue.
+    /// Returns the possible dead-letter targets of a queue; a `None` entry means no target. The list has several
+    /// entries if it is uncertain which policy governs the queue. It is empty if the topology does not contain the
+    /// queue.
     pub fn dead_lettering(&self, name: &QueueName) -> &[Option<DeadLettering>] {
         let all = self.dead_letterings.get_or_init(|| {
             self.topology.queues.iter().map(|(name, queue)| (name, self.dead_lettering_of(name, queue))).collect()

@@ -1,4 +1,4 @@
-//! Routes a message through one exchange, by the type of the exchange.
+//! Routes a message through one exchange, according to the exchange type.
 
 use super::keys::Certainty;
 use super::message::Message;
@@ -19,7 +19,7 @@ pub(super) struct Hop {
     pub(super) alternates: Vec<(ExchangeName, Certainty)>,
     /// True if the exchange certainly routes the message to one of the destinations, but it is unknown to which one.
     pub(super) routes_to_one: bool,
-    /// The reason why the destinations are uncertain.
+    /// The reason why the destinations are uncertain; `None` if they are certain.
     pub(super) unclear: Option<Unclear>,
     /// True if the exchange may have bindings that the topology does not contain.
     pub(super) is_open: bool,
@@ -148,7 +148,7 @@ pub enum Unclear {
     Headers(ExchangeName),
     /// The route depends on a plugin, which provides the type of the exchange.
     Type(ExchangeName),
-    /// The topology does not declare the exchange, so the exchange may have unknown bindings.
+    /// The exchange may have bindings that the topology does not contain.
     UnknownBindings(ExchangeName),
     /// It is unknown which policy sets the alternate exchange.
     Policy(ExchangeName),

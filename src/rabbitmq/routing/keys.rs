@@ -23,7 +23,7 @@ impl Keys {
         Self::Like("#".to_owned())
     }
 
-    /// Returns the keys that match a topic binding.
+    /// Returns the keys that match the binding key of a topic exchange.
     pub fn of_topic(pattern: &str) -> Self {
         if Self::is_pattern(pattern) { Self::Like(pattern.to_owned()) } else { Self::One(pattern.to_owned()) }
     }
@@ -36,7 +36,7 @@ impl Keys {
     /// Returns the certainty that the keys equal a binding key.
     pub fn match_key(&self, key: &str) -> Certainty {
         match self {
-            Self::One(own) => Certainty::of(own == key),
+            Self::One(only) => Certainty::of(only == key),
             Self::Like(_) if words(key).any(is_wildcard) => Certainty::Never,
             Self::Like(pattern) if matches(pattern, key) => Certainty::Perhaps,
             Self::Like(_) => Certainty::Never,
@@ -48,9 +48,9 @@ impl Keys {
         match self {
             // Shortcuts for the two most frequent cases.
             Self::One(_) | Self::Like(_) if pattern == "#" => Certainty::Always,
-            Self::Like(own) if own == "#" && words(pattern).any(|word| word != "#") => Certainty::Perhaps,
+            Self::Like(keys) if keys == "#" && words(pattern).any(|word| word != "#") => Certainty::Perhaps,
             Self::One(key) => Certainty::of(matches(pattern, key)),
-            Self::Like(own) => compare(own, pattern),
+            Self::Like(keys) => compare(keys, pattern),
         }
     }
 }
@@ -162,7 +162,7 @@ fn compare(keys: &str, pattern: &str) -> Certainty {
 pub enum Certainty {
     /// The statement is true for no message.
     Never,
-    /// The statement is true for some messages, or it is unknown for which.
+    /// The statement is true for some messages, or it is unknown for which messages the statement is true.
     Perhaps,
     /// The statement is true for all messages.
     Always,

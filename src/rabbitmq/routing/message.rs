@@ -13,7 +13,7 @@ const BROKER_HEADERS: [&str; 3] = ["x-death", "x-first-death-", "x-last-death-"]
 pub struct Headers {
     /// The known headers; `None` for an unknown value.
     known: BTreeMap<String, Option<ArgumentValue>>,
-    /// True if the message has no other headers.
+    /// True if the message has no headers other than the known headers.
     is_complete: bool,
 }
 

@@ -32,6 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Routing<'a> {
     topology: &'a Topology,
     profile: &'a BrokerProfile,
+    /// The objects that exist although the topology does not contain them.
     external: &'a BTreeSet<ObjectId>,
     policies: Policies<'a>,
     operator_policies: Policies<'a>,

@@ -82,17 +82,17 @@ impl<'a> Outgoing<'a> {
 /// The method by which an exchange selects bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The default exchange: the routing key is the name of a queue.
+    /// The default exchange has no explicit bindings: the routing key is the name of a queue.
     Default,
-    /// Bindings with the same key.
+    /// The exchange selects the bindings whose key equals the routing key.
     Direct,
-    /// All bindings.
+    /// The exchange selects all bindings.
     Fanout,
-    /// Bindings whose pattern matches the key.
+    /// The exchange selects the bindings whose pattern matches the routing key.
     Topic,
-    /// Bindings whose arguments match the headers.
+    /// The exchange selects the bindings whose arguments match the headers.
     Headers,
-    /// Exactly one of the bindings: `x-consistent-hash`, `x-modulus-hash`, `x-random`.
+    /// The exchange selects exactly one of the bindings: `x-consistent-hash`, `x-modulus-hash`, `x-random`.
     OneOf,
     /// An unknown or unpredictable method.
     Unknown,
@@ -285,7 +285,8 @@ mod tests {
         }
     }
 
-    /// If a queue with thousands of bindings dead-letters to its own exchange, this search runs for each key.
+    /// If a queue with thousands of bindings dead-letters to the exchange of these bindings, this search runs for each
+    /// key.
     #[test]
     fn keys_among_thousands_have_few_candidates() {
         for shape in ["order.N.#", "order.N", "*.N", "#.N", "#.order.N", "a.#.b.N.*"] {

@@ -1,4 +1,4 @@
-//! Computes the route of a message. Like the broker, it visits each exchange once.
+//! Computes the route of a message. As on the broker, a message passes through each exchange at most once.
 
 use super::exchange::{Hop, Unclear};
 use super::keys::Certainty;

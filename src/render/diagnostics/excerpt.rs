@@ -1,6 +1,6 @@
-//! Divides the locations of a diagnostic into parts. Each part has an excerpt: the lines around the locations, with
-//! very long lines shortened. The renderer reads the whole excerpt for each diagnostic, and a generated file can
-//! consist of one line. If the terminal is too narrow, labels of underlines become notes.
+//! Divides the locations of a diagnostic into parts. Each part has an excerpt: the lines around the locations. An
+//! excerpt shortens very long lines, because the renderer reads the whole excerpt for each diagnostic, and a generated
+//! file can consist of one line. If the terminal is too narrow, labels of underlines become notes.
 
 use crate::model::printable::mask_passwords;
 use crate::render::style::columns;
@@ -21,12 +21,12 @@ const NEAR: usize = 24;
 /// The replacement for omitted text.
 const GAP: &str = "...";
 
-/// The maximum number of lines between two locations in one excerpt.
+/// The maximum number of lines between two adjacent locations in one excerpt.
 const FAR: usize = 200;
 /// The number of columns between a line number and the text of the line.
 const GUTTER: usize = " | ".len();
 
-/// A file and the offsets of its lines.
+/// A file, and the offset at which each of its lines starts.
 pub(super) struct FileLines<'a> {
     pub(super) file: &'a SourceFile,
     /// The text with masked passwords. Masking does not change the length in bytes.
@@ -116,7 +116,7 @@ impl<'a> FileLines<'a> {
 
 impl Excerpt {
     /// Converts the offset of a byte in the file to its offset in the excerpt. For an omitted byte, returns the end of
-    /// the preceding range.
+    /// the preceding range that is kept, or 0 if there is no such range.
     pub(super) fn offset_of(&self, byte: usize) -> usize {
         let known = self.kept.partition_point(|(range, _)| range.start <= byte);
         self.kept[..known].last().map_or(0, |(range, at)| at + byte.min(range.end) - range.start).min(self.text.len())
@@ -131,7 +131,7 @@ pub(super) struct Part<'a> {
     locations: Vec<(Location, &'a str, AnnotationKind)>,
 }
 
-/// Groups the locations of a diagnostic. The file of the primary location is first, and nearby locations share an
+/// Groups the locations of a diagnostic. The group of the primary location is first, and nearby locations share an
 /// excerpt.
 pub(super) fn parts<'a>(diagnostic: &'a Diagnostic, files: &[FileLines<'_>], width: usize) -> Vec<Part<'a>> {
     let primary = (diagnostic.primary, diagnostic.label.as_str(), AnnotationKind::Primary);
@@ -177,7 +177,8 @@ impl Part<'_> {
         for (at, label, kind) in &self.locations {
             let from = excerpt.offset_of(at.start);
             let to = excerpt.offset_of(at.end).max(from);
-            // The renderer would underline an empty span between two characters.
+            // An empty span is extended to the next character, because the renderer cannot underline a position between
+            // two characters.
             let width = text[from..].chars().next().map_or(0, char::len_utf8);
             let to = if to == from { from + width } else { to };
             let annotation = kind.span(from..to);
@@ -192,8 +193,8 @@ impl Part<'_> {
         let Some(start) = rendered.find(&self.title).filter(|_| self.excerpt.is_some()) else { return };
         let end = start + self.title.len();
         let rest = rendered[end..].trim_start_matches(|c: char| c == ':' || c.is_ascii_digit());
-        let counted = end..rendered.len() - rest.len();
-        rendered.replace_range(counted, "");
+        let location = end..rendered.len() - rest.len();
+        rendered.replace_range(location, "");
     }
 
     /// Returns the column after a location in the excerpt.
@@ -212,7 +213,7 @@ pub(super) fn margin(parts: &[Part<'_>]) -> usize {
 
 /// Removes labels from their locations, and returns the removed labels as notes. If `width` is set, removes only the
 /// labels that do not fit next to their underlines. Otherwise, removes all labels.
-pub(super) fn below(parts: &mut [Part<'_>], primary: Location, width: Option<usize>) -> Vec<String> {
+pub(super) fn take_labels(parts: &mut [Part<'_>], primary: Location, width: Option<usize>) -> Vec<String> {
     let margin = margin(parts);
     let is_alone = parts.iter().map(|part| part.locations.len()).sum::<usize>() == 1;
     let mut notes = Vec::new();

@@ -1,8 +1,8 @@
 //! Renders diagnostics in the style of rustc: the message, the line with an underline, and a hint.
 //!
-//! Diagnostics with the same severity and code form a group. The first diagnostics of a group are rendered completely,
-//! and the next diagnostics on one line each. The rest are only counted. A mistake in a generated spec can repeat
-//! thousands of times, and the first diagnostics are sufficient to fix the mistake.
+//! Diagnostics with the same severity and code form a group. The first diagnostics of a group are rendered completely.
+//! The next diagnostics are rendered on one line each, and the remaining diagnostics are only counted. A mistake in a
+//! generated spec can repeat thousands of times, and the first diagnostics are sufficient to fix the mistake.
 
 use super::style::{clean, columns, fold};
 use crate::model::count::number;
@@ -46,7 +46,7 @@ fn render_one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Rende
         if rendered.lines().all(|line| columns(&without_colors(line)) <= width) {
             break;
         }
-        let moved: Vec<String> = excerpt::below(&mut parts, diagnostic.primary, (!moves_all).then_some(width));
+        let moved: Vec<String> = excerpt::take_labels(&mut parts, diagnostic.primary, (!moves_all).then_some(width));
         if !moved.is_empty() {
             below.extend(moved);
             rendered = render_parts(diagnostic, &parts, &below, renderer, width);
@@ -199,7 +199,7 @@ mod tests {
         let texts = texts.iter().enumerate();
         let files: Vec<SourceFile> =
             texts.map(|(index, text)| SourceFile { name: name(index).to_owned(), text: (*text).to_owned() }).collect();
-        let found = parse(&files, &Variables::new()).expect_err("these specs are wrong");
+        let found = parse(&files, &Variables::new()).expect_err("these specs are invalid");
         diagnostics(&found, &files, false, 100)
     }
 
@@ -259,7 +259,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
         let text = "version: 1\nvhost: shop\nexchanges:\n  orders: {type: tpic}\nqueues: {a: {type: quorum}, a: {type: quorum}}\n";
         let file = SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() };
         let files = [file];
-        let found = parse(&files, &Variables::new()).expect_err("these specs are wrong");
+        let found = parse(&files, &Variables::new()).expect_err("these specs are invalid");
         for (width, label, note) in [
             (50, "^^^^\n", "= note: expected `direct`, `fanout`, `topic` or\n"),
             (120, "^^^^ expected `direct`, `fanout`, `topic` or `headers`, or", "^ again here\n"),

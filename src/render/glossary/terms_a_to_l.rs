@@ -51,23 +51,23 @@ backup.",
         "bind",
         &["unbind"],
         "`+ bind SOURCE ─ KEY →` adds a binding to the object above this line, and `- unbind` removes a binding. When
-a binding changes, topo adds the new binding before it removes the old one, so that no message is lost. The summary
+a binding changes, topo adds the new binding before it removes the old binding, so that no message is lost. The summary
 counts bindings separately from objects.",
-        &["bindings", "unroutable-messages"],
+        &["bindings", "routing-gap"],
     ),
     term(
         "bindings",
         &["binding"],
         "A label of a conflict: the declared and unmanaged bindings of an object that is recreated. topo restores all
-of them.",
+these bindings.",
         &["bind", "recreate", "unmanaged"],
     ),
     term(
         "blocked",
         &["blocker"],
         "`topo apply` refuses a blocked plan before the first change, with exit code 3. Blockers are conflicts (edit
-the spec or use `--recreate`), hazards (use `--allow`), and other problems, such as a missing external object. The
-last line of the plan is the command with all required flags.",
+the spec or use `--recreate`), hazards (use `--allow`), and other problems, such as a missing external object. If
+flags can resolve all blockers, the last line of the plan is a command with these flags.",
         &["conflict", "hazard"],
     ),
     term(
@@ -87,9 +87,9 @@ settings change in place. Arguments of queues and exchanges never change in plac
     term(
         "conflict",
         &[],
-        "`!`: the current object differs from the spec in a setting that cannot change on an existing object, and the
-spec does not define a resolution. Below the conflict, the plan lists the resolutions: keep the current value in the
-spec, set the value by a policy, or recreate the object.",
+        "`!`: the current object differs from the spec in a setting that cannot change on an existing object, and
+`onConflict` and `--recreate` do not resolve the difference. Below the conflict, the plan lists the resolutions: keep
+the current value in the spec, set the value by a policy, use a different name, or recreate the object.",
         &["406", "drift", "keep", "policy", "recreate", "onConflict"],
     ),
     term(
@@ -145,10 +145,10 @@ their queue automatically, and the next apply completes the step. This is not a 
     term(
         "delete",
         &["deleted"],
-        "`-`: apply deletes the object because the spec lists it under `removed`, because of `--prune`, or because it
-belongs to retired retries. If a queue was empty when topo created the plan, apply deletes the queue only if it is
-still empty.",
-        &["prune", "retired", "removed", "message-loss"],
+        "`-`: apply deletes the object because the spec lists it under `removed`, because of `--prune`, because the
+object belongs to retired retries, or because the setting is unset. If a queue was empty when topo created the plan,
+apply deletes the queue only if it is still empty.",
+        &["prune", "retired", "unset", "removed", "message-loss"],
     ),
     term(
         "deliveries",
@@ -167,7 +167,7 @@ unless the queue is empty.",
     term(
         "done",
         &["failed"],
-        "The result of a step in a report: `done` if the step succeeded, `failed` if it did not. After a complete run,
+        "The result of a step in a report: `done` if the step succeeded, otherwise `failed`. After a complete run,
 topo reads the broker again to verify the result.",
         &["not-attempted", "deferred", "verified"],
     ),
@@ -196,7 +196,8 @@ policies. An effective setting can differ from the value in the spec.",
         "exit-code",
         &["exit"],
         "0 success, 1 failed before any change, 2 changes (`--detailed-exitcode`), 3 blocked, 4 partially applied, 5
-stale, 6 locked, 64 usage error, 65 invalid spec, 130 interrupted before any change. `topo --help` also lists them.",
+stale, 6 locked, 64 usage error, 65 invalid spec, 130 interrupted before any change. `topo --help` also lists these
+codes.",
         &["blocked", "stale", "lock"],
     ),
     term(
@@ -209,8 +210,8 @@ the queue. A stream deletes whole segments of messages that are too old.",
     term(
         "finding",
         &[],
-        "A result of a lint rule. A finding concerns only the spec and requires no broker. In contrast, a hazard is a
-risk of applying a step to this broker now.",
+        "A result of a lint rule. A finding concerns the spec, and `topo validate` reports findings without a broker. A
+hazard is a risk of applying a step to this broker now.",
         &["severity", "hazard", "lint"],
     ),
     term(
@@ -248,7 +249,7 @@ dead-lettering. With `--plan FILE`, a graph shows the changes of a saved plan.",
         "A risk of applying a step to this broker now, such as message loss, with current counts. `topo apply` refuses
 a plan with a blocking hazard. `--allow HAZARD@ADDRESS:N` allows the hazard for one object, up to N messages.
 `(allowed)` marks an allowed hazard, and `(not blocking)` marks a hazard that does not block the plan.",
-        &["blocked", "message-loss", "unroutable-messages"],
+        &["blocked", "message-loss", "routing-gap"],
     ),
     term(
         "headers",
@@ -260,10 +261,10 @@ that dead-lettered the message. A replay removes the headers.",
     term(
         "holding",
         &["hold", "drained", "shield", "probe"],
-        "The two queues that store messages during a migration. `Q.topo.drained` receives the messages of the old
-queue, and `Q.topo.hold` receives new messages. topo returns all messages to the new queue, oldest first, and deletes
-the holding queues. The policy `Q.topo.shield` prevents other policies from applying to the holding queues. The queue
-`Q.topo.probe` tests whether the new queue can be declared.",
+        "The two queues that store messages during the migration of a queue `Q`. `Q.topo.drained` receives the messages
+of the old queue, and `Q.topo.hold` receives new messages. topo returns all messages to the new queue, oldest first,
+and deletes the holding queues. The policy `Q.topo.shield` prevents other policies from applying to the holding
+queues. The queue `Q.topo.probe` tests whether the new queue can be declared.",
         &["migrate", "tap"],
     ),
     term(
@@ -285,7 +286,7 @@ exit code. The lowest severity of lint findings has the same name.",
         "interrupted",
         &["resume"],
         "A migration that an earlier run did not complete, because the run was killed, was interrupted or lost its
-connection to the broker. The messages are in the queue or in its holding queues, which still receive new messages.
+connection to the broker. The messages are in the queue or in its holding queues, and new messages still arrive there.
 The next apply resumes the migration. While the old queue exists, `--abort ADDRESS` rolls back the migration. If
 another apply holds the lock, wait for that apply.",
         &["migrate", "holding", "lock"],

@@ -6,8 +6,8 @@ pub(super) const TERMS: &[Term] = &[
     term(
         "managed",
         &[],
-        "An object that a spec declares, or that the `owns` of a spec matches. topo creates and changes only declared
-objects.",
+        "An object that a spec declares, or that topo generates for the declared retries and dead-lettering. Apart from
+temporary objects, such as its lock, topo creates and changes only managed objects.",
         &["unmanaged", "owns", "prune"],
     ),
     term(
@@ -100,7 +100,7 @@ stream.",
         &["recreated"],
         "`-/+`: the object is deleted and declared again, with all its bindings, because a setting cannot change on
 an existing object. `onConflict` or `--recreate` selects the method: `ifEmpty`, `migrate` or `discard`.",
-        &["ifEmpty", "migrate", "discard", "bindings", "unroutable-messages", "consumer-disruption"],
+        &["ifEmpty", "migrate", "discard", "bindings", "routing-gap", "consumer-disruption"],
     ),
     term(
         "redeliver",
@@ -142,8 +142,8 @@ it is empty.",
     term(
         "rolled-back",
         &["roll-back", "rollback"],
-        "A step that was done and then reverted, because a recreation or a migration could not be completed. The
-object is unchanged.",
+        "A step that was done and then reverted, because a recreation or a migration could not be completed, or
+because `--abort` requested the rollback. The object is unchanged.",
         &["migrate", "not-attempted"],
     ),
     term(
@@ -157,14 +157,14 @@ changes the level of a rule.",
     term(
         "spec",
         &[],
-        "The YAML files that declare the topology of a vhost. Each YAML document declares objects of one vhost or of
-the cluster. topo merges the documents of the same vhost.",
+        "The YAML files that declare the desired topology. Each YAML document declares objects of one vhost or of the
+cluster. topo merges the documents of the same vhost.",
         &["topology", "managed", "vhost"],
     ),
     term(
         "stale",
         &[],
-        "A saved plan is stale if the broker no longer matches it: an apply would make changes that are not in the
+        "A saved plan is stale if the broker no longer matches the plan: an apply would make changes that are not in the
 plan. `topo apply` then changes nothing, lists the differences and exits with code 5. Steps that are already done do
 not make a plan stale.",
         &["fingerprint"],
@@ -223,7 +223,7 @@ topology, and the broker stores the current topology.",
         &["amqp", "shovel"],
         "The way in which a migration moves messages. With `amqp`, topo consumes and publishes the messages. With
 `shovel`, a dynamic shovel on the broker moves the messages. `--transport` selects the transport. By default, topo
-uses AMQP, or a shovel if AMQP is not available.",
+uses AMQP, or a shovel if AMQP is not available or cannot carry a message.",
         &["migrate", "duplicates"],
     ),
     term(
@@ -244,7 +244,7 @@ deletes it. topo does not change other unmanaged objects.",
         &[],
         "The time during which messages that are published for a queue reach no queue, for example during a recreation
 of the queue. The broker drops such messages, or returns them to the publisher if they are mandatory.",
-        &["unroutable-messages", "recreate", "migrate"],
+        &["routing-gap", "recreate", "migrate"],
     ),
     term(
         "unset",

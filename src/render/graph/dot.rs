@@ -9,7 +9,7 @@ use crate::render::style::clean;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The maximum number of cells of a name. The tooltip contains the complete name.
+/// The maximum width of a name in cells. The tooltip contains the complete name.
 const LONGEST: usize = 40;
 
 /// Renders a graph as DOT.
@@ -89,7 +89,7 @@ impl Writer {
             let tier_id = self.id();
             let mark = mark_of_tier_arrow(retries, tier);
             self.marks.extend([tier.mark, mark].into_iter().flatten());
-            let paint = palette::of(palette::TIER, tier.mark, self.is_plan);
+            let paint = palette::for_change(palette::TIER, tier.mark, self.is_plan);
             let _ = writeln!(
                 self.text,
                 "  {tier_id} [label={}, style=\"filled,rounded\", fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\", height=0.3, tooltip={}]",
@@ -125,7 +125,7 @@ impl Writer {
             ArrowKind::Retry => "dotted",
             ArrowKind::DeadLetter => "dashed",
         };
-        let color = palette::color(kind, mark, self.is_plan);
+        let color = palette::arrow_color(kind, mark, self.is_plan);
         let _ = write!(self.text, "  {from} -> {to} [style=\"{style}\", color=\"{color}\", fontcolor=\"{color}\"");
         if is_both_ways {
             self.text.push_str(", dir=both");

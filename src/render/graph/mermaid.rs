@@ -9,12 +9,12 @@ use crate::render::style::clean;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The maximum number of cells of a name. Mermaid has no tooltips, so a comment contains a longer name.
+/// The maximum width of a name in cells. The diagram has no tooltips, so a comment contains the complete name.
 const LONGEST: usize = 60;
 /// The maximum number of arrows that GitHub draws (`maxEdges`).
-pub const MOST_ARROWS: usize = 500;
+pub const MAX_ARROWS: usize = 500;
 /// The maximum number of characters that GitHub accepts (`maxTextSize`).
-pub const MOST_CHARACTERS: usize = 50_000;
+pub const MAX_CHARACTERS: usize = 50_000;
 
 /// Renders a graph as Mermaid, and returns the text and the number of arrows.
 pub fn mermaid(graph: &Graph) -> (String, usize) {
@@ -95,7 +95,7 @@ impl Writer {
             self.marks.extend([tier.mark, mark].into_iter().flatten());
             let delay = escape(&with_symbol(tier.mark, &tier.delay));
             let _ = writeln!(self.text, "  {tier_id}([\"{delay}\"])");
-            let class = palette::of(palette::TIER, tier.mark, self.is_plan).class;
+            let class = palette::for_change(palette::TIER, tier.mark, self.is_plan).class;
             self.classes.entry(class).or_default().push(tier_id.clone());
             let arrow = format!("<-.->|\"{}\"|", escape(&tier_condition(retries, tier)));
             self.line(&id, &arrow, &tier_id, ArrowKind::Retry, mark);
@@ -122,7 +122,8 @@ impl Writer {
             "" => String::new(),
             dashes => format!(",stroke-dasharray:{dashes}"),
         };
-        let style = format!("stroke:{},stroke-width:1.6px{dashes}", palette::color(kind, mark, self.is_plan));
+        let color = palette::arrow_color(kind, mark, self.is_plan);
+        let style = format!("stroke:{color},stroke-width:1.6px{dashes}");
         self.styles.entry(style).or_default().push(self.arrows);
         self.arrows += 1;
     }
@@ -186,8 +187,8 @@ fn comment(name: &str) -> String {
     clean(name).replace('%', "% ")
 }
 
-/// Escapes a quoted text. Replaces characters that have a meaning in Mermaid, Markdown or HTML with named references,
-/// because Mermaid interprets numbered references differently.
+/// Escapes a quoted text. Replaces characters that have a meaning in Mermaid, Markdown or HTML with named character
+/// references, because Mermaid interprets numeric references differently.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     let mut chars = text.chars().peekable();
@@ -228,8 +229,8 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// Replaces characters that would require references with spaces, for lines in which Mermaid does not decode
-/// references.
+/// Replaces special characters with spaces, for lines in which Mermaid does not decode character references. Shortens a
+/// long text.
 fn plain(text: &str) -> String {
     let is_plain = |c: &char| c.is_alphanumeric() || " .-/:,".contains(*c);
     shorten(&text.chars().map(|c| if is_plain(&c) { c } else { ' ' }).collect::<String>(), 200)

@@ -1,5 +1,5 @@
-//! Defines the colors and strokes of graphs, which all formats share. A word, a symbol or a stroke repeats the meaning
-//! of each color.
+//! Defines the colors and strokes of graphs, which all formats except JSON share. No meaning depends only on a color: a
+//! word, a symbol or a stroke has the same meaning.
 
 use crate::graph::{ArrowKind, Kind, Mark, Node};
 
@@ -23,10 +23,10 @@ pub(super) const STREAM: Paint = paint("stream", "#e1f3f5", "#278792", "#0b3a3f"
 pub(super) const DEAD: Paint = paint("dead", "#fdecea", "#c4453b", "#5c1a15");
 pub(super) const TIER: Paint = paint("tier", "#fff3dc", "#c08416", "#4d3303");
 pub(super) const FOREIGN: Paint = paint("foreign", "#f3f4f6", "#8a919c", "#3c434d");
-/// The colors of objects that a plan does not change.
+/// The colors of unchanged objects in the graph of a plan.
 pub(super) const UNCHANGED: Paint = paint("unchanged", "#f6f7f9", "#a9b1bc", "#4e5762");
 
-/// The colors of all boxes, in the order of the legend.
+/// The colors of all boxes, in the order of the style sheet.
 pub(super) const PAINTS: [Paint; 12] = [
     EXCHANGE,
     QUEUE,
@@ -42,7 +42,7 @@ pub(super) const PAINTS: [Paint; 12] = [
     of_mark(Mark::Conflict),
 ];
 
-/// Returns the colors of a changed object.
+/// Returns the colors of an object with this mark.
 pub(super) const fn of_mark(mark: Mark) -> Paint {
     match mark {
         Mark::Created => paint("created", "#dcf5e3", "#1a7f37", "#0b3d1a"),
@@ -65,14 +65,15 @@ pub(super) fn of_kind(kind: Kind) -> Paint {
     }
 }
 
-/// Returns the colors of a box, which depend on its change in a plan, otherwise on its kind.
+/// Returns the colors of a box. In the graph of a plan, the colors depend on the mark of the object, otherwise on its
+/// kind.
 pub(super) fn of_node(node: &Node, is_plan: bool) -> Paint {
-    of(of_kind(node.kind), node.mark, is_plan)
+    for_change(of_kind(node.kind), node.mark, is_plan)
 }
 
-/// Returns the colors of a change. Without a change, returns the colors of an unchanged object in a plan, otherwise
-/// `default`.
-pub(super) fn of(default: Paint, mark: Option<Mark>, is_plan: bool) -> Paint {
+/// Returns the colors for a mark. Without a mark, returns [`UNCHANGED`] in the graph of a plan, and `default` in the
+/// graph of a spec.
+pub(super) fn for_change(default: Paint, mark: Option<Mark>, is_plan: bool) -> Paint {
     match mark {
         Some(mark) => of_mark(mark),
         None if is_plan => UNCHANGED,
@@ -101,8 +102,9 @@ pub(super) fn of_arrow(kind: ArrowKind) -> Stroke {
     }
 }
 
-/// Returns the color of an arrow, which depends on its change in a plan, otherwise on its kind.
-pub(super) fn color(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> &'static str {
+/// Returns the color of an arrow. In the graph of a plan, the color depends on the mark of the arrow, otherwise on its
+/// kind.
+pub(super) fn arrow_color(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> &'static str {
     match mark {
         Some(mark) => of_mark(mark).stroke,
         None if is_plan => UNCHANGED.stroke,

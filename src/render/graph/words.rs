@@ -5,8 +5,8 @@ use crate::model::count::number;
 use crate::render::style::clean;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The maximum number of labels of an arrow.
-const MOST_LABELS: usize = 4;
+/// The number of labels that are drawn on an arrow if some of its labels are omitted.
+const MAX_LABELS: usize = 4;
 
 /// Returns the width of a text in cells of a monospaced font.
 pub(super) fn cells(text: &str) -> usize {
@@ -39,8 +39,8 @@ pub(super) fn shorten(text: &str, most: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// Shortens a label to at most `most` cells. Truncates a list of headers between two values, because a part of a value
-/// is useless.
+/// Shortens a label to at most `most` cells. If possible, truncates a list of headers between two values, because a
+/// part of a value is useless.
 fn shorten_label(text: &str, most: usize) -> String {
     let text = clean(text);
     if cells(&text) <= most || !text.contains(": ") {
@@ -80,7 +80,8 @@ pub(super) fn with_symbol(mark: Option<Mark>, text: &str) -> String {
     mark.map_or_else(|| text.to_owned(), |mark| format!("{} {text}", mark.sign()))
 }
 
-/// Returns the title of a box: its name, or the number of objects in a stack.
+/// Returns the title of a box: the symbol of its change, and its name. For a stack, the title also contains the number
+/// of objects.
 pub(super) fn name(node: &Node, most: usize) -> String {
     let shown = match node.stacks.len() {
         0 => shorten(&node.name, most),
@@ -134,11 +135,11 @@ pub(super) fn mark_of_tier_arrow(retries: &Retries, tier: &Tier) -> Option<Mark>
     if retries.tiers.iter().all(|tier| tier.mark.is_none()) { retries.mark } else { tier.mark }
 }
 
-/// Returns the labels of an arrow to draw. If labels are omitted, the last label contains their number.
+/// Returns the labels of an arrow to draw. If labels are omitted, the last label contains the number of omitted labels.
 pub(super) fn labels(labels: &[Label], most: usize) -> Vec<String> {
     let shown = |label: &Label| with_symbol(label.mark, &shorten_label(&label.text, most));
     // A line with the number of omitted labels occupies as much space as one more label.
-    let taken = if labels.len() <= MOST_LABELS + 1 { labels.len() } else { MOST_LABELS };
+    let taken = if labels.len() <= MAX_LABELS + 1 { labels.len() } else { MAX_LABELS };
     let rest = labels.len() - taken;
     let more = (rest > 0).then(|| format!("… {rest} more"));
     labels.iter().take(taken).map(shown).chain(more).collect()
@@ -153,8 +154,8 @@ pub(super) fn arrow_tooltip(arrow: &Arrow, vhost: &VhostGraph) -> Vec<String> {
     lines
 }
 
-/// Returns the heading of a vhost, such as `vhost shop: 3 exchanges, 12 queues`. Does not count deleted objects and
-/// objects that the spec does not declare.
+/// Returns the heading of a vhost, such as `vhost shop: 3 exchanges, 12 queues`. Does not count copies, deleted
+/// objects, or objects that the spec does not define.
 pub(super) fn heading(vhost: &VhostGraph) -> String {
     let (mut exchanges, mut queues) = (0, 0);
     let is_counted = |node: &&Node| !node.is_copy && !node.kind.is_foreign() && node.mark != Some(Mark::Deleted);

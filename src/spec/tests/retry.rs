@@ -14,7 +14,7 @@ fn queue(keys: &str) -> RetrySpec {
     retry_of(&format!("queues: {{q: {{type: quorum, {keys}}}}}\n")).unwrap_or_else(|| panic!("{keys}: no retry"))
 }
 
-/// Returns the errors and hints of a queue with these keys.
+/// Returns the errors of a queue with these keys, each with its hint.
 fn wrong(keys: &str) -> String {
     wrong_spec(&format!("queues: {{q: {{type: quorum, {keys}}}}}\n"))
 }
@@ -71,7 +71,7 @@ fn nearest_setting_applies() {
         assert_eq!(retry.strategy.map(|it| (it.value, it.set_by)), Some((Strategy::Republish, Defaults)), "{keys}");
         assert!(retry.policy.is_some() == keys.contains("payments") || keys.contains("counted"));
     }
-    // A nearer strategy drops settings that it does not support.
+    // A nearer strategy disables the default settings that it does not support.
     let redeliver = retry_of(&text("retry: {strategy: redeliver}")).unwrap();
     assert_eq!((redeliver.schedule, redeliver.jitter, redeliver.max_retries.value), (None, None, 4));
     let ladder = retry_of(&text("retry: {strategy: ladder}")).unwrap();
@@ -100,7 +100,11 @@ fn default_can_be_disabled() {
         assert_eq!(retry_of(&text(keys)), None, "{keys}");
     }
     let own = retry_of(&text("deadLetter: none, maxRetries: 3")).unwrap();
-    assert_eq!((own.max_retries.value, own.schedule), (3, None), "the default is dropped, the queue's own is not");
+    assert_eq!(
+        (own.max_retries.value, own.schedule),
+        (3, None),
+        "the defaults do not apply, but the queue's own setting does"
+    );
     let read = spec(&format!("defaults: {{queue: {{type: quorum}}, retry: {{delays: [1s]}}}}\n{DEAD}"));
     assert_eq!(read.dead_letter_queues[&"dead".into()].queue.retry, None);
     let none = retry_of("defaults: {retry: none}\nqueues: {q: {type: quorum, maxRetries: 2}}\n").unwrap();

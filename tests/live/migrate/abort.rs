@@ -167,7 +167,7 @@ fn queue_with_an_interrupted_migration_is_not_deleted() {
     fixture.directly();
     let before = objects(&fixture.vhost);
     let exchange = "exchanges: {in: {type: topic}}\n";
-    let words = ["apply", "-y", "--prune", "--allow", "mass-delete,message-loss,unroutable-messages"];
+    let words = ["apply", "-y", "--prune", "--allow", "mass-delete,message-loss,routing-gap"];
     for spec in [format!("{exchange}removed: {{queues: [{Q}]}}\n"), format!("owns: [\"**\"]\n{exchange}")] {
         fixture.topo.rewrite(&spec);
         let refused = fixture.topo.run(words).expect_code(3);

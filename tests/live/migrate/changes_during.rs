@@ -111,7 +111,7 @@ fn interrupted_migration_is_listed_first() {
         let at = |text: &str| plan.stdout.find(text).unwrap_or_else(|| panic!("no {text}: {plan}"));
         assert!(at(interrupted) < at(new), "{plan}");
     }
-    let output = fixture.topo.run(["apply", "-y", "--allow", "unroutable-messages,duplicates"]).expect_code(0);
+    let output = fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(0);
     assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
 }
 
@@ -168,21 +168,18 @@ fn new_limit_is_compared_with_held_messages() {
     fixture.topo.rewrite(&tight.spec());
     fixture.conversion = tight;
     let drops = "max-length will become 10, and 200 messages will return: the oldest will be removed immediately";
-    let output = fixture
-        .topo
-        .run(["apply", "-y", "--allow", "unroutable-messages,duplicates"])
-        .expect_code(3)
-        .expect_text(drops);
+    let output =
+        fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
     assert!(output.says("message-drop") && fixture.vhost.queue(Q).is_null(), "{output}");
 
     // The limit is in a policy that also matches the new queue.
     let policy = format!("{}policies: {{small: {{pattern: \"^q$\", definition: {{max-length: 20}}}}}}\n", TTL.spec());
     fixture.topo.rewrite(&policy);
     let drops = "max-length will become 20, and 200 messages will return: the oldest will be removed immediately";
-    fixture.topo.run(["apply", "-y", "--allow", "unroutable-messages,duplicates"]).expect_code(3).expect_text(drops);
+    fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
     fixture.topo.rewrite(&TTL.spec());
     fixture.conversion = TTL;
-    let output = fixture.topo.run(["apply", "-y", "--allow", "unroutable-messages,duplicates"]).expect_code(0);
+    let output = fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(0);
     fixture.expect_migrated(&output);
     assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
 
@@ -207,8 +204,7 @@ fn interrupted_migration_is_not_recreated() {
     let address = format!("queues/{}/q", fixture.vhost.name());
     for how in ["ifEmpty", "discard"] {
         let flag = format!("--recreate={address}={how}");
-        let output =
-            fixture.topo.run(["apply", "-y", "--allow", "message-loss,unroutable-messages", &flag]).expect_code(3);
+        let output = fixture.topo.run(["apply", "-y", "--allow", "message-loss,routing-gap", &flag]).expect_code(3);
         let output =
             output.expect_text("a migration of the queue was interrupted: resume the migration or roll it back first");
         output

@@ -201,7 +201,7 @@ impl<'node> Fixture<'node> {
         words
             .map(str::to_owned)
             .into_iter()
-            .chain(["unroutable-messages,consumer-disruption,contract-change,duplicates,reorder".to_owned()])
+            .chain(["routing-gap,consumer-disruption,contract-change,duplicates,reorder".to_owned()])
             .collect()
     }
 

@@ -11,7 +11,7 @@ const SIZE: usize = 2 << 20;
 /// The memory that topo may use with 64 MiB in flight: the process, several buffers per message, and allocator caches.
 ///
 /// All messages together have 300 MB, in the long form a gigabyte.
-const MOST_KIB: u64 = 256 << 10;
+const MAX_KIB: u64 = 256 << 10;
 
 /// Returns the peak memory of a process, in KiB.
 fn peak_kib(pid: u32) -> Option<u64> {
@@ -42,7 +42,7 @@ fn large_messages_are_moved_in_bounded_memory() {
         let output = running.wait();
         println!("{messages} messages of {SIZE} bytes by {transport}: at most {peak} KiB");
         assert_eq!(output.code, Some(0), "{output}");
-        assert!(peak > 0 && peak < MOST_KIB, "{peak} KiB: {output}");
+        assert!(peak > 0 && peak < MAX_KIB, "{peak} KiB: {output}");
         fixture.expect_migrated(&output);
         assert_eq!(usize::try_from(fixture.amqp.ready(Q)).unwrap(), messages);
     });

@@ -155,7 +155,7 @@ fn migration_of_a_stream_suggests_an_alternative() {
 fn is_refused_before_3_10(fixture: &Fixture) -> bool {
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(100);
-    let most = "unroutable-messages,consumer-disruption,contract-change,reorder";
+    let most = "routing-gap,consumer-disruption,contract-change,reorder";
     let output = fixture.topo.run(["apply", "-y", "--recreate", "queues/{vhost}/q=migrate", "--allow", most]);
     let reservation = "before RabbitMQ 3.10, a busy quorum queue can keep a copy";
     if since(3, 10) {

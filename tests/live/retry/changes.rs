@@ -340,7 +340,7 @@ fn changed_strategy_names_both_worker_methods() {
         "--recreate",
         &format!("queues/{}/work=ifEmpty", fixture.vhost.name()),
         "--allow",
-        "contract-change,unroutable-messages",
+        "contract-change,routing-gap",
     ];
     fixture.topo.run(apply).expect_code(0);
     planned(&fixture, 0).expect_text("No changes.");

@@ -22,11 +22,11 @@ const ROUNDS: usize = 3;
 /// 2007872608, 200 copies and unlimited deaths, case 12 has 119 copies instead of 141 in `q3` after `q2` was rejected
 /// (also on 4.0.5 and 4.3.6). All other queues agree, and so do the copies in `q3` that were published to `order` and
 /// `b.order`. `mc:is_death_cycle` of 4.0.5 is equivalent to `DeathHistory::is_cycle`.
-const MOST_COPIES: usize = 60;
+const MAX_COPIES: usize = 60;
 /// The minimum number of occurrences of each event.
 const ENOUGH: usize = 5;
 /// The number of deaths after which a copy is treated as endless.
-const MOST_DEATHS: usize = 60;
+const MAX_DEATHS: usize = 60;
 const TTL: i64 = 10;
 const QUIET: Duration = Duration::from_millis(150);
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -58,7 +58,7 @@ impl Simulation<'_> {
             return self.die(queue, Reason::Expired, copy);
         }
         self.resting.entry(queue.clone()).or_default().push(copy);
-        self.is_given_up |= self.resting.values().map(Vec::len).sum::<usize>() > MOST_COPIES;
+        self.is_given_up |= self.resting.values().map(Vec::len).sum::<usize>() > MAX_COPIES;
     }
 
     fn die(&mut self, queue: &QueueName, reason: Reason, mut copy: Copy) {
@@ -72,7 +72,7 @@ impl Simulation<'_> {
         copy.deaths.record(queue, reason, self.version);
         copy.died += 1;
         // Up to 3.12, the order of deaths permits endless cycles.
-        self.is_given_up |= copy.died > MOST_DEATHS;
+        self.is_given_up |= copy.died > MAX_DEATHS;
         if !route.possible_queues.is_empty() || route.reaches == Certainty::Perhaps || self.is_given_up {
             self.is_given_up = true;
             return;
@@ -177,7 +177,7 @@ fn settle(amqp: &Amqp, simulation: &Simulation<'_>) -> Result<(), String> {
         if Instant::now() > deadline {
             return Err(differ.join(", "));
         }
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

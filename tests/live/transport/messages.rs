@@ -201,7 +201,8 @@ fn stop_with_a_slow_queue_requeues_no_message() {
             until_ok(&format!("all acknowledgements of {types:?}"), || {
                 let progress = moving.progress();
                 assert!(!progress.state.is_over(), "{types:?}: {progress:?}");
-                if progress.moved >= Some(1000) && progress.in_flight == 0 { Ok(()) } else { Err(progress) }
+                let is_acknowledged = progress.moved >= Some(1000) && progress.in_flight == 0;
+                is_acknowledged.then_some(()).ok_or_else(|| format!("{progress:?}"))
             });
             block_on(async {
                 let goes_on = async {

@@ -19,8 +19,8 @@ impl Moving<'_> {
         Ok(migration.conflicting_policy(&policies, &operator, version))
     }
 
-    /// Returns an error if a policy removes messages from the holding queues. While the old queue exists, the migration
-    /// can be rolled back.
+    /// Returns an error if a policy removes messages from the holding queues. Must be called while the old queue
+    /// exists, because the error requires a rollback.
     pub(in super::super) async fn expect_no_conflicting_policy(
         &self,
         migration: &Migration,
@@ -30,7 +30,8 @@ impl Moving<'_> {
             None => Ok(()),
             Some(conflicting_policy) => {
                 let reason = format!(
-                    "{conflicting_policy}, which holds its messages; the policies have changed since the plan was made"
+                    "{conflicting_policy}, a holding queue of this migration; the policies have changed since the plan \
+                     was made"
                 );
                 Err(BrokerError::NotMoved { queue: migration.queue.clone(), reason })
             }
@@ -46,8 +47,9 @@ impl Moving<'_> {
         })
     }
 
-    /// Returns an error if a binding would be lost with the queue. A binding that also leads to the tap is not lost,
-    /// because its messages reach the holding queue, and topo restores the binding.
+    /// Returns an error if the queue has a binding without an equal binding of the tap. Such a binding would be lost
+    /// with the queue. Through a binding of the tap, messages reach the holding queue, and topo restores the binding
+    /// from it.
     pub(in super::super) async fn expect_tapped(
         &self,
         queue: &QueueName,

@@ -11,7 +11,7 @@ use crate::rabbitmq::{ActivePolicies, Policies};
 pub(in super::super) struct Limit {
     /// The maximum number of messages; `None` without a limit.
     messages: Option<u64>,
-    /// True if the queue rejects new messages when it is full, and false if it drops its oldest messages.
+    /// True if the queue rejects new messages when it is full, and false if the queue drops its oldest messages.
     is_rejecting: bool,
 }
 
@@ -27,13 +27,14 @@ impl Limit {
         Self { messages, is_rejecting: settings.overflow_behavior().rejects() }
     }
 
-    /// Returns the maximum number of messages, if the queue drops its oldest messages beyond this number.
+    /// Returns the maximum number of messages, if the queue drops its oldest messages beyond this number; `None`
+    /// without a limit, or if the queue rejects new messages.
     pub(in super::super) fn keeps(self) -> Option<u64> {
         self.messages.filter(|_| !self.is_rejecting)
     }
 
-    /// Describes why the queue rejects new messages; `None` if the queue accepts messages. `is_rejected` is true if the
-    /// broker has rejected a message from a transport.
+    /// Describes why the queue rejects new messages; `None` if the queue seems to accept messages. `is_rejected` is
+    /// true if the broker has rejected a message from a transport.
     pub(super) fn rejection_reason(self, queue: &QueueName, live: &QueueActivity, is_rejected: bool) -> Option<String> {
         let full = self.messages.filter(|_| self.is_rejecting).zip(live.ready.or(live.messages));
         let reason = match full {

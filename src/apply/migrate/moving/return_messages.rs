@@ -1,5 +1,5 @@
-//! Returns the messages in a holding queue to the migrated queue, and detects when to stop. If messages still arrive,
-//! routes new messages to the migrated queue at a moment when no older message is in transit.
+//! Moves the messages in a holding queue back to the migrated queue, and detects when to stop. If messages still
+//! arrive, routes new messages to the migrated queue at a moment when no older message, or only a few, are in transit.
 
 use super::super::stall::{IDLE, StallDetector, describe_stall, unavailability};
 use super::super::step_failure::{StepFailure, classify_fault};
@@ -12,15 +12,15 @@ use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The minimum time without progress before topo gives up a return. `--drain-timeout` may be shorter, because it
-/// applies to messages that other clients have not acknowledged.
-const LEAST_PATIENCE: Duration = Duration::from_secs(60);
+/// The minimum time without progress before a return fails, unless the migrated queue is full and has no consumers.
+/// `--drain-timeout` may be shorter, because it is intended for messages that other clients have not acknowledged.
+const MIN_RETURN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The maximum number of messages in transit that new messages may overtake.
-const MOST_IN_FLIGHT: usize = 3;
+const MAX_IN_FLIGHT: usize = 3;
 /// The maximum number of ready messages that new messages may overtake. At 300 messages per second, these messages
 /// arrive in a third of a second.
-const MOST_READY: u32 = 100;
+const MAX_READY: u32 = 100;
 /// The pause between two checks for an idle moment.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -38,15 +38,16 @@ pub(in super::super) struct Return<'m> {
     pub(in super::super) purpose: Purpose,
     /// The level of the holding queue at which the return ends.
     pub(in super::super) until: Level,
-    /// The binding that routes new messages to the queue again, if messages still arrive. topo adds it when the holding
-    /// queue is almost empty.
+    /// The binding that routes new messages to the migrated queue again, which topo adds when the holding queue is
+    /// almost empty; `None` if the return adds no binding.
     pub(in super::super) switch: Option<&'m Binding>,
     /// True if the holding queue is a quorum queue, whose total comes from its last tick.
     pub(in super::super) has_ticks: bool,
 }
 
 impl Moving<'_> {
-    /// Returns the messages in a holding queue, until the level `back.until` is reached.
+    /// Moves the messages in a holding queue back to the migrated queue, until the level `back.until` is reached. Also
+    /// stops if the holding queue no longer exists, or if messages arrive as fast as topo moves them.
     pub(in super::super) async fn return_messages(
         &mut self,
         back: &Return<'_>,
@@ -54,33 +55,33 @@ impl Moving<'_> {
     ) -> Result<(), StepFailure> {
         let intervals = self.broker.broker().intervals();
         let mut detector = StallDetector::new(self.drain_timeout(back.has_ticks).max(STEADY_TIME), intervals);
-        let mut before = None;
+        let mut moved_before = None;
         if back.purpose == Purpose::ReturnDrained && !self.is_behind {
             self.is_behind =
                 self.queue_activity(back.into).await?.is_some_and(|into| into.ready.is_some_and(|ready| ready > 0));
         }
         loop {
             self.broker.check()?;
-            let mut refused = match self.start(back.from, back.through, back.purpose).await {
+            let mut current_fault = match self.start(back.from, back.through, back.purpose).await {
                 Ok(()) => None,
                 Err(fault) => Some(self.handle_fault(back.from, fault).await?),
             };
             match self.wait_until_idle(back.until, back.switch).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) => refused = Some(classify_fault(back.from, error.into())?),
+                Err(error) => current_fault = Some(classify_fault(back.from, error.into())?),
             }
             let Some(live) = self.queue_activity(back.from).await? else { return Ok(()) };
             let (progress, fault) = self.progress().await?;
             let is_rejected = progress.as_ref().is_some_and(|progress| progress.state == State::Rejected);
             if let Some(fault) = fault {
-                refused = Some(self.handle_fault(back.from, fault).await?);
+                current_fault = Some(self.handle_fault(back.from, fault).await?);
             }
             let moved = self.total_moved(progress.as_ref());
-            // Counts only messages that this step has moved, and not messages that were moved out of the old queue.
-            let before = *before.get_or_insert(self.moved.unwrap_or(0));
+            // The reported number excludes messages that earlier steps moved, such as the drained messages.
+            let moved_before = *moved_before.get_or_insert(self.moved.unwrap_or(0));
             let is_counted = progress.as_ref().is_none_or(|progress| progress.moved.is_some());
-            let so_far = is_counted.then_some(moved.saturating_sub(before));
+            let so_far = is_counted.then_some(moved.saturating_sub(moved_before));
             notify(so_far, live.messages.filter(|_| !back.has_ticks));
             detector.record(live.messages, moved);
             if self.is_shovel() && detector.has_reached(back.until, back.has_ticks) {
@@ -90,8 +91,9 @@ impl Moving<'_> {
                 self.reordered = live.messages;
                 return Ok(());
             }
-            if let Some(reason) = self.stuck_reason(back, &detector, (&live, refused.as_ref(), is_rejected)).await? {
-                // The count is not exact, because a shovel counts rejected messages as moved and moves them again.
+            let situation = (&live, current_fault.as_ref(), is_rejected);
+            if let Some(reason) = self.stuck_reason(back, &detector, situation).await? {
+                // The counts are not exact, because a shovel counts rejected messages as moved and moves them again.
                 if self.is_shovel() {
                     (self.returned, self.from_drained) = (None, None);
                 }
@@ -107,13 +109,13 @@ impl Moving<'_> {
         detector.has_not_decreased() && unavailability(self.broker, back.into).await.is_none()
     }
 
-    /// Returns the reason why the return makes no progress, if the number of messages in the holding queue does not
-    /// decrease.
+    /// Returns the reason why the return fails; `None` while the number of messages in the holding queue decreases, or
+    /// while topo should wait longer.
     async fn stuck_reason(
         &self,
         back: &Return<'_>,
         detector: &StallDetector,
-        (live, refused, is_rejected): (&QueueActivity, Option<&Fault>, bool),
+        (live, current_fault, is_rejected): (&QueueActivity, Option<&Fault>, bool),
     ) -> Result<Option<String>, BrokerError> {
         if !detector.has_not_decreased() {
             return Ok(None);
@@ -123,17 +125,17 @@ impl Moving<'_> {
         {
             // Without consumers, the queue does not drain, so waiting is pointless.
             let is_consumed = target.consumers.is_none_or(|consumers| !consumers.is_empty());
-            return Ok(Some(reason).filter(|_| !is_consumed || detector.has_not_decreased_for(LEAST_PATIENCE)));
+            return Ok(Some(reason).filter(|_| !is_consumed || detector.has_not_decreased_for(MIN_RETURN_TIMEOUT)));
         }
-        if !detector.has_not_decreased_for(self.drain_timeout(back.has_ticks).max(LEAST_PATIENCE)) {
+        if !detector.has_not_decreased_for(self.drain_timeout(back.has_ticks).max(MIN_RETURN_TIMEOUT)) {
             return Ok(None);
         }
         let reason = unavailability(self.broker, back.into).await;
-        Ok(Some(reason.unwrap_or_else(|| describe_stall(live, &[], refused, self.tick(back.has_ticks)))))
+        Ok(Some(reason.unwrap_or_else(|| describe_stall(live, &[], current_fault, self.tick(back.has_ticks)))))
     }
 
-    /// Watches an AMQP move for up to [`POLL`]. Returns true if the move has moved all messages. This is detected
-    /// earlier than with the broker's totals.
+    /// Watches an AMQP move for up to [`POLL`]. Returns true if the holding queue has reached the level `until`. The
+    /// move shows this earlier than the broker's totals. Returns false for shovels.
     ///
     /// If messages still arrive, the timing is critical. As soon as the tap leads to the queue again, new messages
     /// could overtake messages in transit. topo therefore binds `switch` when the last message is confirmed, over the
@@ -157,8 +159,8 @@ impl Moving<'_> {
                     ready == Some(0) && progress.last_moved.is_none() && idle_time(&progress) >= IDLE;
                 // If no idle moment occurs, new messages may overtake the last few messages.
                 let is_close = progress.state == State::Moving
-                    && ready.is_some_and(|ready| ready <= MOST_READY)
-                    && progress.in_flight <= MOST_IN_FLIGHT
+                    && ready.is_some_and(|ready| ready <= MAX_READY)
+                    && progress.in_flight <= MAX_IN_FLIGHT
                     && since.elapsed() >= STEADY_TIME;
                 if is_quiet || is_close || has_nothing_to_move {
                     if let Some(switch) = switch {

@@ -1,4 +1,4 @@
-//! Tests which retry objects a plan retires, in which steps, and especially which objects stay.
+//! Tests which retry objects a plan retires and keeps, and in which steps.
 
 use super::super::simulate::run;
 use super::Options;
@@ -243,7 +243,7 @@ fn retired_exchanges_cannot_receive_dead_letters() {
 
 /// Owning a name does not allow topo to retire other owners' retries.
 #[test]
-fn retries_of_others_are_not_unmanaged() {
+fn retries_of_other_owners_are_not_listed_as_unmanaged() {
     let live = work(LADDER, "").topology;
     for theirs in [
         "owns: [\"work*\"]\nignore: [work]\n",
@@ -266,7 +266,7 @@ fn retries_of_others_are_not_unmanaged() {
 }
 
 #[test]
-fn tier_in_conflict_gets_another_generation() {
+fn conflicting_tier_is_replaced_by_a_new_generation() {
     let of = |kind: &str| {
         desired(&format!(
             "queues: {{work: {{type: {kind}, {LADDER}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\n"

@@ -16,7 +16,7 @@ fn every_key_has_one_destination_between_steps() {
     ] {
         let (live, desired) = (work(before, "").topology, work(after, ""));
         each_moment(&live, &desired, &mut |between, done| {
-            one_way(between, before, &format!("{before} → {after} after {done} steps"));
+            assert_one_destination(between, before, &format!("{before} → {after} after {done} steps"));
         });
     }
 }
@@ -39,7 +39,7 @@ fn every_key_has_one_destination_after_an_interrupted_change() {
             each_moment(&live, &desired, &mut |interrupted, done| {
                 each_moment(interrupted, &at_last, &mut |between, then| {
                     let case = format!("{first} → {second} after {done} steps → {third} after {then} steps");
-                    one_way(between, if strategy == "ladder" { LADDER } else { REPUBLISH }, &case);
+                    assert_one_destination(between, if strategy == "ladder" { LADDER } else { REPUBLISH }, &case);
                     checked += 1;
                 });
             });
@@ -48,18 +48,18 @@ fn every_key_has_one_destination_after_an_interrupted_change() {
     assert!(checked > 1000, "{checked} moments");
 }
 
-/// Calls `look` with the topology before, between and after the steps of a plan, and with the number of completed
+/// Calls `check` with the topology before, between and after the steps of a plan, and with the number of completed
 /// steps.
-fn each_moment(live: &Topology, desired: &Desired, look: &mut impl FnMut(&Topology, usize)) {
+fn each_moment(live: &Topology, desired: &Desired, check: &mut impl FnMut(&Topology, usize)) {
     let plan = plan_for(live, desired, &[]);
     assert_eq!(plan.blocks, []);
     for done in 0..=plan.steps.len() {
-        look(&run(live, &plan.steps[..done]).unwrap(), done);
+        check(&run(live, &plan.steps[..done]).unwrap(), done);
     }
 }
 
 /// Asserts that each routing key routes to one queue.
-fn one_way(live: &Topology, strategy: &str, case: &str) {
+fn assert_one_destination(live: &Topology, strategy: &str, case: &str) {
     // A worker that republishes uses a number as the key; the keys of a ladder are different.
     let keys: &[&str] = if strategy == REPUBLISH {
         &["1", "2", "3"]
@@ -72,7 +72,8 @@ fn one_way(live: &Topology, strategy: &str, case: &str) {
     }
 }
 
-/// Returns the queues that a message with this routing key reaches. The first exchange that matches the key routes it.
+/// Returns the queues that a message with this routing key reaches. The first exchange that matches the key routes the
+/// message.
 fn ends(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
     let kind = live.exchanges[&exchange.into()].kind.as_str();
     let matches = |binding: &&Binding| match kind {

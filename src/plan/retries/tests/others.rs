@@ -21,7 +21,7 @@ fn to_queue(name: &str) -> Destination {
 
 /// Covers objects with names that topo would generate, and objects that are bound to generated exchanges.
 #[test]
-fn objects_of_others_are_not_retired() {
+fn objects_of_other_owners_are_not_retired() {
     type Others = fn(&mut Topology);
     let cases: [(&str, Others); 7] = [
         ("manual dead-lettering", |live| {
@@ -100,9 +100,8 @@ fn changed_strategy_changes_the_contract() {
     );
     assert_eq!(
         reported(redeliver, LADDER),
-        [
-            "queue work will retry with ladder instead of redeliver: on failure, workers must call basic.nack with requeue=false instead of basic.reject with requeue=true"
-        ]
+        ["queue work will retry with ladder instead of redeliver: on failure, workers must call basic.nack with \
+             requeue=false instead of basic.reject with requeue=true"]
     );
     assert_eq!(
         reported(LADDER, "retry: none"),

@@ -105,7 +105,8 @@ fn value_refusal(
     })
 }
 
-/// Returns the queue type; `None` if a plugin provides the type.
+/// Returns the queue type; `None` if a plugin provides the type. Returns the refusal if the broker does not support the
+/// type.
 fn queue_type(queue: &Queue, profile: &BrokerProfile) -> Result<Option<QueueType>, Refusal> {
     let version = profile.version;
     let name = "x-queue-type";
@@ -148,10 +149,10 @@ fn unsupported_arguments(queue: &Queue, kind: QueueType, version: BrokerVersion)
 
 /// Creates the refusal of an argument that the queue type does not support on this version.
 fn argument_refusal(name: &str, kind: QueueType, version: BrokerVersion) -> Refusal {
-    let taken = KnownArgument::named(name).and_then(|known| known.support_for(kind)).map(|support| support.accepted);
-    let text = match taken {
-        Some(taken) if version < taken.since => {
-            format!("{name} on {kind} queues requires RabbitMQ {}; the broker is {version}", taken.first())
+    let accepted = KnownArgument::named(name).and_then(|known| known.support_for(kind)).map(|support| support.accepted);
+    let text = match accepted {
+        Some(versions) if version < versions.since => {
+            format!("{name} on {kind} queues requires RabbitMQ {}; the broker is {version}", versions.first())
         }
         Some(_) => format!("{kind} queues of RabbitMQ {version} no longer support {name}"),
         None => format!("{kind} queues do not support {name}"),

@@ -42,13 +42,13 @@ pub(super) fn problem(name: &str, value: &ArgumentValue, desired: ValueKind) -> 
 /// Returns the maximum that the broker accepts; `None` unless the value is an integer that exceeds the maximum.
 pub(super) fn exceeded_maximum(value: &ArgumentValue, desired: ValueKind) -> Option<String> {
     let number = value.as_integer()?;
-    let (max, shown): (i64, fn(i64) -> Option<String>) = match desired {
+    let (max, format): (i64, fn(i64) -> Option<String>) = match desired {
         ValueKind::Duration(_, max) => (max, duration),
         ValueKind::Size(max) => (max, size),
         ValueKind::Count(_, max) => (max, |_| None),
         ValueKind::Boolean | ValueKind::Text | ValueKind::OneOf(_) | ValueKind::MaxAge => return None,
     };
-    (number > max).then(|| shown(max).unwrap_or_else(|| max.to_string()))
+    (number > max).then(|| format(max).unwrap_or_else(|| max.to_string()))
 }
 
 /// Checks an integer argument. The broker refuses floats, and strings that contain a number (`check_int_arg`).

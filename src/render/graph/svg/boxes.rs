@@ -8,9 +8,9 @@ use crate::render::graph::words::{below, cells, decimal, escape_xml, name, toolt
 use crate::render::style::{clean, wrap};
 use std::fmt::Write;
 
-/// The maximum number of cells of a name. The tooltip contains the complete name.
+/// The maximum width of a name in cells. The tooltip contains the complete name.
 const LONGEST: usize = 36;
-/// The maximum number of cells of a line below the name.
+/// The maximum width of a line below the name in cells.
 const LONGEST_BELOW: usize = 38;
 /// The width of a cell of the name.
 const NAME_CELL: f64 = 7.4;
@@ -24,7 +24,7 @@ const TIER_GAP: f64 = 16.0;
 const TIER_CELL: f64 = 6.8;
 const TIERS_PER_ROW: usize = 6;
 /// The maximum number of drawn tiers.
-const MOST_TIERS: usize = 12;
+const MAX_TIERS: usize = 12;
 /// The offset between the boxes of a stack.
 const STACK: f64 = 4.0;
 
@@ -33,8 +33,10 @@ pub(super) struct MeasuredBox<'a> {
     node: &'a Node,
     name: String,
     below: Vec<String>,
-    own: Size,
+    /// The size of the box without its tiers and the other boxes of a stack.
+    box_size: Size,
     tiers: Option<Tiers>,
+    /// The total size.
     pub(super) size: Size,
 }
 
@@ -59,13 +61,13 @@ impl<'a> MeasuredBox<'a> {
             Kind::Stream => 46.0,
             Kind::Queue | Kind::ForeignQueue | Kind::DeadLetterQueue | Kind::Tier => 28.0,
         };
-        let own = Size { width: (widest + padding).max(84.0), height: 29.0 + below.len() as f64 * BELOW_LINE };
+        let box_size = Size { width: (widest + padding).max(84.0), height: 29.0 + below.len() as f64 * BELOW_LINE };
         let tiers = node.retries.as_ref().map(Tiers::of);
         let stack = if node.stacks.is_empty() { 0.0 } else { 2.0 * STACK };
         let extra = stack + tiers.as_ref().map_or(0.0, |tiers| BETWEEN + tiers.size.width);
         let height = tiers.as_ref().map_or(0.0, |tiers| tiers.size.height);
-        let size = Size { width: own.width + extra, height: (own.height + stack).max(height) };
-        Self { node, name, below, own, tiers, size }
+        let size = Size { width: box_size.width + extra, height: (box_size.height + stack).max(height) };
+        Self { node, name, below, box_size, tiers, size }
     }
 
     pub(super) fn write(&self, text: &mut String, corner: Point, is_plan: bool) {
@@ -74,7 +76,7 @@ impl<'a> MeasuredBox<'a> {
         let is_dashed = node.is_copy || matches!(node.kind, Kind::ForeignExchange | Kind::ForeignQueue);
         let dashed = if is_dashed { " dashed" } else { "" };
         let stack = if node.stacks.is_empty() { 0.0 } else { STACK };
-        let y = corner.y + (self.size.height - self.own.height) / 2.0 - stack;
+        let y = corner.y + (self.size.height - self.box_size.height) / 2.0 - stack;
         let _ = writeln!(
             text,
             r#"<g class="node {class}{dashed}" transform="translate({} {})">"#,
@@ -82,7 +84,7 @@ impl<'a> MeasuredBox<'a> {
             decimal(y)
         );
         let _ = writeln!(text, "<title>{}</title>", escape_xml(&tooltip(node).join("\n")));
-        let (width, height) = (decimal(self.own.width), decimal(self.own.height));
+        let (width, height) = (decimal(self.box_size.width), decimal(self.box_size.height));
         for behind in [2.0 * stack, stack] {
             if behind > 0.0 {
                 let at = decimal(behind);
@@ -93,7 +95,7 @@ impl<'a> MeasuredBox<'a> {
             }
         }
         self.shape(text);
-        let middle = decimal(self.own.width / 2.0);
+        let middle = decimal(self.box_size.width / 2.0);
         let _ = writeln!(text, r#"<text class="name" x="{middle}" y="18">{}</text>"#, escape_xml(&self.name));
         for (line, y) in self.below.iter().zip(1..) {
             let y = decimal(18.0 + f64::from(y) * BELOW_LINE);
@@ -110,9 +112,9 @@ impl<'a> MeasuredBox<'a> {
         }
     }
 
-    /// Writes the outline. Its shape identifies the kind without colors.
+    /// Writes the outline. The shape of the outline identifies the kind of the object without colors.
     fn shape(&self, text: &mut String) {
-        let (w, h) = (self.own.width, self.own.height);
+        let (w, h) = (self.box_size.width, self.box_size.height);
         let rect = |text: &mut String, rx: f64| {
             let _ = writeln!(text, r#"<rect width="{}" height="{}" rx="{}"/>"#, decimal(w), decimal(h), decimal(rx));
         };
@@ -167,8 +169,8 @@ impl Tiers {
         let all = retries.tiers.len();
         let shown = |tier: &Tier| (with_symbol(tier.mark, &tier.delay), Some(tier.clone()));
         let mut words: Vec<(String, Option<Tier>)> = retries.tiers.iter().map(shown).collect();
-        if all > MOST_TIERS {
-            words.splice(MOST_TIERS - 2..all - 1, [(format!("… {} more", all + 1 - MOST_TIERS), None)]);
+        if all > MAX_TIERS {
+            words.splice(MAX_TIERS - 2..all - 1, [(format!("… {} more", all + 1 - MAX_TIERS), None)]);
         }
         let (mut pills, mut size) = (Vec::new(), Size::default());
         let (mut x, mut y) = (9.0, 7.0);
@@ -186,7 +188,7 @@ impl Tiers {
     }
 
     fn write(&self, text: &mut String, corner: Point, retries: &Retries, is_plan: bool) {
-        let class = palette::of(TIER, retries.mark, is_plan).class;
+        let class = palette::for_change(TIER, retries.mark, is_plan).class;
         let _ = writeln!(
             text,
             r#"<g class="tiers {class}" transform="translate({} {})">"#,
@@ -197,7 +199,7 @@ impl Tiers {
         let _ = writeln!(text, r#"<rect class="frame" width="{width}" height="{height}" rx="8"/>"#);
         for pair in self.pills.windows(2) {
             let ((_, one, width, tier), (_, other, _, next)) = (&pair[0], &pair[1]);
-            // In a plan, a deleted tier and a created tier can belong to the same retry.
+            // In a plan, a deleted tier and a created tier can belong to the same retry. No sign separates such tiers.
             let is_same = tier.as_ref().zip(next.as_ref()).is_some_and(|(tier, next)| tier.number == next.number);
             if one.y == other.y && !is_same {
                 let (x, y) = (decimal(one.x + width + 5.5), decimal(one.y + TIER_HEIGHT / 2.0 - 4.0));
@@ -206,7 +208,7 @@ impl Tiers {
         }
         for (word, at, width, tier) in &self.pills {
             let mark = tier.as_ref().and_then(|tier| tier.mark);
-            let class = palette::of(TIER, mark, is_plan).class;
+            let class = palette::for_change(TIER, mark, is_plan).class;
             let _ = writeln!(
                 text,
                 r#"<g class="pill {class}" transform="translate({} {})">"#,

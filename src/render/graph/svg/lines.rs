@@ -7,7 +7,7 @@ use crate::render::graph::words::{self, arrow_tooltip, cells, decimal, escape_xm
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The maximum number of cells of a label. The tooltip contains the complete label.
+/// The maximum width of a label in cells. The tooltip contains the complete label.
 const LONGEST: usize = 34;
 const CELL: f64 = 6.4;
 const LINE: f64 = 13.0;
@@ -27,13 +27,13 @@ pub(super) fn size(labels: &[String]) -> Option<Size> {
     Some(Size { width: widest as f64 * CELL + 2.0 * SIDE, height: labels.len() as f64 * LINE + UNDER })
 }
 
-/// Returns the kinds of the arrows of a vhost.
+/// Returns the kinds of a vhost's arrows, including the arrows between queues and their tiers.
 pub(super) fn kinds(vhost: &VhostGraph) -> BTreeSet<ArrowKind> {
     let retries = vhost.nodes.iter().filter(|node| node.retries.is_some()).map(|_| ArrowKind::Retry);
     vhost.arrows.iter().map(|arrow| arrow.kind).chain(retries).collect()
 }
 
-/// Returns the CSS classes of an arrow, which depend on its kind and on its change in a plan.
+/// Returns the CSS classes of an arrow, which depend on the kind of the arrow and, in a plan, on its mark.
 pub(super) fn class(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> String {
     let kind = palette::of_arrow(kind).class;
     match mark {

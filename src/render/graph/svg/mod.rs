@@ -18,7 +18,7 @@ const MARGIN: f64 = 20.0;
 const HEADING: f64 = 34.0;
 /// The height of a line of the legend.
 const LEGEND: f64 = 24.0;
-/// The minimum width of the legend.
+/// The minimum width of the drawing without its margins, which is also the width of the legend.
 const LEAST_WIDTH: f64 = 360.0;
 /// The width of a cell of a proportional font, relative to the font size.
 const SANS_CELL: f64 = 0.62;
@@ -100,7 +100,7 @@ struct Legend {
     height: f64,
 }
 
-/// Draws the legend: a sample of each drawn arrow kind and, for a plan, of each mark.
+/// Draws the legend: a sample of each drawn arrow kind and, for a plan, of each drawn mark.
 fn legend(graph: &Graph, width: f64) -> Legend {
     let kinds: BTreeSet<ArrowKind> = graph.vhosts.iter().flat_map(lines::kinds).collect();
     let marks: BTreeSet<Mark> = graph.vhosts.iter().flat_map(marks).collect();

@@ -5,13 +5,13 @@ use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
-    name: "dead-letter-on-first-failure",
+    name: "trigger-happy",
     severity: Severity::Info,
     other_severities: &[Severity::Warning],
     is_optional: false,
     summary: "a message is dead-lettered after its first failure",
     check,
-    page: include_str!("dead_letter_on_first_failure.md"),
+    page: include_str!("trigger_happy.md"),
 };
 
 const HINT: &str = "add retries that outlast a short outage: `retry: {delays: [5s, 30s, 5m]}`";

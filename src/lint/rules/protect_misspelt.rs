@@ -7,13 +7,13 @@ use crate::spec::Severity;
 use std::collections::BTreeSet;
 
 pub(super) static RULE: Rule = Rule {
-    name: "protect-misspelled",
+    name: "protect-misspelt",
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
     summary: "`protect` lists a name that is not declared but resembles a declared name",
     check,
-    page: include_str!("protect_misspelled.md"),
+    page: include_str!("protect_misspelt.md"),
 };
 
 /// The minimum length of a name to compare. If a shorter name differs in one character, it is often a different word.
@@ -35,7 +35,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns all names in the spec, including generated and removed objects.
+/// Returns the names of all queues, exchanges and policies in the expansion, and of all objects that the spec removes.
 pub(super) fn names<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
     let spec = subject.spec;
     let topology = &subject.expansion.topology;
@@ -48,8 +48,8 @@ pub(super) fn names<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
     declared.chain(generated).chain(policies).chain(removed).collect()
 }
 
-/// Returns true if the names differ by one inserted, removed, replaced or transposed character. Returns false if they
-/// differ only in digits, such as `orders.1` and `orders.2`.
+/// Returns true if the names differ by one inserted, removed, replaced or transposed character. Returns false if `text`
+/// is too short to compare, or if the names differ only in digits, such as `orders.1` and `orders.2`.
 fn is_near(name: &str, text: &str) -> bool {
     let without_digits = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     name.len().abs_diff(text.len()) <= 1
