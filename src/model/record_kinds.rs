@@ -1,8 +1,7 @@
 //! The table of record kinds, with one row for each kind. All code that reads, compares, plans, writes, exports or
 //! documents records uses these rows.
 //!
-//! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, and responses of RabbitMQ 3.8.9, 3.10.8, 4.0.5 and
-//! 4.3.6.
+//! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, and responses of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 use super::arguments::ArgumentValue;
 use super::count::number;

@@ -21,7 +21,7 @@ pub const FORMAT_VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
-    /// [`FORMAT_VERSION`].
+    /// The version of the document format. This version of topo writes and reads [`FORMAT_VERSION`].
     pub format_version: u32,
     /// The broker for which the plan was made.
     pub target: Target,

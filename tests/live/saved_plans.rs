@@ -395,7 +395,7 @@ fn target_includes_only_its_dependencies() {
     );
     topo.run(["apply", "-y", "--target", &format!("exchanges/{}/*", vhost.name())]).expect_code(0);
     assert_eq!(vhost.names("exchanges"), ["orders", "orders.dead.dlx", "other", "unrouted"]);
-    topo.run(["plan", "--target", "orders.work"]).expect_code(64).expect_text("write queues/VHOST/NAME");
+    topo.run(["plan", "--target", "orders.work"]).expect_code(64).expect_text("use the form queues/VHOST/NAME");
     topo.run(["apply", "-y"]).expect_code(0);
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 }
