@@ -26,7 +26,7 @@ pub async fn plan(access: &Access, desired: &[Arc<Desired>], options: &Options) 
     let (survey, listed) = join!(broker.survey(), broker.lists(&vhosts));
     let survey = survey?;
     let cluster = match of_cluster {
-        Some(desired) => Some(broker.read_desired_cluster(&survey, &desired.topology, &desired.scope).await?),
+        Some(desired) => Some(broker.read_cluster_for_plan(&survey, &desired.topology, &desired.scope).await?),
         None => None,
     };
     let mut snapshots = listed.snapshots(survey)?;

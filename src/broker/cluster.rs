@@ -16,12 +16,13 @@ use std::collections::BTreeSet;
 pub struct ClusterSnapshot {
     /// A snapshot without a vhost that contains only the records.
     pub snapshot: Snapshot,
-    /// The facts about the cluster that are not records.
+    /// The cluster's name, the names of the objects that can own records, and the kinds whose records this user may not
+    /// read.
     pub facts: ClusterFacts,
 }
 
 impl Survey {
-    /// Returns the cluster's snapshot, without its records.
+    /// Returns a cluster snapshot that contains no records yet.
     pub fn cluster(&self) -> ClusterSnapshot {
         let mut snapshot = Snapshot::missing(VhostName::cluster(), &self.cluster);
         snapshot.topology = Topology::of_cluster(Records::new());
@@ -58,7 +59,7 @@ impl Broker {
 
     /// Reads the cluster records that a plan compares, and the names of the objects that can own new records. If this
     /// user may not read the names, [`ClusterFacts::owners`] contains `None` for the kind.
-    pub async fn read_desired_cluster(
+    pub async fn read_cluster_for_plan(
         &self,
         survey: &Survey,
         desired: &Topology,
@@ -68,8 +69,8 @@ impl Broker {
         let version = cluster.snapshot.profile.version;
         for kind in scope.record_kinds() {
             let row = kind.row();
-            let known: BTreeSet<&str> = of_kind(cluster.snapshot.topology.records.keys(), kind).collect();
-            let has_new = of_kind(desired.records.keys(), kind).any(|name| !known.contains(name));
+            let existing: BTreeSet<&str> = of_kind(cluster.snapshot.topology.records.keys(), kind).collect();
+            let has_new = of_kind(desired.records.keys(), kind).any(|name| !existing.contains(name));
             let is_readable = !cluster.facts.unreadable.contains(&kind);
             let Some(owners) = row.owners.filter(|_| has_new && is_readable) else { continue };
             if row.since.is_some_and(|since| version < since) {

@@ -9,7 +9,7 @@ use super::validate::record_counts;
 use super::value_parsers::{WithKinds, broker_version};
 use super::{connection, files, hints, output};
 use crate::broker::{ClusterSnapshot, NamesByKind, Snapshot, definitions};
-use crate::export::{ClusterExport, Export, Live, export, export_cluster, format_count_and_names};
+use crate::export::{ClusterExport, CurrentVhost, Export, export, export_cluster, format_count_and_names};
 use crate::model::count::{count, number};
 use crate::model::record_kinds::RecordScope;
 use crate::model::{BrokerVersion, Glob, Intervals, RecordKind, VhostName};
@@ -54,8 +54,8 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
     for snapshot in &snapshots {
         let vhost = snapshot.topology.vhost.clone();
-        let applying = connection::process().other_holder(&snapshot.topology);
-        let one = export(&live_state(snapshot, &with, applying.as_deref()), &globs).map_err(|error| {
+        let lock_holder = connection::process().other_holder(&snapshot.topology);
+        let one = export(&current_vhost(snapshot, &with, lock_holder.as_deref()), &globs).map_err(|error| {
             Failure::failed(format!("vhost `{}` cannot be represented as a spec", clean(vhost.as_str())))
                 .because(error.to_string())
                 .hint("this is a bug in topo: please report it, with the definitions of the vhost")
@@ -135,14 +135,18 @@ fn stray_failure(stray: &str) -> Failure {
     }
 }
 
-fn live_state<'a>(snapshot: &'a Snapshot, with: &'a BTreeSet<RecordKind>, applying: Option<&'a str>) -> Live<'a> {
-    Live {
+fn current_vhost<'a>(
+    snapshot: &'a Snapshot,
+    record_kinds: &'a BTreeSet<RecordKind>,
+    lock_holder: Option<&'a str>,
+) -> CurrentVhost<'a> {
+    CurrentVhost {
         topology: &snapshot.topology,
         untouchable: &snapshot.untouchable,
         properties_keys: &snapshot.properties_keys,
         unsupported_objects: &snapshot.unsupported_objects,
-        with,
-        applying,
+        record_kinds,
+        lock_holder,
         includes_transient_queues: snapshot.includes_transient_queues,
         profile: &snapshot.profile,
     }

@@ -222,7 +222,7 @@ pub(super) async fn read_concurrently(
     let ((survey, (mut loaded, found, levels)), listed) = try_join!(specs, lists)?;
     let cluster = match &loaded.cluster {
         Some((_, Expansion { topology, scope, .. })) => {
-            Some(broker.read_desired_cluster(&survey, topology, scope).await?)
+            Some(broker.read_cluster_for_plan(&survey, topology, scope).await?)
         }
         None => None,
     };

@@ -1,7 +1,7 @@
 //! Checks that an exported spec describes the current state. topo parses, expands and plans the spec like any other
 //! spec, and reports each difference with the objects that cause it.
 
-use super::Live;
+use super::CurrentVhost;
 use super::recognize::patterns::Recognized;
 use crate::expand::{CreatedFor, Expansion, expand};
 use crate::model::naming::TierName;
@@ -30,7 +30,7 @@ pub(super) struct Read {
 }
 
 /// Parses and expands an exported spec for this broker.
-pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Mismatch>> {
+pub(super) fn read(text: &Text, live: &CurrentVhost<'_>) -> Result<Read, Vec<Mismatch>> {
     let files = [SourceFile { name: "export".to_owned(), text: text.text.clone() }];
     let all = |found: &Diagnostics| found.iter().map(|it| from_diagnostic(text, it)).collect::<Vec<_>>();
     let specs = parse(&files, &Variables::new()).map_err(|found| all(&found))?.vhosts;
@@ -42,7 +42,12 @@ pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Mismatch>> 
 
 /// Returns all differences between an exported spec and the kept objects: the changes and the blockers in the plan of
 /// the spec, kept objects that the spec does not declare, and queues with different arguments.
-pub(super) fn mismatches(read: &Read, live: &Live<'_>, kept: &Topology, recognized: &Recognized) -> Vec<Mismatch> {
+pub(super) fn mismatches(
+    read: &Read,
+    live: &CurrentVhost<'_>,
+    kept: &Topology,
+    recognized: &Recognized,
+) -> Vec<Mismatch> {
     let Expansion { topology, origins, scope, .. } = &read.expansion;
     let plan = plan_of(read, live);
     let causes = |id: &ObjectId| -> Vec<ObjectId> {
@@ -96,7 +101,7 @@ pub(super) fn mismatches(read: &Read, live: &Live<'_>, kept: &Topology, recogniz
 }
 
 /// Returns the migrations that a plan of the exported spec would resume, or that another apply executes.
-pub(super) fn interrupted_migrations(read: &Read, live: &Live<'_>) -> Vec<InterruptedMigration> {
+pub(super) fn interrupted_migrations(read: &Read, live: &CurrentVhost<'_>) -> Vec<InterruptedMigration> {
     plan_of(read, live).interrupted
 }
 
@@ -107,14 +112,14 @@ fn is_equivalent(desired: &Queue, live: &Queue) -> bool {
     live == *desired
 }
 
-fn plan_of(read: &Read, live: &Live<'_>) -> VhostPlan {
+fn plan_of(read: &Read, live: &CurrentVhost<'_>) -> VhostPlan {
     let Expansion { topology, scope, .. } = &read.expansion;
     let desired = Arc::new(Desired { topology: topology.clone(), scope: scope.clone(), sources: Vec::new() });
     let context = PlanContext {
         current: live.topology,
         desired: &desired,
         // Message counts are irrelevant, because the plan must not change anything.
-        activity: &Activity { applying: live.applying.map(str::to_owned), ..Activity::default() },
+        activity: &Activity { applying: live.lock_holder.map(str::to_owned), ..Activity::default() },
         properties_keys: live.properties_keys,
         untouchable: live.untouchable,
         lacks_auto_delete: &BTreeSet::new(),

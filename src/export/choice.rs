@@ -1,7 +1,7 @@
 //! Selects the objects of a vhost to export: all permanent objects that match the filter, except objects that the
 //! broker, a plugin or topo created for its own use.
 
-use super::Live;
+use super::CurrentVhost;
 use super::left_out::{LeftOut, Reason};
 use crate::model::naming::{self, TierName};
 use crate::model::{
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Returns the objects that are left out because of their properties. `convergence` later adds objects that a spec
 /// cannot represent.
-pub(super) fn find_left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
+pub(super) fn find_left_out(live: &CurrentVhost<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
     for (name, queue) in live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
         if let Some(why) = reason_for_queue(live, name, queue).or_else(|| reason_for_size(&queue.arguments)) {
@@ -54,7 +54,7 @@ pub(super) fn find_left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
         }
     }
     for (id, record) in live.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id)) {
-        if !live.with.contains(&id.kind) {
+        if !live.record_kinds.contains(&id.kind) {
             let value = record.fields.get("value").filter(|_| id.setting().is_some());
             let value = value.map_or_else(String::new, |value| format!(" {value}"));
             left_out.records.entry(id.kind).or_default().push(format!("{}{value}", id.key.join(" ")));
@@ -81,7 +81,11 @@ fn reason_for_size(arguments: &Arguments) -> Option<Reason> {
 ///
 /// Without these policies, the spec does not completely define the behavior of its objects. topo only reports them,
 /// because a policy also applies to future queues that match its pattern, and may belong to a different team.
-fn governing_policies(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BTreeMap<PolicyName, Vec<String>> {
+fn governing_policies(
+    live: &CurrentVhost<'_>,
+    globs: &[Glob],
+    left_out: &LeftOut,
+) -> BTreeMap<PolicyName, Vec<String>> {
     let mut governing: BTreeMap<PolicyName, Vec<String>> = BTreeMap::new();
     if live.topology.policies.keys().all(|name| is_chosen_policy(globs, name)) {
         return governing;
@@ -108,7 +112,7 @@ fn governing_policies(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BT
 }
 
 /// Returns the property because of which a queue is not exported; `None` if the queue can be exported.
-pub(super) fn reason_for_queue(live: &Live<'_>, name: &QueueName, queue: &Queue) -> Option<Reason> {
+pub(super) fn reason_for_queue(live: &CurrentVhost<'_>, name: &QueueName, queue: &Queue) -> Option<Reason> {
     match queue {
         _ if queue.is_created_by_topo() => Some(Reason::OwnedByTopo),
         _ if name.is_server_named() => Some(Reason::ServerNamed),
@@ -129,7 +133,7 @@ fn reason_for_exchange(exchange: &Exchange) -> Option<Reason> {
 
 /// Returns the objects to export. A binding is exported with its destination. If only the source of a binding is left
 /// out, topo reports the binding as left out.
-pub(super) fn select_kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> Topology {
+pub(super) fn select_kept(live: &CurrentVhost<'_>, globs: &[Glob], left_out: &mut LeftOut) -> Topology {
     let mut kept =
         Topology { settings: live.topology.settings.clone(), ..Topology::missing(live.topology.vhost.clone()) };
     let is_in = |id: &ObjectId| !left_out.contains(id);
@@ -150,7 +154,7 @@ pub(super) fn select_kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOu
         .collect();
     let records = live.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id));
     kept.records = records
-        .filter(|(id, _)| live.with.contains(&id.kind) && is_in(&ObjectId::Record((*id).clone())))
+        .filter(|(id, _)| live.record_kinds.contains(&id.kind) && is_in(&ObjectId::Record((*id).clone())))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
     let mut without_source = Vec::new();

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::Live;
+use super::CurrentVhost;
 use super::check::Read;
 use super::document::Comments;
 use super::recognize::patterns::Recognized;
@@ -36,7 +36,7 @@ pub(super) fn generate(
     recognized: &Recognized,
     read: &Read,
     text: &Text,
-    live: &Live<'_>,
+    live: &CurrentVhost<'_>,
     kept: &Topology,
 ) -> Comments {
     let mut comments: Comments = recognized.notes.clone();

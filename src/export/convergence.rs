@@ -5,7 +5,7 @@ use super::document::{self, Comments, Document};
 use super::left_out::{LeftOut, Reason};
 use super::recognize::patterns::{GivenUp, Recognized};
 use super::recognize::recognize;
-use super::{Live, choice, comments};
+use super::{CurrentVhost, choice, comments};
 use crate::model::yaml::{self, Text, scalar};
 use crate::model::{Glob, ObjectId, Topology};
 use crate::plan::{InterruptedMigration, before_migrations};
@@ -34,14 +34,18 @@ pub struct ExportError(String);
 /// # Errors
 /// Returns an [`ExportError`] if every attempt results in a spec whose plan contains changes. No vhost is known to
 /// cause this error.
-pub fn export(live: &Live<'_>, globs: &[Glob]) -> Result<Export, ExportError> {
+pub fn export(live: &CurrentVhost<'_>, globs: &[Glob]) -> Result<Export, ExportError> {
     let Some(before) = before_migrations(live.topology) else { return export_original(live, globs, None) };
-    export_original(&Live { topology: &before, ..*live }, globs, Some(live))
+    export_original(&CurrentVhost { topology: &before, ..*live }, globs, Some(live))
 }
 
 /// Exports the vhost as it was before its interrupted migrations. `current` is the current vhost; `None` if there are
 /// no interrupted migrations.
-fn export_original(live: &Live<'_>, globs: &[Glob], current: Option<&Live<'_>>) -> Result<Export, ExportError> {
+fn export_original(
+    live: &CurrentVhost<'_>,
+    globs: &[Glob],
+    current: Option<&CurrentVhost<'_>>,
+) -> Result<Export, ExportError> {
     let mut left_out = choice::find_left_out(live, globs);
     let mut given_up = GivenUp::default();
     loop {
@@ -79,7 +83,7 @@ fn export_original(live: &Live<'_>, globs: &[Glob], current: Option<&Live<'_>>) 
 
 /// Adds the comments, and a header that lists the objects that are left out. Returns the plain text if a comment would
 /// change its meaning, for example because the comment contains an unusual name.
-fn with_header(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Live<'_>) -> String {
+fn with_header(plain: Text, with_comments: Text, left_out: &LeftOut, live: &CurrentVhost<'_>) -> String {
     let mut head = String::new();
     if !left_out.is_empty() {
         head.push_str("# Not exported:\n");
@@ -98,7 +102,7 @@ fn with_header(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Live
 /// first object.
 fn simplify(
     mismatch: &Mismatch,
-    live: &Live<'_>,
+    live: &CurrentVhost<'_>,
     kept: &Topology,
     recognized: &Recognized,
     given_up: &mut GivenUp,

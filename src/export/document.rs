@@ -1,7 +1,7 @@
 //! Builds the spec of a vhost as a YAML tree, with the sections in their usual order and the bindings below their
 //! destinations.
 
-use super::Live;
+use super::CurrentVhost;
 use super::objects::{self, binding_tree, dead_letter_exchange, destination_binding, exchange_tree, policy_tree};
 use super::recognize::patterns::Recognized;
 use super::shared::{Shared, extract_defaults};
@@ -19,7 +19,7 @@ pub(super) type Comments = BTreeMap<ObjectId, Vec<String>>;
 
 /// The inputs of the exported text.
 pub(super) struct Document<'a> {
-    pub(super) live: &'a Live<'a>,
+    pub(super) live: &'a CurrentVhost<'a>,
     pub(super) kept: &'a Topology,
     pub(super) recognized: &'a Recognized,
     /// The comments; `None` to omit them.

@@ -4,7 +4,8 @@
 //! The export recognizes patterns of objects (`recognize`), writes the spec (`document`), and checks it (`check`): topo
 //! parses, expands and plans the spec like any other spec. If a pattern does not reproduce the current objects, the
 //! next attempt writes these objects one by one. Objects that a spec cannot represent are left out and reported. The
-//! export repeats these steps until the plan contains no changes.
+//! export repeats these steps until the plan contains no changes, or returns an [`ExportError`] if an attempt
+//! simplifies nothing.
 
 mod check;
 mod choice;
@@ -29,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The current contents of a vhost, and the options of an export.
 #[derive(Clone, Copy)]
-pub struct Live<'a> {
+pub struct CurrentVhost<'a> {
     /// The objects of the vhost.
     pub topology: &'a Topology,
     /// The objects that topo never changes.
@@ -39,9 +40,9 @@ pub struct Live<'a> {
     /// The names of objects that specs do not support, by kind, such as `shovel`.
     pub unsupported_objects: &'a BTreeMap<String, Vec<String>>,
     /// The kinds of records to export.
-    pub with: &'a BTreeSet<RecordKind>,
+    pub record_kinds: &'a BTreeSet<RecordKind>,
     /// The holder of the vhost's lock; `None` unless another apply runs.
-    pub applying: Option<&'a str>,
+    pub lock_holder: Option<&'a str>,
     /// True if the topology includes transient queues; false for a definitions file, which does not contain them.
     pub includes_transient_queues: bool,
     /// The profile of the broker.

@@ -1,6 +1,6 @@
 //! Tests exports of complete vhosts and of random vhosts.
 
-use super::Live;
+use super::CurrentVhost;
 use super::convergence::{Export, export};
 use crate::expand::expand;
 use crate::model::{
@@ -43,13 +43,13 @@ fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], inclu
         .filter(|(name, queue)| queue.auto_delete || queue.exclusive || name.is_server_named())
         .map(|(name, _)| ObjectId::Queue(name.clone()))
         .collect();
-    let live = Live {
+    let live = CurrentVhost {
         topology,
         untouchable: &untouchable,
         properties_keys: &topology.bindings.iter().map(|binding| (binding.clone(), vec!["k".to_owned()])).collect(),
         unsupported_objects: &BTreeMap::new(),
-        with: &BTreeSet::new(),
-        applying: None,
+        record_kinds: &BTreeSet::new(),
+        lock_holder: None,
         includes_transient_queues,
         profile,
     };

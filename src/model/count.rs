@@ -13,7 +13,7 @@ pub fn number(value: u64) -> String {
     text
 }
 
-/// Formats a count with its noun, which must form its plural with `s`: `1 message`, `1,204 messages`.
+/// Formats a count with its noun, whose plural is formed with `s`: `1 message`, `1,204 messages`.
 pub fn count(value: u64, noun: &str) -> String {
     format!("{} {noun}{}", number(value), if value == 1 { "" } else { "s" })
 }

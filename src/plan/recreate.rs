@@ -212,7 +212,7 @@ pub(super) fn hazards(
                 OnConflict::Refuse | OnConflict::IfEmpty | OnConflict::Discard => None,
             };
             if let Some(migration) = migration {
-                migrate::hazards(builder, context, address, &migration, (before, planned.live.as_ref()));
+                migrate::add_hazards(builder, context, address, &migration, (before, planned.live.as_ref()));
                 builder.migrations.push(migration);
             } else {
                 deletion_hazards(builder, address, before, planned.live.as_ref());

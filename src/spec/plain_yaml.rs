@@ -1,5 +1,5 @@
 //! Builds trees directly from the events of the YAML parser, for files without anchors, merge keys, tags, duplicate
-//! keys and errors. [`yaml`](super::yaml) reads all other files, which takes twice as long, and reports errors. If both
+//! keys or errors. [`yaml`](super::yaml) reads all other files at about half the speed, and reports errors. If both
 //! modules can read a file, they build the same trees.
 
 use super::node::{Entry, Location, Node, Value};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// The maximum number of documents in a file that this module reads.
 const MAX_DOCUMENTS: usize = 1000;
 /// Up to this number of entries, comparing all keys of a mapping is faster than sorting the keys.
-const SMALL_TABLE: usize = 16;
+const SMALL_MAPPING: usize = 16;
 
 /// Returns all documents of a file, each of them a mapping, or `None` if [`yaml`](super::yaml) must read the file.
 pub(super) fn documents(file: usize, text: &str) -> Option<Vec<Node>> {
@@ -127,7 +127,7 @@ fn plain(source: &str, content: Cow<'_, str>) -> Option<Value> {
 }
 
 fn has_duplicate_key(entries: &[Entry]) -> bool {
-    if entries.len() <= SMALL_TABLE {
+    if entries.len() <= SMALL_MAPPING {
         return entries.iter().enumerate().any(|(n, entry)| entries[..n].iter().any(|before| before.key == entry.key));
     }
     let mut keys: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();

@@ -18,7 +18,7 @@ const PLATEAU: Duration = Duration::from_secs(2);
 /// The time without a moved message after which a transport is treated as having moved all messages.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
 
-/// A detector for a number of messages that does not decrease.
+/// A detector for a queue whose message count does not decrease.
 pub(super) struct StallDetector {
     drain_timeout: Duration,
     intervals: Intervals,
@@ -27,14 +27,14 @@ pub(super) struct StallDetector {
     moved: u64,
     /// The time of the last decrease or the last moved message.
     last_progress: Instant,
-    /// The time at which the number last reached a new minimum.
+    /// The time at which the message count last reached a new minimum.
     last_decrease: Instant,
     /// The number of messages that topo had moved at `last_decrease`.
     moved_at_decrease: u64,
     maximum: u64,
     /// The time since which the queue has been empty; `None` if the queue is not empty.
     empty_since: Option<Instant>,
-    /// The last number of messages; `None` if unknown.
+    /// The last recorded message count; `None` if unknown.
     last: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ impl StallDetector {
         }
     }
 
-    /// Records the number of messages in the queue, if known, and the number of moved messages.
+    /// Records the queue's message count, if known, and the total number of moved messages.
     pub(super) fn record(&mut self, messages: Option<u64>, moved: u64) {
         let now = Instant::now();
         let has_decreased = messages.is_some_and(|messages| messages < self.minimum);
@@ -73,61 +73,60 @@ impl StallDetector {
         self.last = messages;
     }
 
-    /// Returns true if the number has not decreased for [`PLATEAU`].
+    /// Returns true if the message count has not decreased for [`PLATEAU`].
     pub(super) fn is_flat(&self) -> bool {
         self.last_decrease.elapsed() >= PLATEAU
     }
 
-    /// Returns the number of messages that topo has moved since the last decrease, if the queue does not drain. `None`
-    /// if the number in the queue has decreased within the drain timeout, or if topo has moved at most twice the
-    /// maximum number of messages in the queue.
+    /// Returns the number of messages that topo has moved since the message count last decreased. `None` if the count
+    /// has decreased within the drain timeout, or if the moved messages are at most twice the maximum count.
     pub(super) fn moved_without_decrease(&self) -> Option<u64> {
         let moved = self.moved - self.moved_at_decrease;
         (self.has_not_decreased() && moved > self.maximum.saturating_mul(2)).then_some(moved)
     }
 
-    /// Returns true if no consumer seems to make progress: the number has not decreased for the stall timeout, or for a
-    /// third of the drain timeout if this is shorter.
+    /// Returns true if the consumers seem to make no progress, because the message count has not decreased for the
+    /// stall timeout or a third of the drain timeout, whichever is shorter.
     pub(super) fn has_stalled(&self) -> bool {
         self.last_decrease.elapsed() >= self.intervals.stall_timeout().min(self.drain_timeout / 3)
     }
 
-    /// Returns true if no message was moved and the number has not decreased for [`PLATEAU`].
+    /// Returns true if, for [`PLATEAU`], no message was moved and the message count has not decreased.
     pub(super) fn has_stopped(&self) -> bool {
         self.last_progress.elapsed() >= PLATEAU
     }
 
-    /// Returns true if half of the drain timeout has passed since the start.
-    pub(super) fn is_half_timed_out(&self) -> bool {
+    /// Returns true if half of the drain timeout has passed since the detector was created.
+    pub(super) fn is_past_half_of_drain_timeout(&self) -> bool {
         self.started.elapsed() >= self.drain_timeout / 2
     }
 
-    /// Returns true if no message was moved and the number has not decreased for the drain timeout.
+    /// Returns true if, for the drain timeout, no message was moved and the message count has not decreased.
     pub(super) fn is_timed_out(&self) -> bool {
         self.last_progress.elapsed() >= self.drain_timeout
     }
 
-    /// Returns true if the number has not decreased for the drain timeout, even if messages were moved.
+    /// Returns true if the message count has not decreased for the drain timeout, even if messages were moved.
     pub(super) fn has_not_decreased(&self) -> bool {
         self.has_not_decreased_for(self.drain_timeout)
     }
 
-    /// Returns true if the number has not decreased for this time, even if messages were moved.
+    /// Returns true if the message count has not decreased for this time, even if messages were moved.
     pub(super) fn has_not_decreased_for(&self, time: Duration) -> bool {
         self.last_decrease.elapsed() >= time
     }
 
     /// Returns true if the queue has been empty for this time.
-    pub(super) fn is_empty_for(&self, settle_time: Duration) -> bool {
-        self.empty_since.is_some_and(|since| since.elapsed() >= settle_time)
+    pub(super) fn has_been_empty_for(&self, time: Duration) -> bool {
+        self.empty_since.is_some_and(|since| since.elapsed() >= time)
     }
 
-    /// Returns true if the level is reached according to the totals alone. `has_ticks` is true for a quorum queue,
-    /// whose total is up to one tick old. The total of a classic queue is current.
-    pub(super) fn has_reached(&self, until: Level, has_ticks: bool) -> bool {
+    /// Returns true if the queue has reached the level according to the recorded message counts alone. `has_ticks` is
+    /// true for a quorum queue, whose count is up to one tick old. The count of a classic queue is current.
+    pub(super) fn has_reached(&self, level: Level, has_ticks: bool) -> bool {
         let tick = if has_ticks { self.intervals.one_tick() } else { IDLE };
-        match until {
-            Level::Empty => self.is_empty_for(tick),
+        match level {
+            Level::Empty => self.has_been_empty_for(tick),
             Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= MAX_OVERTAKEN),
         }
     }
@@ -145,19 +144,27 @@ pub(super) fn describe_stall(
         (Some(1), _) => "1 message is held unacknowledged".to_owned(),
         (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
-            format!(
-                "{} messages are neither ready nor held by a consumer: they wait for a delayed retry, or are \
-                 dead-lettered messages that no target has confirmed yet (at-least-once)",
-                number(messages)
-            )
+            if messages == 1 {
+                "1 message is neither ready nor held by a consumer: it waits for a delayed retry, or is a \
+                 dead-lettered message that no target has confirmed yet (at-least-once)"
+                    .to_owned()
+            } else {
+                format!(
+                    "{} messages are neither ready nor held by a consumer: they wait for a delayed retry, or are \
+                     dead-lettered messages that no target has confirmed yet (at-least-once)",
+                    number(messages)
+                )
+            }
         }
+        (_, Some(1)) => "1 message remains and is not being consumed".to_owned(),
         (_, Some(messages)) => format!("{} messages remain and are not being consumed", number(messages)),
         (_, None) => "the broker does not report how many messages remain".to_owned(),
     };
     if let Some(tick) = tick {
         text.push_str(&format!(" (counted up to {} ago)", in_words(tick)));
     }
-    let peers: Vec<&str> = consumers.iter().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
+    let peers: Vec<&str> =
+        consumers.iter().map(|peer| if peer.is_empty() { "unknown address" } else { peer }).collect();
     if !peers.is_empty() {
         text.push_str(&format!("; consumers: {}", peers.join(", ")));
     }

@@ -3,7 +3,7 @@
 
 use super::patterns::{DeadLetterQueue, GivenUp, Recognized, default_key};
 use super::waits::has_waiting_name;
-use crate::export::Live;
+use crate::export::CurrentVhost;
 use crate::export::choice::reason_for_queue;
 use crate::model::naming::{dead_letter_exchange, queue_of_exhausted_exchange};
 use crate::model::{
@@ -52,7 +52,7 @@ struct DeadLetterExchange {
 
 /// Detects work queues that receive dead-lettered messages.
 struct WorkQueues<'a> {
-    live: &'a Live<'a>,
+    live: &'a CurrentVhost<'a>,
     /// The source exchanges of the bindings to each queue.
     sources: BTreeMap<&'a QueueName, BTreeSet<&'a ExchangeName>>,
     /// The routing of the vhost, computed on first use.
@@ -62,7 +62,7 @@ struct WorkQueues<'a> {
 }
 
 impl<'a> WorkQueues<'a> {
-    fn new(live: &'a Live<'a>, kept: &'a Topology) -> Self {
+    fn new(live: &'a CurrentVhost<'a>, kept: &'a Topology) -> Self {
         let mut sources: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for binding in &kept.bindings {
             if let Destination::Queue(name) = &binding.destination {
@@ -90,7 +90,7 @@ impl<'a> WorkQueues<'a> {
         if policies.filter_map(|policy| dead_lettering(&policy.definition, "")).next().is_none() {
             return false;
         }
-        let Live { topology, profile, .. } = self.live;
+        let CurrentVhost { topology, profile, .. } = self.live;
         let routing = self.routing.get_or_init(|| Routing::new(topology, &self.operator_policies, &self.none, profile));
         let leads_to = |target: &DeadLettering, to: &QueueName| match target.exchange.as_str() {
             "" => target.routing_key.as_deref().is_none_or(|key| key == to.as_str()),
@@ -115,7 +115,7 @@ fn is_named_after(name: &QueueName, other: &QueueName) -> bool {
 /// Adds the recognized dead-letter queues. A dead-letter exchange must lead to one queue, or distinguish several queues
 /// by the routing keys of dead-lettered messages. Otherwise, only a queue whose name matches the exchange is
 /// recognized.
-pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology, given_up: &GivenUp) {
+pub(super) fn find(recognized: &mut Recognized, live: &CurrentVhost<'_>, kept: &Topology, given_up: &GivenUp) {
     let mut bindings_by_source: BTreeMap<&ExchangeName, Vec<&Binding>> = BTreeMap::new();
     for binding in &kept.bindings {
         bindings_by_source.entry(&binding.source).or_default().push(binding);
@@ -221,8 +221,11 @@ fn queues_with_distinct_keys<'a>(
 
 /// Returns the dead-letter exchanges of queues, policies and retries. Ignores temporary queues, so that the export does
 /// not depend on their presence.
-fn dead_letter_exchanges(recognized: &Recognized, live: &Live<'_>) -> BTreeMap<ExchangeName, DeadLetterExchange> {
-    let Live { topology, .. } = live;
+fn dead_letter_exchanges(
+    recognized: &Recognized,
+    live: &CurrentVhost<'_>,
+) -> BTreeMap<ExchangeName, DeadLetterExchange> {
+    let CurrentVhost { topology, .. } = live;
     let lasting = topology.queues.iter().filter(|(name, queue)| reason_for_queue(live, name, queue).is_none());
     let by_queues = lasting.filter_map(|(name, queue)| {
         let has_ttl = queue.arguments.contains_key("x-message-ttl");
@@ -282,7 +285,7 @@ fn can_be_generated(exchange: &Exchange) -> bool {
 
 /// Returns whether a queue has the delivery limit that topo sets on dead-letter queues by default. Returns `None` if
 /// the queue has no limit, but topo would set one.
-fn has_default_limit(queue: &Queue, live: &Live<'_>) -> Option<bool> {
+fn has_default_limit(queue: &Queue, live: &CurrentVhost<'_>) -> Option<bool> {
     let gets_default = queue.queue_type() == Some(QueueType::Quorum) && live.profile.version.is_at_least(4, 0);
     match queue.arguments.get("x-delivery-limit") {
         Some(limit) => Some(gets_default && limit.as_integer() == Some(-1)),

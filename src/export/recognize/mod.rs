@@ -11,14 +11,14 @@ pub(super) mod waits;
 
 pub(super) use patterns::DeadLetterQueue;
 
-use super::Live;
+use super::CurrentVhost;
 use crate::model::{ArgumentValue, ObjectId, Queue, QueueName, QueueType, Topology};
 use crate::rabbitmq::queue_wiring;
 use patterns::{GivenUp, Recognized};
 
 /// Recognizes patterns among the kept objects. `live` also contains objects that are not exported, because such objects
 /// can refer to kept objects.
-pub(super) fn recognize(live: &Live<'_>, kept: &Topology, given_up: &GivenUp) -> Recognized {
+pub(super) fn recognize(live: &CurrentVhost<'_>, kept: &Topology, given_up: &GivenUp) -> Recognized {
     let mut recognized = Recognized::default();
     for name in kept.queues.keys().filter(|name| !given_up.wirings.contains(*name)) {
         if let Some((_, Some(policy))) = queue_wiring(kept, name) {

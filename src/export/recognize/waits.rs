@@ -2,7 +2,7 @@
 //! generates exactly these objects, so topo exports them as plain queues with a comment.
 
 use super::patterns::Recognized;
-use crate::export::Live;
+use crate::export::CurrentVhost;
 use crate::model::units::duration;
 use crate::model::{ArgumentValue, Destination, ObjectId, Queue, QueueName, QueueType, Topology};
 use crate::rabbitmq::routing::{Arrivals, DeadLettering, Keys, Message, Reason, Route};
@@ -28,7 +28,7 @@ pub(in crate::export) struct Note {
 
 /// Returns the comments on waiting queues, and on queues to which messages certainly return after the wait. The
 /// comments describe the routing of all current objects.
-pub(in crate::export) fn notes(recognized: &Recognized, live: &Live<'_>, kept: &Topology) -> Vec<Note> {
+pub(in crate::export) fn notes(recognized: &Recognized, live: &CurrentVhost<'_>, kept: &Topology) -> Vec<Note> {
     let is_plain = |name: &QueueName| !recognized.generated.contains_key(&ObjectId::Queue(name.clone()));
     let is_recognized =
         |target: &DeadLettering| recognized.dead_letter_queues.values().any(|it| it.exchange == target.exchange);

@@ -1,5 +1,4 @@
-//! Reports policies that unintentionally apply to delayed retry queues, whose delay must not change, and to dead-letter
-//! queues.
+//! Reports policies that apply to delayed retry queues or, along with other queues, to dead-letter queues.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::policy_targets::narrow_pattern;
@@ -36,7 +35,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         for key in KEYS {
             let Some((name, effective)) = queue.setting_from_policy(key) else { continue };
             let consequence = if is_tier { on_tier(queue, key, effective) } else { on_dead_letter_queue(queue, key) };
-            // If a policy applies only to dead-letter queues, its keys are intended.
+            // A policy that applies to dead-letter queues, but to no other queues, is intentional.
             if let Some(consequence) = consequence.filter(|_| is_tier || wide_policies.contains(name)) {
                 let hint = hints.entry(name.clone()).or_insert_with(|| hint(subject, name));
                 findings.push(finding(subject, queue, name, key, is_tier, consequence).hint(hint.clone()));

@@ -51,8 +51,8 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         .filter_map(|change| Some((change.id()?, change.clone())))
         .collect();
     infos::report_unmanaged_policies(builder, &sides, &changes);
-    retried::generated_queue_hazards(builder, &sides, &changes);
-    retried::retry_hazards(builder, &sides, options);
+    retried::add_generated_queue_hazards(builder, &sides, &changes);
+    retried::add_retry_hazards(builder, &sides, options);
     wiring::check(builder, &sides, options);
     infos::report_affected_policies(builder, context, &sides.after, &affected, ObjectKind::Policy);
     infos::report_affected_policies(builder, context, &sides.operator, &operator_affected, OPERATOR_POLICY);

@@ -1,11 +1,11 @@
-//! Finds unmanaged policies that break retries or dead-lettering, or that break the queues that this plan generates for
-//! retries and dead-lettering.
+//! Finds unmanaged policies and all operator policies that break retries or dead-lettering, or that break the queues
+//! that this plan generates for retries and dead-lettering.
 //!
 //! Under such a policy, messages that return from a tier are lost, a tier returns messages too early or drops them, or
 //! a dead-letter queue deletes its messages. Measured: the TTL of a policy for `^w` shortened a tier of 300 ms to 110
 //! ms, and the TTL of a policy for `^orders\.` deleted dead-lettered messages.
 //!
-//! This module does not check the policies of the spec. The expansion refuses such a policy if it breaks retries
+//! This module does not check the user policies of the spec. The expansion refuses such a policy if it breaks retries
 //! (`expand::ladder`, `expand::case`), and lint rules report the other problems.
 
 use super::Sides;
@@ -17,9 +17,9 @@ use crate::plan::hazard::HazardKind;
 use crate::rabbitmq::{Effective, EffectiveSettings};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Adds a hazard for each unmanaged policy that breaks retries, if the plan creates or changes these retries or their
-/// wiring. Otherwise, the problem already exists, and topo adds a note.
-pub(super) fn retry_hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
+/// Adds a hazard for each unmanaged policy or operator policy that breaks retries, if the plan creates or changes these
+/// retries or their wiring. Otherwise, topo adds a note.
+pub(super) fn add_retry_hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
     for family in sides.context.desired.scope.families.iter().filter(|family| !family.members.is_empty()) {
         let has_changes = has_changes(builder, family);
         let address = sides.context.address(&ObjectId::Queue(family.queue.clone()));
@@ -88,8 +88,8 @@ fn cycle_text(version: crate::model::BrokerVersion) -> String {
 }
 
 impl Sides<'_> {
-    /// Returns a queue as it will be after the plan; `None` if the queue will not exist, or if the queue is in
-    /// conflict, because the plan already reports the conflict.
+    /// Returns a queue as it will be after the plan is applied; `None` if the queue will not exist, or if the queue is
+    /// in conflict, because the plan already reports the conflict.
     pub(super) fn queue_after(&self, builder: &PlanBuilder, name: &QueueName) -> Option<Queue> {
         let id = ObjectId::Queue(name.clone());
         match builder.changes.iter().find(|change| change.id().as_ref() == Some(&id)) {
@@ -110,11 +110,12 @@ enum Role {
     /// A tier of a retry ladder.
     Tier,
     /// A dead-letter queue.
-    DeadLetters,
+    DeadLetterQueue,
 }
 
-/// Adds the hazards of unmanaged policies that govern tiers and dead-letter queues that the plan creates.
-pub(super) fn generated_queue_hazards(
+/// Adds the hazards of unmanaged policies and operator policies that govern tiers and dead-letter queues that the plan
+/// creates.
+pub(super) fn add_generated_queue_hazards(
     builder: &mut PlanBuilder,
     sides: &Sides<'_>,
     changes: &BTreeMap<ObjectId, PlannedChange>,
@@ -126,7 +127,7 @@ pub(super) fn generated_queue_hazards(
         let is_dead_letter_queue = change.source.as_ref().is_some_and(|source| source.part_of.as_ref() == Some(name));
         let role = match (members.contains(id), is_dead_letter_queue) {
             (true, _) => Role::Tier,
-            (false, true) => Role::DeadLetters,
+            (false, true) => Role::DeadLetterQueue,
             (false, false) => continue,
         };
         for (kind, text) in queue_problems(sides, role, (name, queue)) {
@@ -157,16 +158,17 @@ fn problem_text(role: Role, key: &str, setting: &Effective, queue: &Queue) -> Op
             let delay = queue.arguments.get("x-message-ttl").map(|delay| with_unit(key, delay)).unwrap_or_default();
             Some((HazardKind::PolicyShift, format!("ends the wait in this tier after {value} instead of {delay}")))
         }
-        ("message-ttl", Role::DeadLetters) if !queue.arguments.contains_key("x-dead-letter-exchange") => {
+        ("message-ttl", Role::DeadLetterQueue) if !queue.arguments.contains_key("x-dead-letter-exchange") => {
             Some((HazardKind::MessageDrop, format!("deletes dead-lettered messages after {value}")))
         }
-        // Generated queues have no consumers, so the broker treats them as unused even if they contain messages.
+        // Tiers have no consumers, and dead-letter queues usually have none, so the broker treats these queues as
+        // unused even if they contain messages.
         ("expires", _) => {
             Some((HazardKind::MessageDrop, format!("deletes this queue, with its messages, after {value}")))
         }
         ("max-length" | "max-length-bytes", _) => {
             Some((HazardKind::MessageDrop, format!("drops messages from this queue: {key} {value}")))
         }
-        (_, Role::Tier | Role::DeadLetters) => None,
+        (_, Role::Tier | Role::DeadLetterQueue) => None,
     }
 }

@@ -18,17 +18,18 @@ use std::collections::BTreeMap;
 const LONG_MOVE: u64 = 5_000;
 
 /// Adds the hazards of the migration of a queue. `old` is the current queue, and `live` is its activity.
-pub(in crate::plan) fn hazards(
+pub(in crate::plan) fn add_hazards(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
     address: &Address,
     migration: &Migration,
     (old, live): (&Queue, Option<&QueueActivity>),
 ) {
-    let gap = "messages that reach the queue through the default exchange, published or dead-lettered, cannot be \
-               redirected: during the swap they can be lost, even if confirmed; all others are held and returned";
-    builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
-    // After an interruption, the client may be a transport of a topo process that was just killed.
+    let unroutable = "messages that reach the queue through the default exchange, published or dead-lettered, cannot \
+                      be redirected: during the swap they can be lost, even if confirmed; all others are held and \
+                      returned";
+    builder.hazard(HazardKind::RoutingGap, address, unroutable.to_owned(), None);
+    // After an interruption, the unlisted client may be a transport of a topo process that was just killed.
     let is_started = context.current.queues.contains_key(&QueueName::new(migration.names().hold));
     let unlisted = live.and_then(QueueActivity::held_by_unlisted).filter(|_| !is_started);
     if let Some(text) = disruption(migration, old, live, unlisted) {
@@ -62,8 +63,8 @@ pub(in crate::plan) fn hazards(
          twice; so may messages that are published while an application itself binds the queue again",
         must_be_allowed,
     );
-    // Measured on 3.8.9 with a load average of 25 on two processors, also for migrations to a quorum queue. Not
-    // observed on 3.10.8 and later. The holding queues of a mirrored queue are quorum queues.
+    // Duplicates were measured on 3.8.9 with a load average of 25 on two processors, also for migrations to a quorum
+    // queue. Not observed on 3.10.8 and later. The holding queues of a mirrored queue are quorum queues.
     let queues = [old, &migration.desired, &migration.holding];
     if !context.profile.version.is_at_least(3, 10) && queues.into_iter().any(is_quorum) {
         let text = "before RabbitMQ 3.10, a busy quorum queue can keep a copy of messages that were moved: they are \
@@ -113,10 +114,11 @@ pub(super) fn configured_delivery_limit(context: &PlanContext<'_>, name: &QueueN
         return None;
     }
     let version = context.profile.version;
-    let users = Policies::new(&context.current.policies, version);
+    let user_policies = Policies::new(&context.current.policies, version);
     let operator_policies = context.operator_policies();
-    let operators = Policies::new(&operator_policies, version);
-    let settings = ActivePolicies::of(&users, context.profile).with_operators(&operators).likely(name, queue);
+    let bounding_policies = Policies::new(&operator_policies, version);
+    let settings =
+        ActivePolicies::of(&user_policies, context.profile).with_operators(&bounding_policies).likely(name, queue);
     settings.get("delivery-limit").filter(|it| it.source != Source::Default)?;
     settings.delivery_limit()
 }

@@ -24,7 +24,7 @@ mod tests;
 
 pub(super) use blockers::MigrationBlocker;
 pub use blockers::Unexpected;
-pub(super) use hazards::hazards;
+pub(super) use hazards::add_hazards;
 pub(super) use interrupted::{
     abort, has_interrupted_migration, is_interrupted, keep_planned, remove_migration_objects, resume,
 };

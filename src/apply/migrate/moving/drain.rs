@@ -57,7 +57,8 @@ impl Moving<'_> {
             let has_transport = self.current.as_ref().is_some_and(|current| current.from == *from);
             let others = self.other_consumers(live.consumers.as_deref().unwrap_or_default(), has_transport);
             let mut current_fault = None;
-            let needs_transport = others.is_empty() || detector.has_stalled() || detector.is_half_timed_out();
+            let needs_transport =
+                others.is_empty() || detector.has_stalled() || detector.is_past_half_of_drain_timeout();
             if !has_transport && needs_transport && live.messages != Some(0) {
                 current_fault = match self.start(from, to, Purpose::Drain).await {
                     Ok(()) => None,
@@ -75,7 +76,7 @@ impl Moving<'_> {
             let stall = || describe_stall(&live, &others, current_fault.as_ref(), self.tick(has_ticks));
             let stalled = (detector.has_stopped() && live.messages != Some(0)).then(stall);
             notify(is_counted.then_some(moved.saturating_sub(moved_before)), live.messages, stalled.as_deref());
-            if in_flight == 0 && detector.is_empty_for(settle_time) {
+            if in_flight == 0 && detector.has_been_empty_for(settle_time) {
                 return Ok(());
             }
             if last_check.elapsed() >= CHECK_INTERVAL {
