@@ -59,7 +59,7 @@ fn words(text: &str) -> Vec<Word> {
             }
             starts = false;
         } else if character == '\'' && previous.is_alphabetic() {
-            // Treats `somebody's` as `somebodys`.
+            // An apostrophe does not separate words: `somebody's` is one word.
             continue;
         } else {
             // Comment markers and list bullets can occur between two lines of a sentence.

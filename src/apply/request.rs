@@ -137,7 +137,7 @@ pub enum Progress<'a> {
     RollingBack(&'a QueueName, Option<&'a BrokerError>),
 }
 
-/// A run that ended before its first step.
+/// A run that ended before it executed the plan.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct RunFailure {
@@ -148,7 +148,7 @@ pub struct RunFailure {
     pub created: Vec<VhostName>,
 }
 
-/// The reason why a run ended before its first step.
+/// The reason why a run ended before it executed the plan.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The broker could not be read or locked, or a vhost could not be created.

@@ -17,7 +17,8 @@ use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// The maximum number of vhosts that are changed concurrently. With few objects per vhost, a run mostly waits.
+/// The maximum number of vhosts that are changed concurrently. With few objects per vhost, a run mostly waits
+/// for responses of the broker.
 const CONCURRENT_VHOSTS: usize = 4;
 
 /// Runs a reviewed plan under the locks of its vhosts, and reports every event to `observe`.
@@ -26,7 +27,8 @@ const CONCURRENT_VHOSTS: usize = 4;
 /// not complete, and the locks expire within a minute.
 ///
 /// # Errors
-/// Returns an error if the run ended before its first step. A failed step is part of the [`Outcome`].
+/// Returns an error if the run ends before it executes the plan. The run may already have created vhosts, see
+/// [`RunFailure::created`]. Later failures are part of the [`Outcome`].
 pub async fn run(request: &RunRequest<'_>, observe: &dyn Fn(RunEvent<'_>)) -> Result<Outcome, RunFailure> {
     let mut locks = Locks::default();
     observe(RunEvent::Locking);
@@ -72,7 +74,8 @@ async fn run_under_locks(
     Ok(outcome)
 }
 
-/// Plans again under the locks. Approves the new plan if it has no additional steps and no blockers.
+/// Plans again under the locks. Approves the new plan if it differs from the reviewed plan only in completed steps, and if
+/// no blockers remain.
 async fn approve(request: &RunRequest<'_>) -> Result<ApprovedPlan, RunError> {
     let now = plan(request.access, request.desired, &request.reviewed.options).await?;
     match staleness(request.reviewed, &now) {
@@ -81,8 +84,8 @@ async fn approve(request: &RunRequest<'_>) -> Result<ApprovedPlan, RunError> {
     }
 }
 
-/// Returns the transport for each vhost in which a plan moves messages. For AMQP transports, verifies that AMQP and
-/// HTTP lead to the same broker.
+/// Returns the transport for each vhost in which a plan moves messages. For AMQP transports, verifies that the AMQP and
+/// HTTP connections reach the same broker.
 async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Transport)>, RunError> {
     let mut transports = Vec::new();
     for part in plan.vhosts.iter().filter(|part| !part.migrations.is_empty()) {
@@ -114,7 +117,7 @@ async fn execute(
     let concurrent_vhosts = if has_migrations { 1 } else { parts.len().clamp(1, CONCURRENT_VHOSTS) };
     let concurrency = CONCURRENCY / concurrent_vhosts;
     let notify = |progress: Progress<'_>| observe(RunEvent::Step(progress));
-    let one = async |part: &VhostPlan| {
+    let execute_part = async |part: &VhostPlan| {
         let lock = locks.of(&part.vhost);
         let report = match lock.filter(|_| !stopped.get() && !interrupt.is_requested()) {
             Some(lock) => {
@@ -130,22 +133,23 @@ async fn execute(
                 report
             }
         };
-        // Vhosts that have started are completed, because each vhost is independent.
+        // A failure prevents only further vhosts from starting. Vhosts in progress continue, because they are independent.
         stopped.set(stopped.get() || !report.is_complete());
         report
     };
     let mut reports = Vec::new();
     let cluster = approved.plan().cluster.as_ref().map(ClusterPlan::part);
     if let Some(cluster) = cluster.filter(|part| !part.steps.is_empty()) {
-        reports.push(one(cluster).await);
+        reports.push(execute_part(cluster).await);
     }
-    let of_vhosts: Vec<Report> = stream::iter(parts.into_iter().map(one)).buffered(concurrent_vhosts).collect().await;
+    let of_vhosts: Vec<Report> =
+        stream::iter(parts.into_iter().map(execute_part)).buffered(concurrent_vhosts).collect().await;
     reports.extend(of_vhosts);
     reports
 }
 
-/// Returns the objects that still differ after a complete run, except objects that are left for the next run. Reads the
-/// broker again, because a 204 response does not prove that the broker executed a request.
+/// Returns the objects that still differ after a complete run, except objects whose steps wait for the next run. Reads
+/// the broker again, because a 204 response does not prove that the broker executed a request.
 async fn remaining_differences(request: &RunRequest<'_>, reports: &[Report]) -> Result<Vec<Address>, BrokerError> {
     let reviewed = &request.reviewed.options;
     // A migration that was rolled back must not be rolled back again.
@@ -155,14 +159,16 @@ async fn remaining_differences(request: &RunRequest<'_>, reports: &[Report]) -> 
         .iter()
         .flat_map(|report| report.waiting.iter().map(|waiting| (&report.vhost, &waiting.step.address)))
         .collect();
-    let is_left = |vhost: &VhostName, change: &PlannedChange| {
+    let is_unexpected = |vhost: &VhostName, change: &PlannedChange| {
         let mut in_vhost = waiting.iter().filter(|(of, _)| *of == vhost);
         // Retired objects are deleted together with their tiers.
         !in_vhost.any(|(_, address)| change.retires.is_some() || **address == change.address)
     };
     let changes = after.parts().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
-    let mut left: Vec<Address> =
-        changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, change)| change.address.clone()).collect();
+    let mut left: Vec<Address> = changes
+        .filter(|(vhost, change)| is_unexpected(vhost, change))
+        .map(|(_, change)| change.address.clone())
+        .collect();
     // The executed plan had no blockers, so these blockers are new.
     for block in after.blocks() {
         if !left.contains(&block.address) {

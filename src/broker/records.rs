@@ -7,7 +7,8 @@ use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Recor
 pub(super) fn from_list(kind: RecordKind, entries: Vec<Arguments>) -> Records {
     let row = kind.row();
     let records = entries.into_iter().flat_map(|mut entry| {
-        let owner = row.owner.and_then(|owner| entry.get(owner)).and_then(ArgumentValue::as_text).map(str::to_owned);
+        let owner =
+            row.name_field.and_then(|field| entry.get(field)).and_then(ArgumentValue::as_text).map(str::to_owned);
         match row.layout {
             Layout::Fields(_) => from_fields(row, owner, entry),
             Layout::Settings(_) => entry.remove("value").map_or_else(Vec::new, |value| from_value(row, owner, value)),
@@ -36,7 +37,7 @@ fn from_value(row: &RecordRow, owner: Option<String>, settings: ArgumentValue) -
 
 /// Converts the value of a runtime parameter in a definitions file into records.
 pub(super) fn from_parameter(row: &RecordRow, name: &str, value: Arguments) -> Vec<Record> {
-    from_fields(row, row.owner.map(|_| name.to_owned()), value)
+    from_fields(row, row.name_field.map(|_| name.to_owned()), value)
 }
 
 /// Converts the fields of one entry, or the settings of one owner, into records.

@@ -194,15 +194,15 @@ async fn read_broker(
         broker.read_records(snapshot, with).await?;
     }
     if snapshots.iter().any(is_missing) {
-        check_exist(&snapshots, &broker.vhosts().await?)?;
+        check_vhosts_exist(&snapshots, &broker.vhosts().await?)?;
     }
     let mut source =
         Source { snapshots, cluster, cluster_wide: NamesByKind::new(), permissions: Vec::new(), is_uncounted: false };
     let is_administrator = broker.user().await.is_some_and(|user| user.is_administrator());
-    // With `--match`, topo does not count the objects that are not exported.
-    let is_counted = arguments.patterns.is_empty() && !global.quiet;
-    source.is_uncounted = is_counted && !is_administrator;
-    if is_counted && is_administrator {
+    // With `--match` or `--quiet`, topo does not count users, global parameters and permissions.
+    let should_count = arguments.patterns.is_empty() && !global.quiet;
+    source.is_uncounted = should_count && !is_administrator;
+    if should_count && is_administrator {
         if arguments.vhost.is_empty() {
             source.cluster_wide = broker.cluster_wide().await?;
         }
@@ -226,15 +226,16 @@ fn cluster_summary(export: &ClusterExport) -> String {
     for (kind, names) in &export.left_out {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let line = format!("{} of {}", kind.row().plural, names.join(", "));
-        text.push_str(&format!("  not in the spec: {}: a spec cannot contain the name\n", clean(&line)));
+        let these = if names.len() == 1 { "this name" } else { "these names" };
+        text.push_str(&format!("  not in the spec: {}: a spec cannot represent {these}\n", clean(&line)));
     }
     text
 }
 
 fn no_vhosts(username: &str) -> Failure {
     Failure::failed(format!("user `{}` has no access to any vhost", clean(username))).hint(format!(
-        "users see the vhosts in which they have permissions, even permissions that match nothing: \
-         rabbitmqctl set_permissions -p VHOST {} '^$' '^$' '^$'",
+        "grant the user permissions in a vhost (permissions that match nothing are sufficient): rabbitmqctl \
+         set_permissions -p VHOST {} '^$' '^$' '^$'",
         quote(username)
     ))
 }
@@ -249,7 +250,7 @@ fn is_missing(snapshot: &Snapshot) -> bool {
 }
 
 /// Refuses a vhost that does not exist. `known` contains the existing vhosts.
-fn check_exist(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure> {
+fn check_vhosts_exist(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure> {
     let Some(missing) = snapshots.iter().find(|it| is_missing(it)) else { return Ok(()) };
     Err(no_such_vhost(&missing.topology.vhost, known))
 }
@@ -270,7 +271,7 @@ fn read_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure
     }
     let read = |vhost: &VhostName| definitions::read(&text, vhost, arguments.broker_version).map_err(unusable);
     let snapshots: Vec<Snapshot> = vhosts.iter().map(read).collect::<Result<_, _>>()?;
-    check_exist(&snapshots, &known)?;
+    check_vhosts_exist(&snapshots, &known)?;
     let cluster_wide = definitions::cluster_wide(&text).map_err(unusable)?;
     let kinds = cluster_kinds(arguments);
     let cluster = match kinds.is_empty() {
@@ -313,12 +314,11 @@ pub(super) struct ExportArguments {
     /// Export only this vhost; may be repeated [default: all vhosts that the user has access to]
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
     pub(super) vhost: Vec<String>,
-    /// Export only queues, exchanges and policies with a matching name (`*` matches any characters), and the bindings
-    /// to them; may be repeated
+    /// Export only objects with a matching name (`*` matches any characters), and the bindings to matching queues and
+    /// exchanges; may be repeated
     #[arg(long = "match", value_name = "PATTERN", value_parser = NonEmptyStringValueParser::new(), env = "TOPO_MATCH")]
     pub(super) patterns: Vec<String>,
-    /// Also export these optional kinds, such as operatorPolicies, separated by commas, or all; by default, topo only
-    /// lists their objects
+    /// Also export these optional kinds, such as operatorPolicies, separated by commas, or all
     #[arg(long, value_name = "KINDS", env = "TOPO_WITH")]
     pub(super) with: Vec<WithKinds>,
     /// Output file (.yaml or .yml), or directory with a file for each vhost; `-` for standard output [default: -]

@@ -46,9 +46,9 @@ pub(super) enum SchemaKind {
     /// Specs, for editors
     #[default]
     Topology,
-    /// Plans, as --format json writes them
+    /// Plans, as written by topo plan --format json
     Plan,
-    /// Contracts, as --format json writes them
+    /// Contracts, as written by topo contract --format json
     Contract,
 }
 

@@ -9,8 +9,9 @@ pub fn schema() -> Value {
     let mut schema =
         SchemaSettings::draft07().for_serialize().into_generator().into_root_schema_for::<Contracts>().to_value();
     schema["title"] = Value::from("topo contract");
-    schema["description"] =
-        Value::from("The output of `topo contract --format json`: the duties of the workers of each queue.");
+    schema["description"] = Value::from(
+        "The output of `topo contract --format json`: what workers must do, for each queue that retries, dead-letters or intentionally drops messages.",
+    );
     schema
 }
 

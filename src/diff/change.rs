@@ -1,4 +1,4 @@
-//! Defines the differences between two topologies: changes of objects and of their fields.
+//! Defines the differences between two topologies: changes to objects and their fields.
 
 use crate::model::{ArgumentValue, Object, ObjectId};
 use schemars::JsonSchema;

@@ -11,32 +11,32 @@ use crate::model::{
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
-/// Returns the objects that are left out because of their properties. `convergence` later adds objects that a spec
-/// cannot represent.
-pub(super) fn find_left_out(live: &CurrentVhost<'_>, globs: &[Glob]) -> LeftOut {
+/// Collects the objects that are left out, with the reasons, and the governing policies that the filter does not select.
+/// `convergence` later adds objects whose exported spec does not reproduce them.
+pub(super) fn find_left_out(current: &CurrentVhost<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
-    for (name, queue) in live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
-        if let Some(why) = reason_for_queue(live, name, queue).or_else(|| reason_for_size(&queue.arguments)) {
+    for (name, queue) in current.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
+        if let Some(why) = reason_for_queue(current, name, queue).or_else(|| reason_for_size(&queue.arguments)) {
             left_out.add(ObjectId::Queue(name.clone()), why);
         }
     }
-    for (name, exchange) in live.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name)) {
+    for (name, exchange) in current.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name)) {
         let id = ObjectId::Exchange(name.clone());
         if let Some(why) = reason_for_exchange(exchange).or_else(|| reason_for_size(&exchange.arguments)) {
             left_out.add(id, why);
         }
     }
-    for (name, policy) in live.topology.policies.iter().filter(|(name, _)| is_chosen_policy(globs, name)) {
+    for (name, policy) in current.topology.policies.iter().filter(|(name, _)| is_chosen_policy(globs, name)) {
         if let Some(why) = reason_for_size(&policy.definition) {
             left_out.add(ObjectId::Policy(name.clone()), why);
         }
     }
-    for binding in &live.topology.bindings {
+    for binding in &current.topology.bindings {
         let has_destination = match &binding.destination {
-            Destination::Queue(name) => live.topology.queues.contains_key(name),
-            Destination::Exchange(name) => name.is_predeclared() || live.topology.exchanges.contains_key(name),
+            Destination::Queue(name) => current.topology.queues.contains_key(name),
+            Destination::Exchange(name) => name.is_predeclared() || current.topology.exchanges.contains_key(name),
         };
-        let has_source = binding.source.is_predeclared() || live.topology.exchanges.contains_key(&binding.source);
+        let has_source = binding.source.is_predeclared() || current.topology.exchanges.contains_key(&binding.source);
         let is_chosen = is_chosen(globs, binding.destination.name()) || is_chosen_exchange(globs, &binding.source);
         if !(has_destination && has_source) && is_chosen {
             let why = if has_destination { Reason::MissingSource } else { Reason::MissingDestination };
@@ -46,15 +46,15 @@ pub(super) fn find_left_out(live: &CurrentVhost<'_>, globs: &[Glob]) -> LeftOut 
         }
     }
     if globs.is_empty() {
-        left_out.other_objects = live.unsupported_objects.clone();
-        let settings = live.topology.settings.iter();
+        left_out.other_objects = current.unsupported_objects.clone();
+        let settings = current.topology.settings.iter();
         let tags: Vec<String> = settings.flat_map(|settings| settings.tags.clone()).collect();
         if !tags.is_empty() {
             left_out.other_objects.insert("vhost tag".to_owned(), tags);
         }
     }
-    for (id, record) in live.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id)) {
-        if !live.record_kinds.contains(&id.kind) {
+    for (id, record) in current.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id)) {
+        if !current.record_kinds.contains(&id.kind) {
             let value = record.fields.get("value").filter(|_| id.setting().is_some());
             let value = value.map_or_else(String::new, |value| format!(" {value}"));
             left_out.records.entry(id.kind).or_default().push(format!("{}{value}", id.key.join(" ")));
@@ -62,35 +62,37 @@ pub(super) fn find_left_out(live: &CurrentVhost<'_>, globs: &[Glob]) -> LeftOut 
             left_out.add(ObjectId::Record(id.clone()), why);
         }
     }
-    left_out.governing = governing_policies(live, globs, &left_out);
+    left_out.governing = governing_policies(current, globs, &left_out);
     left_out
 }
 
-/// Returns true if the filter selects a record. A filter never selects records without a name.
+/// Returns true if the filter selects a record. A filter with globs never selects records without a name. A filter
+/// without globs selects every record.
 fn is_chosen_record(globs: &[Glob], id: &RecordId) -> bool {
     id.name().map_or(globs.is_empty(), |name| is_chosen(globs, name))
 }
 
-/// Returns the reason to leave out an object if an argument exceeds the size up to which topo reads arguments.
+/// Returns the reason to leave out an object if topo could not completely read a value, because the value is too large.
+/// The values are arguments, the definition of a policy, or the fields of a record.
 fn reason_for_size(arguments: &Arguments) -> Option<Reason> {
-    has_cut_value(arguments)
-        .then(|| Reason::NotRepresentable(format!("an argument has {}", ArgumentValue::too_large())))
+    has_cut_value(arguments).then(|| Reason::NotRepresentable(format!("a value has {}", ArgumentValue::too_large())))
 }
 
-/// Returns the policies that apply to exported objects and that the filter does not select.
+/// Returns the policies that apply to exported objects and that the filter does not select, each with the names of these
+/// objects.
 ///
 /// Without these policies, the spec does not completely define the behavior of its objects. topo only reports them,
 /// because a policy also applies to future queues that match its pattern, and may belong to a different team.
 fn governing_policies(
-    live: &CurrentVhost<'_>,
+    current: &CurrentVhost<'_>,
     globs: &[Glob],
     left_out: &LeftOut,
 ) -> BTreeMap<PolicyName, Vec<String>> {
     let mut governing: BTreeMap<PolicyName, Vec<String>> = BTreeMap::new();
-    if live.topology.policies.keys().all(|name| is_chosen_policy(globs, name)) {
+    if current.topology.policies.keys().all(|name| is_chosen_policy(globs, name)) {
         return governing;
     }
-    let policies = Policies::new(&live.topology.policies, live.profile.version);
+    let policies = Policies::new(&current.topology.policies, current.profile.version);
     let mut add = |name: &str, governed: Governed| {
         for named in policies.governing(name, governed).possible().iter().flatten() {
             if !is_chosen_policy(globs, named.name) && !left_out.contains(&ObjectId::Policy(named.name.clone())) {
@@ -98,12 +100,12 @@ fn governing_policies(
             }
         }
     };
-    for (name, queue) in live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
+    for (name, queue) in current.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
         if !left_out.contains(&ObjectId::Queue(name.clone())) {
             add(name.as_str(), Governed::from(queue));
         }
     }
-    for name in live.topology.exchanges.keys().filter(|name| is_chosen_exchange(globs, name)) {
+    for name in current.topology.exchanges.keys().filter(|name| is_chosen_exchange(globs, name)) {
         if !left_out.contains(&ObjectId::Exchange(name.clone())) {
             add(name.as_str(), Governed::Exchange);
         }
@@ -111,15 +113,16 @@ fn governing_policies(
     governing
 }
 
-/// Returns the property because of which a queue is not exported; `None` if the queue can be exported.
-pub(super) fn reason_for_queue(live: &CurrentVhost<'_>, name: &QueueName, queue: &Queue) -> Option<Reason> {
+/// Returns the reason why a queue is not exported; `None` if no property of the queue prevents the export. Does not check
+/// the size of the arguments.
+pub(super) fn reason_for_queue(current: &CurrentVhost<'_>, name: &QueueName, queue: &Queue) -> Option<Reason> {
     match queue {
         _ if queue.is_created_by_topo() => Some(Reason::OwnedByTopo),
         _ if name.is_server_named() => Some(Reason::ServerNamed),
         _ if queue.exclusive => Some(Reason::Exclusive),
         _ if queue.auto_delete => Some(Reason::AutoDelete),
         _ if !queue.durable => Some(Reason::Transient),
-        _ => live.untouchable.contains(&ObjectId::Queue(name.clone())).then_some(Reason::OwnedByPlugin),
+        _ => current.untouchable.contains(&ObjectId::Queue(name.clone())).then_some(Reason::OwnedByPlugin),
     }
 }
 
@@ -133,38 +136,39 @@ fn reason_for_exchange(exchange: &Exchange) -> Option<Reason> {
 
 /// Returns the objects to export. A binding is exported with its destination. If only the source of a binding is left
 /// out, topo reports the binding as left out.
-pub(super) fn select_kept(live: &CurrentVhost<'_>, globs: &[Glob], left_out: &mut LeftOut) -> Topology {
+pub(super) fn select_kept(current: &CurrentVhost<'_>, globs: &[Glob], left_out: &mut LeftOut) -> Topology {
     let mut kept =
-        Topology { settings: live.topology.settings.clone(), ..Topology::missing(live.topology.vhost.clone()) };
+        Topology { settings: current.topology.settings.clone(), ..Topology::missing(current.topology.vhost.clone()) };
     let is_in = |id: &ObjectId| !left_out.contains(id);
-    let queues = live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name));
+    let queues = current.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name));
     kept.queues = queues
         .filter(|(name, _)| is_in(&ObjectId::Queue((*name).clone())))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
-    let exchanges = live.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name));
+    let exchanges = current.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name));
     kept.exchanges = exchanges
         .filter(|(name, _)| is_in(&ObjectId::Exchange((*name).clone())))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
-    let policies = live.topology.policies.iter().filter(|(name, _)| is_chosen_policy(globs, name));
+    let policies = current.topology.policies.iter().filter(|(name, _)| is_chosen_policy(globs, name));
     kept.policies = policies
         .filter(|(name, _)| is_in(&ObjectId::Policy((*name).clone())))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
-    let records = live.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id));
+    let records = current.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id));
     kept.records = records
-        .filter(|(id, _)| live.record_kinds.contains(&id.kind) && is_in(&ObjectId::Record((*id).clone())))
+        .filter(|(id, _)| current.record_kinds.contains(&id.kind) && is_in(&ObjectId::Record((*id).clone())))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
     let mut without_source = Vec::new();
-    for binding in &live.topology.bindings {
-        if !is_in(&ObjectId::Binding(binding.clone())) || !has_destination(&kept, globs, binding) {
+    for binding in &current.topology.bindings {
+        if !is_in(&ObjectId::Binding(binding.clone())) || !can_export_with_destination(&kept, globs, binding) {
             continue;
         }
-        // The retries of a queue that the filter does not select can end at a selected queue.
+        // This binding belongs to the retries of a queue that the filter does not select. Such retries can end at a
+        // selected queue, such as a shared dead-letter queue.
         let is_chosen = is_chosen_exchange(globs, &binding.source);
-        if !is_chosen && owner_queues(&binding.source).any(|queue| live.topology.queues.contains_key(&queue)) {
+        if !is_chosen && owner_queues(&binding.source).any(|queue| current.topology.queues.contains_key(&queue)) {
             continue;
         }
         if is_in(&ObjectId::Exchange(binding.source.clone())) {
@@ -179,9 +183,9 @@ pub(super) fn select_kept(live: &CurrentVhost<'_>, globs: &[Glob], left_out: &mu
     kept
 }
 
-/// Returns true if the destination of a binding is exported. If the destination is predeclared, the filter must select
-/// the source.
-fn has_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
+/// Returns true if the destination of a binding permits the export of the binding: the destination is exported, is
+/// predeclared with a selected source, or ends the retries of an exported exchange.
+fn can_export_with_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
     match &binding.destination {
         Destination::Queue(name) => kept.queues.contains_key(name),
         Destination::Exchange(name) if name.is_predeclared() => is_chosen_exchange(globs, &binding.source),

@@ -42,7 +42,7 @@ impl RecordId {
     /// Returns the name that the globs in `owns`, `protect` and `ignore` must match; `None` for kinds without names,
     /// such as vhost limits.
     pub fn name(&self) -> Option<&str> {
-        self.key.first().filter(|_| self.kind.row().owner.is_some()).map(String::as_str)
+        self.key.first().filter(|_| self.kind.row().name_field.is_some()).map(String::as_str)
     }
 
     /// Returns the setting in the key, if each setting of the kind is a record.

@@ -46,7 +46,7 @@ pub struct RecordRow {
     pub removed_doc: &'static str,
     /// The field that contains the name, in an entry of the broker's list; `None` if records of this kind have no
     /// names.
-    pub owner: Option<&'static str>,
+    pub name_field: Option<&'static str>,
     /// The objects that the records belong to, if these objects must exist.
     pub owners: Option<Owners>,
     /// The path of the broker's list of these records, without `/api/` and the vhost.
@@ -154,7 +154,7 @@ pub enum FieldShape {
     Number,
     /// Policy keys with their values.
     Definition,
-    /// A maximum number of objects. A negative number means no limit.
+    /// A maximum number of objects. -1 means no limit. Brokers may list other negative numbers, which mean the same.
     Limit,
 }
 
@@ -170,7 +170,7 @@ pub enum Tag {
 /// The kinds of objects that a policy can apply to.
 pub const APPLY_TO: &[&str] = &["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"];
 
-const POLICY_FIELDS: &[RecordField] = &[
+const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
     RecordField {
         key: "pattern",
         name: "pattern",
@@ -269,10 +269,10 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         doc: "The operator policies, by name. They limit the values that arguments and policies can set. Writing \
               operator policies requires the `administrator` tag.",
         removed_doc: "The names of operator policies to delete.",
-        owner: Some("name"),
+        name_field: Some("name"),
         owners: None,
         path: "operator-policies",
-        layout: Layout::Fields(POLICY_FIELDS),
+        layout: Layout::Fields(OPERATOR_POLICY_FIELDS),
         component: "operator_policy",
         writer: Tag::Administrator,
         since: None,
@@ -289,7 +289,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         doc: "The limits of the vhost. topo deletes limits that are not listed. Writing limits requires the `administrator` \
               tag.",
         removed_doc: "",
-        owner: None,
+        name_field: None,
         owners: None,
         path: "vhost-limits",
         layout: Layout::Settings(VHOST_LIMITS),
@@ -309,7 +309,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         doc: "The limits of the user; since RabbitMQ 3.8.10. topo deletes limits that are not listed. Writing limits \
               requires the `administrator` tag.",
         removed_doc: "",
-        owner: Some("user"),
+        name_field: Some("user"),
         owners: Some(Owners {
             path: "users",
             field: "limits",
@@ -359,7 +359,7 @@ impl RecordRow {
     /// Returns the rows of the kinds that `--prune` accepts. Records of the other kinds have no names, and topo always
     /// manages all or none of them.
     pub fn prunable() -> impl Iterator<Item = &'static Self> {
-        RECORD_KINDS.iter().filter(|row| row.owner.is_some())
+        RECORD_KINDS.iter().filter(|row| row.name_field.is_some())
     }
 
     /// Formats a number of records: `1 operator policy`, `2 operator policies`.

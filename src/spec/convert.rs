@@ -58,7 +58,7 @@ pub(super) fn text_or(node: Option<&Node>, default: &str, at: Location) -> Sourc
 pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Location) -> Diagnostic {
     let diagnostic = Diagnostic::error("declared-twice", format!("{what} `{name}` is declared twice"), at);
     let hint = with_variants_hint("keep one of the two", at, first);
-    diagnostic.label("again here").also(first, "first set here").hint(hint)
+    diagnostic.label("again here").also(first, "first declared here").hint(hint)
 }
 
 /// Returns the hint for two conflicting settings or declarations. If they are in different files, adds a hint for files

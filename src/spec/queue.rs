@@ -43,9 +43,9 @@ impl QueueKeys {
             on_conflict: node
                 .entry("onConflict")
                 .and_then(|entry| Some(Setting { value: on_conflict(entry.node.text()?)?, at: entry.at, set_by })),
-            dead_letter: node
-                .entry("deadLetter")
-                .and_then(|entry| Some(Setting { value: dead_letter(&entry.node)?, at: place(entry), set_by })),
+            dead_letter: node.entry("deadLetter").and_then(|entry| {
+                Some(Setting { value: dead_letter(&entry.node)?, at: target_location(entry), set_by })
+            }),
             retry: RetryKeys::read(node, set_by, diagnostics),
             ..Self::default()
         };
@@ -84,7 +84,8 @@ impl QueueKeys {
         keys
     }
 
-    /// Moves the `x-dead-letter-…` arguments to the dead-letter target, as if the key `deadLetter` set it.
+    /// Moves `x-dead-letter-exchange` and `x-dead-letter-routing-key` to the dead-letter target, as if the key `deadLetter`
+    /// had set them.
     fn take_dead_letter_arguments(
         &mut self,
         set: &mut BTreeMap<&str, (&Entry, &Node)>,
@@ -101,7 +102,7 @@ impl QueueKeys {
                     routing_key: routing_key.map(text),
                     wiring: Wiring::Arguments,
                 };
-                self.dead_letter = Some(Setting { value, at: place(entry), set_by });
+                self.dead_letter = Some(Setting { value, at: target_location(entry), set_by });
             }
             (None, Some((entry, _))) => {
                 let message = "the broker refuses `x-dead-letter-routing-key` without `x-dead-letter-exchange`";
@@ -119,9 +120,9 @@ impl QueueKeys {
     }
 
     /// Sets the default dead-letter target: the document's `defaults.deadLetter`.
-    pub(crate) fn set_dead_letter(&mut self, node: &Entry) {
-        self.dead_letter =
-            dead_letter(&node.node).map(|value| Setting { value, at: place(node), set_by: SetBy::Defaults });
+    pub(crate) fn set_dead_letter(&mut self, entry: &Entry) {
+        let value = dead_letter(&entry.node);
+        self.dead_letter = value.map(|value| Setting { value, at: target_location(entry), set_by: SetBy::Defaults });
     }
 
     /// Returns the defaults for dead-letter queues: these keys without the dead-letter and retry settings.
@@ -176,7 +177,7 @@ impl QueueKeys {
         })
     }
 
-    /// Returns the places that set the queue's arguments. Places in the queue itself precede places in the defaults.
+    /// Returns the places that set the queue's known arguments. Places in the queue itself precede places in the defaults.
     /// Omits arguments that only a key of the queue sets.
     fn places(&self, defaults: &Self, supports: impl Fn(&str) -> bool) -> Places {
         let mut all: Places = self.in_arguments.iter().map(|name| (name.clone(), vec![SetIn::Arguments])).collect();
@@ -271,7 +272,7 @@ fn noun(kind: QueueType) -> &'static str {
 }
 
 /// Returns the position of the dead-letter target's name, or of the key if the value contains no name.
-fn place(entry: &Entry) -> Location {
+fn target_location(entry: &Entry) -> Location {
     let named = || entry.node.get("queue").or_else(|| entry.node.get("exchange"));
     let name = if entry.node.text().is_some() { Some(&entry.node) } else { named() };
     name.map_or(entry.at, |node| node.at)

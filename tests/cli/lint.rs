@@ -133,13 +133,13 @@ fn repeated_findings_are_counted() {
         let more = format!("info[{rule}]: 1,030 more of the same kind\n  topology.yaml:24:");
         assert!(output.stderr.contains(&more), "{output}");
     }
-    let rest = "\n  and 1,010 more: `topo validate --format json` lists all\n";
+    let rest = "\n  and 1,010 more: `topo validate --format json` lists all of them\n";
     assert_eq!(output.stderr.matches(rest).count(), 2, "{output}");
     assert!(output.stderr.lines().all(|line| line.chars().count() <= 100), "{output}");
     let annotations = topo.run(["validate", "--format", "github"]).expect_code(0).stdout;
     for rule in ["no-dead-letter", "ttl-without-dead-letter"] {
         assert_eq!(annotations.matches(&format!("title={rule}::")).count(), 21, "{annotations}");
-        let rest = format!("title={rule}::1,030 more of the same kind: `topo validate --format json` lists all\n");
+        let rest = format!("title={rule}::1,030 more of the same kind: `topo validate --format json` lists all of them\n");
         assert!(annotations.contains(&rest), "{annotations}");
     }
     let json = topo.run(["validate", "--format", "json"]).expect_code(0).json();
@@ -160,7 +160,7 @@ fn repeated_errors_of_a_folder_of_variants_are_counted() {
     assert_eq!(output.stderr.matches(title).count(), 20, "{output}");
     let more = "error[declared-twice]: 24 more of the same kind\n  variants/v121.yaml:3:10: queue `orders` is declared twice\n";
     assert!(output.stderr.contains(more), "{output}");
-    assert!(output.stderr.contains("\n  and 4 more: `topo validate --format json` lists all\n"), "{output}");
+    assert!(output.stderr.contains("\n  and 4 more: `topo validate --format json` lists all of them\n"), "{output}");
     assert!(output.stderr.contains("keep variants in separate folders"), "{output}");
     let annotations = topo.run(["validate", "variants", "--format", "github"]).expect_code(65).stdout;
     assert_eq!(annotations.matches("title=declared-twice::").count(), 21, "{annotations}");

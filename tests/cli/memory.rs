@@ -68,7 +68,7 @@ fn excessive_arguments_are_truncated_and_named() {
     let (output, peak) = peak(&topo, &EXPORT);
     println!("60 lists, {} bytes: {} MiB", file.len(), peak / MEBIBYTE);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
-    let left_out = "(an argument has more than 64 levels or 10,000 values, or takes too much memory)";
+    let left_out = "(a value has more than 64 levels or 10,000 values, or takes too much memory)";
     assert!(
         output.says(left_out) && output.says("queues that cannot be represented in a spec: q"),
         "{}",

@@ -18,7 +18,7 @@ fn expect_difference(reply: Reply, field: &str, tail: &str) {
     reply.expect_refusal(&format!("inequivalent arg '{field}' for exchange 'e' in vhost 'v': {tail}"));
 }
 
-/// Waits until the vhost has exactly these exchanges besides the predeclared ones.
+/// Waits until the vhost has exactly these exchanges, in addition to the predeclared exchanges.
 fn until_exchanges_are(stage: &Stage, names: &[&str]) {
     until(&format!("the exchanges {names:?}"), || (stage.vhost.names("exchanges") == names).then_some(()));
 }

@@ -201,7 +201,7 @@ fn deeply_nested_arguments_do_not_stop_a_vhost() {
         assert!(output.says(name), "{output}");
         assert!(!output.stdout.contains(&format!("  {name}:")), "{output}");
         assert!(
-            output.says("an argument has more than 64 levels or 10,000 values, or takes too much memory"),
+            output.says("a value has more than 64 levels or 10,000 values, or takes too much memory"),
             "{output}"
         );
     }

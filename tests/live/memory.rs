@@ -38,7 +38,7 @@ fn long_list_argument_takes_proportional_memory() {
             let output = output.expect_code(0);
             assert!(peak > answer.len() && peak < BASE + 3 * answer.len(), "{peak}");
             if arguments[0] == "export" {
-                output.expect_text("q (an argument has more than 64 levels or 10,000 values");
+                output.expect_text("q (a value has more than 64 levels or 10,000 values");
             }
         }
     }

@@ -58,11 +58,11 @@ pub(super) fn policies_on_other_queues(effective_queues: &[EffectiveQueue<'_>]) 
 fn on_tier(queue: &EffectiveQueue<'_>, key: &str, effective: &Effective) -> Option<&'static str> {
     match key {
         "message-ttl" => Some("it shortens the delay"),
-        "expires" => Some("it deletes the queue with all waiting messages, because it has no consumers"),
+        "expires" => Some("the queue is deleted with all waiting messages, because it has no consumers"),
         "max-length" | "max-length-bytes" => Some("a full retry queue returns messages too early or rejects them"),
         // A quorum tier sets `reject-publish`, because at-least-once dead-lettering requires it.
         "overflow" if queue.is_quorum() && effective.value.as_text() != Some("reject-publish") => {
-            Some("returning messages can then be lost")
+            Some("this disables at-least-once dead-lettering, so returning messages can be lost")
         }
         _ => None,
     }
@@ -73,7 +73,7 @@ fn on_dead_letter_queue(queue: &EffectiveQueue<'_>, key: &str) -> Option<&'stati
     match key {
         "message-ttl" => Some("messages are deleted after that time"),
         "expires" => Some("the queue is deleted with all its messages, because it usually has no consumers"),
-        "max-length" | "max-length-bytes" => Some("messages are lost when it is full"),
+        "max-length" | "max-length-bytes" => Some("messages are lost when the queue is full"),
         "delivery-limit" if queue.delivery_limit().is_some() => {
             Some("a message that is inspected too often is deleted")
         }
@@ -94,7 +94,7 @@ fn finding(
     let mut finding = RULE.effective_finding(subject, queue, key, text);
     if is_tier && queue.declaration.is_none() {
         let retries = subject.position(&queue.id, key);
-        finding.also = vec![(retries.at, "the retries that use it".to_owned())];
+        finding.also = vec![(retries.at, "the retries that use this queue".to_owned())];
     }
     finding
 }
@@ -120,7 +120,7 @@ fn hint(subject: &Subject<'_>, policy: &PolicyName) -> String {
     }
     let pattern = subject.spec.policies.get(policy).map_or("", |it| it.pattern.value.as_str());
     match narrow_pattern(pattern, &kept, &avoided).filter(|_| !pattern.is_empty()) {
-        Some(better) => format!("give policy `{policy}` a pattern that excludes it: `{better}`"),
-        None => format!("use a pattern for {} that does not match it", ObjectId::Policy(policy.clone())),
+        Some(better) => format!("change the pattern of policy `{policy}` so that it excludes this queue: `{better}`"),
+        None => format!("change the pattern of {} so that it excludes this queue", ObjectId::Policy(policy.clone())),
     }
 }

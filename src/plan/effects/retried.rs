@@ -72,7 +72,7 @@ fn message_loss(
     let is_unguarded = family.strategy == Strategy::Ladder && !version.is_at_least(3, 13);
     match key {
         "overflow" if rejects && is_classic => {
-            Some("a retry that returns while the queue is full will be lost".to_owned())
+            Some("a message that returns from a tier while the queue is full will be lost".to_owned())
         }
         "message-ttl" | "delivery-limit" if is_unguarded => Some(cycle_text(version)),
         "max-length" | "max-length-bytes" if is_unguarded && !rejects => Some(cycle_text(version)),
@@ -83,7 +83,7 @@ fn message_loss(
 fn cycle_text(version: crate::model::BrokerVersion) -> String {
     format!(
         "RabbitMQ {version} treats a message that this setting dead-letters after a retry as a cycle, and drops it; \
-         from 3.13 on, topo prevents this"
+         on RabbitMQ 3.13 and later, topo prevents this"
     )
 }
 
@@ -164,11 +164,12 @@ fn problem_text(role: Role, key: &str, setting: &Effective, queue: &Queue) -> Op
         // Tiers have no consumers, and dead-letter queues usually have none, so the broker treats these queues as
         // unused even if they contain messages.
         ("expires", _) => {
-            Some((HazardKind::MessageDrop, format!("deletes this queue, with its messages, after {value}")))
+            Some((HazardKind::MessageDrop, format!("deletes this queue, with its messages, after {value} without use")))
         }
-        ("max-length" | "max-length-bytes", _) => {
-            Some((HazardKind::MessageDrop, format!("drops messages from this queue: {key} {value}")))
-        }
+        ("max-length" | "max-length-bytes", _) => Some((
+            HazardKind::MessageDrop,
+            format!("removes or rejects messages when this queue exceeds {key} {value}"),
+        )),
         (_, Role::Tier | Role::DeadLetterQueue) => None,
     }
 }

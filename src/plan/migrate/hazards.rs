@@ -26,8 +26,8 @@ pub(in crate::plan) fn add_hazards(
     (old, live): (&Queue, Option<&QueueActivity>),
 ) {
     let unroutable = "messages that reach the queue through the default exchange, published or dead-lettered, cannot \
-                      be redirected: during the swap they can be lost, even if confirmed; all others are held and \
-                      returned";
+                      be redirected: during the swap they can be lost, even if confirmed; all other messages \
+                      are held and returned";
     builder.hazard(HazardKind::RoutingGap, address, unroutable.to_owned(), None);
     // After an interruption, the unlisted client may be a transport of a topo process that was just killed.
     let is_started = context.current.queues.contains_key(&QueueName::new(migration.names().hold));
@@ -60,7 +60,8 @@ pub(in crate::plan) fn add_hazards(
     add(
         HazardKind::Duplicates,
         "if topo or its connection fails, or a shovel is stopped, messages in flight (at most 1,000) may be delivered \
-         twice; so may messages that are published while an application itself binds the queue again",
+         twice; messages that are published while an application creates its own binding to the queue can also be \
+         delivered twice",
         must_be_allowed,
     );
     // Duplicates were measured on 3.8.9 with a load average of 25 on two processors, also for migrations to a quorum
@@ -68,7 +69,8 @@ pub(in crate::plan) fn add_hazards(
     let queues = [old, &migration.desired, &migration.holding];
     if !context.profile.version.is_at_least(3, 10) && queues.into_iter().any(is_quorum) {
         let text = "before RabbitMQ 3.10, a busy quorum queue can keep a copy of messages that were moved: they are \
-                    delivered twice, or the run stops halfway; nothing is lost, and the next run resumes";
+                    delivered twice, or the run stops halfway; nothing is lost, and the next run resumes \
+                    the migration";
         add(HazardKind::Duplicates, text, true);
     }
     if let Some(limit) = configured_delivery_limit(context, &migration.queue, old) {

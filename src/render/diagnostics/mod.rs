@@ -62,8 +62,8 @@ fn render_parts(
     renderer: &Renderer,
     width: usize,
 ) -> String {
-    let word = format!("{}[{}]: ", diagnostic.severity.as_str(), diagnostic.code);
-    let title = fold(&diagnostic.message, width.saturating_sub(columns(&word)));
+    let prefix = format!("{}[{}]: ", diagnostic.severity.as_str(), diagnostic.code);
+    let title = fold(&diagnostic.message, width.saturating_sub(columns(&prefix)));
     let mut group = Group::with_title(level(diagnostic.severity).primary_title(title).id(diagnostic.code));
     group = group.elements(parts.iter().map(Part::element));
     let indent = margin(parts) + "help: ".len();
@@ -88,13 +88,14 @@ fn render_parts(
 }
 
 /// Replaces each hidden character of the file with a character of one column, so that underlines stay aligned. The
-/// renderer replaces most hidden characters, but not all of them.
+/// renderer replaces most hidden characters, but not all of them. Also breaks up `##[`, so that the GitHub Actions runner
+/// does not execute text from the file as a command.
 fn replace_hidden(rendered: &mut String) {
     let is_from_file = |c: char| is_hidden(c) && !matches!(c, '\n' | '\u{1b}');
     if rendered.chars().any(is_from_file) {
         *rendered = rendered.chars().map(|c| if is_from_file(c) { char::REPLACEMENT_CHARACTER } else { c }).collect();
     }
-    // A workflow runner recognizes a command that starts with `##[` anywhere in a line.
+    // The runner recognizes a command that starts with `##[` anywhere in a line.
     if rendered.contains("##[") {
         *rendered = rendered.replace("##[", "#\u{fffd}[");
     }
@@ -115,7 +116,7 @@ const IN_FULL: usize = 20;
 const LISTED: usize = 20;
 
 /// The reference to the command that prints all diagnostics.
-const LISTS_ALL: &str = "`topo validate --format json` lists all";
+const LISTS_ALL: &str = "`topo validate --format json` lists all of them";
 
 /// The kind of a diagnostic: its severity and its code.
 pub(in crate::render) type Kind = (Severity, &'static str);
@@ -233,7 +234,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
     }
 
     #[test]
-    fn two_files_are_two_snippets() {
+    fn each_file_has_its_own_snippet() {
         let one = "version: 1\nvhost: shop\nqueues:\n  wörk: {type: quorum}\n";
         assert_eq!(
             render_texts(&[one, one]),
@@ -246,7 +247,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
  ::: a.yaml:4:3
   |
 4 |   wörk: {type: quorum}
-  |   ---- first set here
+  |   ---- first declared here
   |
   = help: keep one of the two: topo merges all files of a vhost; keep variants in separate folders,
           or use `${NAME}` variables
@@ -326,7 +327,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
         let many = shown(1050);
         assert_eq!(titles(&many), 20);
         assert!(many.contains("]: 1,030 more of the same kind\n  a.yaml:24:15: "), "{many}");
-        assert!(many.ends_with("\n  and 1,010 more: `topo validate --format json` lists all\n"), "{many}");
+        assert!(many.ends_with("\n  and 1,010 more: `topo validate --format json` lists all of them\n"), "{many}");
     }
 
     /// A file with thousands of errors can consist of one line. topo must not read the whole line again for each error.
