@@ -23,7 +23,7 @@ Exit codes:
     1  failed, nothing was changed; or findings at or above --fail-on
     2  plan --detailed-exitcode: there are changes
     3  blocked: a hazard is not allowed, or a conflict is not resolved
-    4  partially applied: the report lists the remaining steps; run it again
+    4  incomplete or not verified: the report states what remains; run it again
     5  stale: the broker no longer matches the saved plan
     6  another apply holds the lock; for topo lock: a lock is held
    64  usage error: unknown or conflicting flags

@@ -141,7 +141,7 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
     let Some(conflict) = &change.conflict else { return };
     if let Some(broker_error) = &conflict.broker_error {
         let kind = if matches!(change.before, Some(Object::Exchange(..))) { "exchange" } else { "queue" };
-        line("broker", format!("an application that declares the {kind} as in the spec receives"));
+        line("broker", format!("applications that declare the {kind} as in the spec receive"));
         line("", clean(broker_error));
     }
     if let Some(live) = &change.live {

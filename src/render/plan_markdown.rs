@@ -207,7 +207,7 @@ fn section(change: &PlannedChange, open: &str) -> String {
         item(&mut text, resolution);
     }
     if let Some(sentence) = &conflict.error_after_recreate {
-        let words = "After recreation, an application that still declares the old settings receives";
+        let words = "After recreation, applications that still declare the old settings receive";
         let _ = writeln!(text, "\n{words} “{}”.", inline(sentence));
     }
     if let Some(sentence) = &conflict.typeless_declare {

@@ -65,7 +65,7 @@ pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, 
 pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize) {
     let mut lines = Lines { text, width };
     if let Some(sentence) = &conflict.error_after_recreate {
-        lines.sentence("after", 0, "recreation, an application that declares the old settings receives");
+        lines.sentence("after", 0, "recreation, applications that declare the old settings receive");
         lines.sentence("", 0, sentence);
     }
     if let Some(sentence) = &conflict.typeless_declare {

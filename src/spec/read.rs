@@ -233,7 +233,8 @@ fn add_binding(binding: Binding, written: BindingSpec, item: &Node, spec: &mut S
     if let Some(first) = spec.bindings.get(&binding) {
         let diagnostic =
             Diagnostic::error("declared-twice", format!("binding `{binding}` is declared twice"), written.at);
-        diagnostics.push(diagnostic.label("again here").also(first.at, "first declared here").hint("keep one of the two"));
+        diagnostics
+            .push(diagnostic.label("again here").also(first.at, "first declared here").hint("keep one of the two"));
     } else {
         spec.bindings.insert(binding, written);
     }

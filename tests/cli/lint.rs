@@ -139,7 +139,8 @@ fn repeated_findings_are_counted() {
     let annotations = topo.run(["validate", "--format", "github"]).expect_code(0).stdout;
     for rule in ["no-dead-letter", "ttl-without-dead-letter"] {
         assert_eq!(annotations.matches(&format!("title={rule}::")).count(), 21, "{annotations}");
-        let rest = format!("title={rule}::1,030 more of the same kind: `topo validate --format json` lists all of them\n");
+        let rest =
+            format!("title={rule}::1,030 more of the same kind: `topo validate --format json` lists all of them\n");
         assert!(annotations.contains(&rest), "{annotations}");
     }
     let json = topo.run(["validate", "--format", "json"]).expect_code(0).json();

@@ -200,10 +200,7 @@ fn deeply_nested_arguments_do_not_stop_a_vhost() {
     for name in ["abyss", "deep", "bottomless", "wide"] {
         assert!(output.says(name), "{output}");
         assert!(!output.stdout.contains(&format!("  {name}:")), "{output}");
-        assert!(
-            output.says("a value has more than 64 levels or 10,000 values, or takes too much memory"),
-            "{output}"
-        );
+        assert!(output.says("a value has more than 64 levels or 10,000 values, or takes too much memory"), "{output}");
     }
     // A conflict shows the arguments. topo refuses a recreation that would lose a truncated value.
     let topo =

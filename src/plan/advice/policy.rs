@@ -74,7 +74,7 @@ pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
         yaml: fragment.text(),
         remove_keys: edits.all_keys_to_remove(),
         warnings,
-        applications: Some("applications that declare the current settings continue to work".to_owned()),
+        applications: Some("applications with the current settings continue to work".to_owned()),
         ..Resolution::new(ResolutionKind::Policy, applicability, text)
     }
 }

@@ -195,7 +195,7 @@ policies. An effective setting can differ from the value in the spec.",
     term(
         "exit-code",
         &["exit"],
-        "0 success, 1 failed before any change, 2 changes (`--detailed-exitcode`), 3 blocked, 4 partially applied, 5
+        "0 success, 1 failed before any change, 2 changes (`--detailed-exitcode`), 3 blocked, 4 incomplete or not verified, 5
 stale, 6 locked, 64 usage error, 65 invalid spec, 130 interrupted before any change. `topo --help` also lists these
 codes.",
         &["blocked", "stale", "lock"],
