@@ -116,7 +116,7 @@ policies:
     // The complete plan has the same summary. Additional files contain the complete plan.
     let output = run("--short --also text=whole.txt --also markdown=plan.md");
     let summary = output.stdout.lines().find(|line| line.starts_with("Plan: ")).unwrap_or_else(|| panic!("{output}"));
-    assert!(topo.read("whole.txt").contains(summary) && topo.read("whole.txt").contains("an application that"));
+    assert!(topo.read("whole.txt").contains(summary) && topo.read("whole.txt").contains("applications that"));
     assert!(topo.read("plan.md").contains("### topo plan"));
     let refused = topo.run(["plan", "--against", "live.json", "--short", "--format", "json"]).expect_code(64);
     refused.expect_no_result().expect_error("--short cannot be used with --format json");

@@ -114,7 +114,7 @@ fn retries_rejected_by_a_full_queue_are_a_hazard() {
         "queues: {work: {type: classic, retry: {delays: [15s]}, deadLetter: dead}}\n\
          deadLetterQueues: {dead: {type: classic}}\n",
     );
-    let text = "policy full sets overflow reject-publish: a retry that returns";
+    let text = "policy full sets overflow reject-publish: a message that returns";
     topo.run(["apply", "--yes"]).expect_code(3).expect_text(text);
     assert_eq!(vhost.names("queues"), [""; 0]);
     topo.run(["apply", "--yes", "--allow=message-drop"]).expect_code(0);

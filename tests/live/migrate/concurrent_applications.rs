@@ -95,6 +95,11 @@ fn redeclared_old_queue_does_not_block_the_migration() {
 }
 
 /// Messages published over the application's new binding may be delivered twice; the plan reports this.
+///
+/// The broker may also reject some of them. A channel looks up the queues of a message, and then monitors them. If the
+/// old queue is deleted in between, the broker sends a `basic.nack`, although the holding queue has the message
+/// (`rabbit_channel:handle_publishing_queue_down` in 3.8, `rabbit_classic_queue:handle_event` in later versions: the
+/// exit reason is `noproc`, not `normal`).
 #[test]
 fn rebound_old_queue_does_not_block_the_migration() {
     run_concurrently(2, TRANSPORTS, |transport| {
@@ -104,9 +109,14 @@ fn rebound_old_queue_does_not_block_the_migration() {
         let amqp = fixture.vhost.amqp();
         let output = with_concurrent(&fixture, transport, &mut publisher, || bind(&amqp));
         let context = format!("by {transport}\n{output}");
-        publisher.expect_all_taken();
+        publisher.expect_none_returned();
         let duplicated = duplicates(emptied(&fixture.vhost, Q), publisher.published(), &context);
-        println!("binds by {transport}: code {:?}, {duplicated} of {} duplicated", output.code, publisher.published());
+        println!(
+            "binds by {transport}: code {:?}, {duplicated} of {} duplicated, {} rejected",
+            output.code,
+            publisher.published(),
+            publisher.rejected()
+        );
         match output.code {
             Some(0) => fixture.expect_migrated(&context),
             // The deletion guard or a timeout stopped the migration.

@@ -120,7 +120,18 @@ impl Publisher {
         self.settle(0);
     }
 
-    /// Expects that every message was routed.
+    /// Returns the number of messages that the broker rejected with `basic.nack`.
+    pub(super) fn rejected(&self) -> usize {
+        self.nacked
+    }
+
+    /// Expects that every message was routed to a queue.
+    #[track_caller]
+    pub(super) fn expect_none_returned(&self) {
+        assert_eq!(self.returned, 0, "returned, of {}", self.next);
+    }
+
+    /// Expects that every message was routed and confirmed.
     #[track_caller]
     pub(super) fn expect_all_taken(&self) {
         assert_eq!((self.returned, self.nacked), (0, 0), "returned and rejected, of {}", self.next);
