@@ -11,9 +11,6 @@ use std::collections::BTreeSet;
 /// The maximum number of suggested names that contain the unknown name.
 const MAX_SUGGESTED: usize = 5;
 
-/// The warning about a command that sets tags.
-const TAGS_WARNING: &str = "(this replaces all tags of the user: append the current tags)";
-
 /// The maximum number of object names that are listed for each permission.
 const MAX_NAMES: usize = 3;
 
@@ -74,7 +71,11 @@ fn tag_hint(username: &str, request: &str, reason: &str) -> String {
     } else {
         ("topo requires", "management")
     };
-    format!("{what} the tag {tag}: rabbitmqctl set_user_tags {} {tag} {TAGS_WARNING}", quote(username))
+    format!(
+        "{what} the tag {tag}; append the user's current tags to this command, which replaces all tags: \
+         rabbitmqctl set_user_tags {} {tag}",
+        quote(username)
+    )
 }
 
 fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {

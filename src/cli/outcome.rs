@@ -149,8 +149,11 @@ pub(super) fn run_failure(failure: RunFailure, (next_command, specs): (&str, &st
             let command = shell::with_allowances(next_command, &open);
             let global = Global { color: None, quiet: false, verbose: false };
             output::eprint(&plan::render(&plan, PlanFormat::Text, &Layout::of(specs, allowed, &global)));
-            let hint = format!("the broker has changed since the plan was shown; to plan and apply again: {command}");
-            planning::blocked_failure(&open).hint(hint)
+            let failure = planning::blocked_failure(&open).because("the broker has changed since the plan was shown");
+            match open.hazards.is_empty() {
+                true => failure,
+                false => failure.hint(format!("to allow the hazards and apply: {command}")),
+            }
         }
         RunError::Backup(BackupError { reason, .. }) => Failure::failed(message)
             .because(reason)

@@ -87,7 +87,7 @@ pub struct Exchange {
     pub durable: bool,
     /// True if the broker deletes the exchange when its last binding is deleted.
     pub auto_delete: bool,
-    /// True if clients cannot publish to the exchange, and only other exchanges can route to it.
+    /// True if clients cannot publish to the exchange. Other exchanges can route to it, and queues can dead-letter to it.
     pub internal: bool,
     /// The arguments. When the exchange is redeclared, the broker compares only `alternate-exchange`, except for the
     /// internal exchanges of federation.

@@ -85,7 +85,8 @@ fn block_missing_owners(part: &mut VhostPlan, facts: &ClusterFacts, version: Bro
             true => format!(": this check requires the tag {}", row.writer.as_str()),
             false => String::new(),
         };
-        let text = format!("topo did not check the existence of {} in the spec{right}", count(*many, owners.word));
+        let text =
+            format!("topo did not check the broker for {} that the spec names{right}", count(*many, owners.word));
         part.infos.push(Info { address: cluster.clone(), text });
     }
 }

@@ -51,7 +51,10 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
         Shovels::NotRead => return,
         Shovels::Hidden if deleted.is_empty() => return,
         Shovels::Hidden => {
-            let queues = if deleted.len() == 1 { "queue".to_owned() } else { format!("{} queues", deleted.len()) };
+            let queues = match deleted.len() {
+                1 => "queue".to_owned(),
+                many => count(many as u64, "queue"),
+            };
             let text = format!(
                 "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user \
                  may not read parameters (tag `policymaker`)"

@@ -236,12 +236,16 @@ pub(super) fn hazards(
         }
         (Object::Exchange(name, before), Object::Exchange(_, after)) => {
             let id = ObjectId::Exchange(name.clone());
-            let count = bindings_of(context, &id).count();
-            if count > 0 {
-                let text =
-                    format!("messages published to it will be unroutable until its {} restored", bindings(count));
-                builder.hazard(HazardKind::RoutingGap, address, text, None);
-            }
+            // An exchange without bindings may route to its alternate exchange.
+            let text = match bindings_of(context, &id).count() {
+                0 => {
+                    "until it is declared again, publishing to it fails with NOT_FOUND, and messages dead-lettered to \
+                      it are lost"
+                        .to_owned()
+                }
+                count => format!("messages published to it will be unroutable until its {} restored", bindings(count)),
+            };
+            builder.hazard(HazardKind::RoutingGap, address, text, None);
             if before.durable && !after.durable {
                 builder.hazard(
                     HazardKind::DurabilityDown,

@@ -2,7 +2,7 @@
 
 use super::change_details::{activity, field_values, symbol};
 use super::family::FoldedRetries;
-use super::plan_text::{View, conclusion, entries, remark};
+use super::plan_text::{View, conclusion, entries, pruning, remark};
 use super::style::{BOLD, DIM, Painted, RED, YELLOW, clean, columns};
 use crate::model::{Address, Object, ObjectId};
 use crate::plan::{ChangeKind, Plan, PlannedChange, Verdict, VhostPlan};
@@ -81,8 +81,7 @@ fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
         }
     }
     if !part.unmanaged.is_empty() {
-        let kept =
-            format!("unmanaged objects that match `owns`: {} (kept; --prune deletes them)", part.unmanaged.len());
+        let kept = format!("unmanaged objects that match `owns`: {} (kept; {})", part.unmanaged.len(), pruning(part));
         let _ = writeln!(text, "    {}", Painted(DIM, kept));
     }
 }

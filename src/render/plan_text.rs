@@ -10,7 +10,7 @@ use crate::model::count::count;
 use crate::model::{Address, ObjectId, ObjectKind};
 use crate::plan::{Blockers, ChangeKind, Goal, Hazard, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The parameters for rendering a plan.
@@ -79,18 +79,14 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
         text.push('\n');
     }
     if !part.unmanaged.is_empty() {
-        let title = "Unmanaged objects that match `owns` (kept; --prune deletes them)";
-        for line in wrap(&words_and_code(title), " ", view.width) {
+        let title = format!("Unmanaged objects that match `owns` (kept; {})", pruning(part));
+        for line in wrap(&words_and_code(&title), " ", view.width) {
             let _ = writeln!(text, "{}", Painted(YELLOW, line));
         }
         for unmanaged in &part.unmanaged {
-            let flag = match unmanaged.object.kind() {
-                ObjectKind::Record(kind) => format!("  (--prune={})", kind.row().section),
-                ObjectKind::Vhost
-                | ObjectKind::Exchange
-                | ObjectKind::Policy
-                | ObjectKind::Queue
-                | ObjectKind::Binding => String::new(),
+            let flag = match prune_flag(unmanaged.object.kind()).as_str() {
+                "--prune" => String::new(),
+                of_kind => format!("  ({of_kind})"),
             };
             let _ = writeln!(text, "    {}{flag}", clean(&unmanaged.object.to_string()));
         }
@@ -113,6 +109,23 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
         }
         text.push('\n');
     }
+}
+
+/// Returns the flag of `topo plan` and `topo apply` that deletes unmanaged objects of this kind.
+fn prune_flag(kind: ObjectKind) -> String {
+    match kind {
+        ObjectKind::Record(kind) => format!("--prune={}", kind.row().section),
+        ObjectKind::Vhost | ObjectKind::Exchange | ObjectKind::Policy | ObjectKind::Queue | ObjectKind::Binding => {
+            "--prune".to_owned()
+        }
+    }
+}
+
+/// Names the flags that delete the unmanaged objects: `--prune deletes them`.
+pub(super) fn pruning(part: &VhostPlan) -> String {
+    let flags: BTreeSet<String> = part.unmanaged.iter().map(|unmanaged| prune_flag(unmanaged.object.kind())).collect();
+    let verb = if flags.len() == 1 { "deletes" } else { "delete" };
+    format!("{} {verb} them", flags.into_iter().collect::<Vec<_>>().join(" and "))
 }
 
 /// Writes an info. Infos do not block a plan.

@@ -146,7 +146,7 @@ pub(crate) static EXCHANGE: Object = Object {
             key(
                 "internal",
                 Shape::Boolean,
-                "If true, clients cannot publish to the exchange. Only other exchanges can route to it.",
+                "If true, clients cannot publish to the exchange. Other exchanges can route to it, and queues can dead-letter to it.",
             )
             .with_default("false"),
             key(

@@ -164,7 +164,7 @@ static DEAD_LETTER_QUEUE_EXCHANGE: Object = Object {
                  queue name.",
             )
             .with_default("fanout"),
-            key("internal", Shape::Boolean, "If true, clients cannot publish to the exchange. Only other exchanges can route to it.")
+            key("internal", Shape::Boolean, "If true, clients cannot publish to the exchange. Other exchanges can route to it, and queues can dead-letter to it.")
                 .with_default("false"),
             key(
                 "routingKey",

@@ -97,7 +97,7 @@ pub struct ExchangeSpec {
     pub durable: bool,
     /// True if the broker deletes the exchange when its last binding is deleted.
     pub auto_delete: bool,
-    /// True if clients cannot publish to the exchange, and only other exchanges can route to it.
+    /// True if clients cannot publish to the exchange. Other exchanges can route to it, and queues can dead-letter to it.
     pub internal: bool,
     /// The alternate exchange.
     pub alternate_exchange: Option<Sourced<ExchangeName>>,

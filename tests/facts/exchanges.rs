@@ -283,7 +283,7 @@ fn internal_exchange_accepts_messages_of_other_exchanges() {
 
 /// Used by `plan::target`: an alternate exchange without bindings drops messages.
 #[test]
-fn alternate_exchange_receives_routing_gap() {
+fn alternate_exchange_receives_unroutable_messages() {
     let stage = Stage::new("fallback");
     let body = json!({"type": "direct", "durable": true, "arguments": {"alternate-exchange": "amq.fanout"}});
     stage.put("exchanges", "e", body).expect_created();

@@ -332,7 +332,7 @@ fn conflict_shows_activity_and_resolutions() {
         screen.stdout.contains("· 2 consumers (127.0.0.1").then_some(screen)
     });
     let address = format!("queues/{}/orders", vhost.name());
-    let resolutions_of = [
+    let expected = [
         "3600000 (1h) → 1800000 (30m)".to_owned(),
         "3 messages (2 unacknowledged) · 2 consumers (127.0.0.1".to_owned(),
         "messageTtl: 1h".to_owned(),
@@ -341,7 +341,7 @@ fn conflict_shows_activity_and_resolutions() {
         format!("--recreate {address}=ifEmpty"),
         format!("--recreate {address}=discard"),
     ];
-    let screen = resolutions_of.iter().fold(screen, |screen, way| screen.expect_text(way));
+    let screen = expected.iter().fold(screen, |screen, text| screen.expect_text(text));
 
     // With `--recreate`, the plan lists the hazards and the flags that allow them.
     let discard = format!("--recreate={address}=discard");

@@ -195,7 +195,8 @@ fn rights_for_user_limits_are_in_the_plan() {
         return;
     }
     let plan = topo.run(["plan"]).expect_code(0);
-    let text = "topo did not check the existence of 1 user in the spec: this check requires the tag administrator";
+    let text =
+        "topo did not check the broker for 1 user that the spec names: this check requires the tag administrator";
     let plan = plan.expect_text(text);
     plan.expect_text("cannot write user limits: this requires the tag administrator");
     topo.run(["apply", "-y"]).expect_code(1).expect_error("lacks rights for this plan; nothing was changed");

@@ -40,7 +40,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-const HINT: &str = "correct the name; if an object with this name exists, declare it under the new name, or adopt it";
+const HINT: &str = "correct the name; if an object with this name exists, keep the name, or create an object with the correct name and delete the old one";
 
 /// Describes whitespace or an invisible character in a name, with a severity; `None` if the name contains neither.
 fn problem(name: &str) -> Option<(String, Severity)> {

@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let Some(valid_key) = matching.named.policy.definition.keys().find(|key| has_effect(key)) else { continue };
             let policy = ObjectId::Policy(matching.named.name.clone());
             let text = format!(
-                "the broker skips the whole policy `{}`, including `{valid_key}`: {kind} queues do not support `{unsupported_key}`",
+                "the broker skips the whole policy `{}`, including `{valid_key}`: {kind} queues do not support `{unsupported_key}` in a policy",
                 matching.named.name
             );
             let at = subject.position(&policy, unsupported_key).at;

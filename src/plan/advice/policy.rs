@@ -104,22 +104,22 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     let profile = subject.context.profile;
     let no = |why: &str| Decision { field, setting: None, why: why.to_owned() };
     if is_of_retries(subject, &field.field) {
-        return no("this field belongs to the retries, which `retry` and `maxRetries` define");
+        return no("part of the retries, which `retry` and `maxRetries` define");
     }
     let (key, rule) = match subject.before {
         Object::Queue(_, queue) => {
             let Some(key) = KnownArgument::named(&field.field).and_then(|known| known.policy_key) else {
-                return no("no policy can set this field");
+                return no("not supported by policies");
             };
             let Some(queue_type) = queue.queue_type() else {
                 return no("the effect of a policy on such a queue is unknown");
             };
             if PolicyKey::named(key).is_some_and(PolicyKey::is_read_only_on_declare) {
-                return no("this field has an effect only when a queue is declared");
+                return no("effective only when a queue is declared");
             }
             match precedence(key, queue_type, profile) {
                 Some(rule) => (key, rule),
-                None => return no(&format!("no policy can set this field on an existing {queue_type} queue")),
+                None => return no(&format!("not supported by policies on an existing {queue_type} queue")),
             }
         }
         // `rabbit_exchange:get_args_policy`: the argument has precedence.
@@ -127,7 +127,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             ("alternate-exchange", Precedence::Argument)
         }
         Object::Exchange(..) | Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => {
-            return no("no policy can set this field");
+            return no("not supported by policies");
         }
     };
     let value = match field.after.clone() {
@@ -147,7 +147,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
                 "a policy can only lower the value of the existing argument"
             }
             Precedence::Largest => "a policy can only raise the value of the existing argument",
-            Precedence::Policy => "no policy can set this field",
+            Precedence::Policy => "not supported by policies",
         });
     }
     if let Some(why) = refusal_reason(key, &value, profile) {
@@ -157,7 +157,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
         return no(&why);
     }
     let why = match (&field.before, rule) {
-        (None, _) => "no argument sets this field, so the policy applies",
+        (None, _) => "no argument exists, so the policy applies",
         (Some(_), Precedence::Policy) => "the policy overrides the argument, which remains unchanged",
         (Some(_), Precedence::Smallest | Precedence::SmallestNonNegative | Precedence::Argument) => {
             "the smaller of argument and policy applies"

@@ -71,10 +71,7 @@ pub(in crate::plan) fn migration(
         && context.current.queues.len() as u64 + additional > limit
     {
         return Err(MigrationBlocker {
-            text: format!(
-                "the vhost is limited to {limit} queues, and `migrate` temporarily needs {additional} more, including \
-                 the lock"
-            ),
+            text: format!("the vhost is limited to {limit} queues, and `migrate` temporarily needs {additional} more"),
             remedy: Some("raise max-queues of the vhost, or delete queues".to_owned()),
         });
     }

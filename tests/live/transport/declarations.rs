@@ -22,11 +22,11 @@ fn swap(vhost: &Vhost<'_>, transport: &AmqpTransport, name: &str, queue: &Queue)
 fn swap_with_companion(
     vhost: &Vhost<'_>,
     transport: &AmqpTransport,
-    (name, unsupported_objects): (&str, &str),
+    (name, companion): (&str, &str),
     queue: &Queue,
 ) -> Result<(), BrokerError> {
     let http = Broker::connect(http_options(vhost.node(), "guest", "guest")).unwrap();
-    block_on(transport.swap(&name.into(), queue, false, (&http, &unsupported_objects.into())))
+    block_on(transport.swap(&name.into(), queue, false, (&http, &companion.into())))
 }
 
 async fn bind(transport: &AmqpTransport, binding: &Binding) -> Result<(), BrokerError> {
