@@ -32,6 +32,7 @@ use topo::lint::{Levels, PartialSpec, Subject, lint};
 use topo::model::BrokerVersion;
 use topo::plan::{Activity, Desired, Options, PlanContext, Target, assemble, blockers_of, plan_cluster, plan_vhost};
 use topo::rabbitmq::BrokerProfile;
+use topo::render::plan_summary;
 use topo::render::plan_text::{self, View};
 use topo::render::{diagnostics::diagnostics, findings, plan_github, plan_markdown};
 use topo::spec::{Diagnostics, SourceFile, Variables, parse_all};
@@ -217,6 +218,6 @@ fn offline(input: &Input) -> bool {
     let view = View { width: 80, blockers: &blockers, specs: "fuzz.yaml", apply: None, details: true, all: true };
     let shown = plan_text::plan(&plan, &view);
     assert!(!plan_markdown::plan(&plan, &view, &shown).is_empty());
-    assert!(!plan_github::plan(&plan, &blockers, &plan_text::summary_line(&plan)).is_empty());
+    assert!(!plan_github::plan(&plan, &blockers, &plan_summary::summary_line(&plan)).is_empty());
     true
 }

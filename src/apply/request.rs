@@ -122,12 +122,13 @@ pub enum Progress<'a> {
     Done(&'a Step),
     /// A step failed.
     Failed(&'a Step, &'a BrokerError),
-    /// A step is left for the next run, because the object to delete is still in use.
+    /// A step is left for the next run, because it deletes a retired tier that has not drained, or because it depends on
+    /// such a step.
     Waiting(&'a Step),
     /// Messages are moved or consumed. The values are the step, the number of moved messages, the number of remaining
     /// messages, and the reason for a stall. A number is `None` if unknown.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// A step could not delete an object yet, because the object is still in use. Until the drain timeout, topo tries
+    /// A retired tier could not be deleted yet, because its guard was not satisfied. Until the drain timeout, topo tries
     /// again.
     Stalled(&'a Step, &'a BrokerError),
     /// The deletion of a queue waits for two ticks, which prove that its guard is satisfied. The duration is the

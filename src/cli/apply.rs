@@ -114,7 +114,7 @@ async fn intent(
         let sources = Sources::read(&arguments.spec, "topo apply")?;
         let options = planning::options(&arguments.planning)?;
         let Planned { loaded, plan: reviewed, desired, found } =
-            planning::read(access, sources, &options, &arguments.lint, progress).await?;
+            planning::read_and_plan(access, sources, &options, &arguments.lint, progress).await?;
         planning::check_addresses(&reviewed)?;
         let lint_findings = findings::for_plan(found, &reviewed, &arguments.lint);
         lint_findings.eprint(&loaded, global);

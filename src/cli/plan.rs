@@ -19,7 +19,7 @@ use crate::plan::{
     Activity, Allowance, Blockers, Desired, Options, Plan, Target, assemble, blockers_of, plan_cluster, plan_vhost,
 };
 use crate::rabbitmq::BrokerProfile;
-use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
+use crate::render::{View, plan_github, plan_markdown, plan_short, plan_summary, plan_text};
 use clap::ValueEnum;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
                 Err(failure) => return Err(input::load(sources).err().unwrap_or(failure)),
             };
             let progress = Progress::new(global);
-            let mut planned = planning::read(&access, sources, &options, &arguments.lint, &progress).await?;
+            let mut planned = planning::read_and_plan(&access, sources, &options, &arguments.lint, &progress).await?;
             let [lock, vhost] = ["TOPO_LOCK_NAME", "TOPO_LOCK_VHOST"].map(connection::environment);
             let (lock, vhost) = (lock.as_deref().unwrap_or(LOCK_QUEUE), vhost.as_deref().unwrap_or(DEFAULT_VHOST));
             rights::add_missing(&access, &mut planned.plan, lock, vhost).await;
@@ -149,7 +149,7 @@ pub(super) fn render(plan: &Plan, format: PlanFormat, layout: &Layout<'_>) -> St
             let text = anstream::adapter::strip_str(&plan_text::plan(plan, &view)).to_string();
             plan_markdown::plan(plan, &view, &text)
         }
-        PlanFormat::Github => plan_github::plan(plan, &blockers, &plan_text::summary_line(plan)),
+        PlanFormat::Github => plan_github::plan(plan, &blockers, &plan_summary::summary_line(plan)),
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) struct Planned {
 }
 
 /// Reads the specs and their vhosts, and plans the changes.
-pub(super) async fn read(
+pub(super) async fn read_and_plan(
     access: &Access,
     sources: Sources,
     options: &Options,
@@ -143,7 +143,9 @@ pub(super) fn check_addresses(plan: &Plan) -> Result<(), Failure> {
         (None, None) => return Ok(()),
     };
     let near = addresses.iter().min_by_key(|known| strsim::damerau_levenshtein(known.as_str(), value));
-    let failure = Failure::usage(format!("{flag} {value}: the address matches no object of the spec or of `owns`"));
+    let failure = Failure::usage(format!(
+        "{flag} {value}: the address matches no object that the spec declares or that `owns` matches"
+    ));
     Err(match near {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => failure,
@@ -159,7 +161,7 @@ pub(super) fn report_allowances(plan: &Plan, allowed: &[Allowance]) {
 
 /// Returns the failure of a blocked plan.
 pub(super) fn blocked_failure(blockers: &Blockers) -> Failure {
-    Failure::failed(format!("{}; nothing was changed", crate::render::plan_text::blocked_summary(blockers)))
+    Failure::failed(format!("{}; nothing was changed", crate::render::plan_summary::blocked_summary(blockers)))
         .exit(Exit::Blocked)
 }
 
@@ -188,7 +190,7 @@ pub(super) async fn read_concurrently(
     let load = async {
         let known = move |vhost: &VhostName| known.get().map(|survey| survey.profile(vhost));
         let loaded = on_other_thread(move || input::load_for_known(sources, known)).await?;
-        // Sending fails only if reading the lists has already failed.
+        // Sending cannot fail: `lists` keeps the receiver until it receives the vhosts.
         let _ = sender.send(loaded.vhosts());
         Ok::<_, Failure>(loaded)
     };

@@ -12,7 +12,7 @@ pub(super) struct EffectiveQueue<'a> {
     pub(super) id: ObjectId,
     pub(super) name: &'a QueueName,
     /// The queue type; `None` if a plugin provides the type.
-    pub(super) kind: Option<QueueType>,
+    pub(super) queue_type: Option<QueueType>,
     /// The queue whose retries require this queue; `None` if the spec declares this queue.
     pub(super) retry_owner: Option<&'a QueueName>,
     /// The declaration; `None` for a delayed retry queue.
@@ -23,7 +23,7 @@ pub(super) struct EffectiveQueue<'a> {
 
 impl EffectiveQueue<'_> {
     pub(super) fn is_quorum(&self) -> bool {
-        self.kind == Some(QueueType::Quorum)
+        self.queue_type == Some(QueueType::Quorum)
     }
 
     /// Returns the policy that sets the effective value of a key, with the value; `None` if no policy sets it.
@@ -45,7 +45,7 @@ impl EffectiveQueue<'_> {
 
     /// Returns the policy key of the queue's length limit, in messages or in bytes; `None` if the queue has no length
     /// limit. If the queue has both limits, returns `max-length`.
-    pub(super) fn limit(&self) -> Option<&'static str> {
+    pub(super) fn length_limit_key(&self) -> Option<&'static str> {
         ["max-length", "max-length-bytes"].into_iter().find(|key| self.settings.get(key).is_some())
     }
 
@@ -69,7 +69,7 @@ impl EffectiveQueue<'_> {
         let is_intended = |declaration: &QueueSpec| {
             declaration.dead_letter.as_ref().is_some_and(|target| target.value == DeadLetter::Nowhere)
         };
-        let can_dead_letter = self.kind != Some(QueueType::Stream);
+        let can_dead_letter = self.queue_type != Some(QueueType::Stream);
         can_dead_letter
             && !self.has_dead_letter_exchange()
             && self.declaration.is_some_and(|declaration| !is_intended(declaration))
@@ -97,7 +97,7 @@ pub(super) fn effective_queues<'a>(
             retry_owner: expansion.retry_owner(&id),
             id,
             name,
-            kind: queue.queue_type(),
+            queue_type: queue.queue_type(),
             declaration: spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
             is_dead_letter_queue: dead_letter_queue.is_some(),
             settings: EffectiveSettings::of(queue, policy, None, profile),

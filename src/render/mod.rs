@@ -14,6 +14,7 @@ pub mod lifecycle_text;
 pub mod plan_github;
 pub mod plan_markdown;
 pub mod plan_short;
+pub mod plan_summary;
 pub mod plan_text;
 pub mod report_json;
 pub mod report_text;

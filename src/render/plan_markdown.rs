@@ -2,7 +2,8 @@
 //! conflict, and a collapsed section with the complete text.
 
 use super::change_details::full_binding;
-use super::plan_text::{View, blocked_summary, compared_counts, remark, summary_line};
+use super::plan_summary::{blocked_summary, compared_counts, summary_line};
+use super::plan_text::{View, remark};
 use super::shell::next_command;
 use super::style::clean;
 use crate::model::Object;

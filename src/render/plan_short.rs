@@ -2,7 +2,8 @@
 
 use super::change_details::{activity, field_values, symbol};
 use super::family::FoldedRetries;
-use super::plan_text::{View, conclusion, entries, pruning, remark};
+use super::plan_summary::conclusion;
+use super::plan_text::{View, entries, pruning, remark};
 use super::style::{BOLD, DIM, Painted, RED, YELLOW, clean, columns};
 use crate::model::{Address, Object, ObjectId};
 use crate::plan::{ChangeKind, Plan, PlannedChange, Verdict, VhostPlan};
@@ -32,7 +33,7 @@ pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     for block in view.blockers.blocks.iter().filter(|block| !is_listed(&block.address)) {
         let _ = writeln!(text, "{} blocked  {}", Painted(RED, "  !"), block.address);
     }
-    conclusion(&mut text, plan, view);
+    conclusion(&mut text, plan, view.blockers, view.width);
     text
 }
 

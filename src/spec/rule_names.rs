@@ -37,7 +37,7 @@ pub(super) const RULES: &[(&str, &str)] = &[
     ("policy-shadowed", "another policy applies to everything that this one matches"),
     ("policy-skipped-by-unsupported-key", "the broker skips the policy for a queue type that does not support one of its keys"),
     ("protect-misspelt", "`protect` lists a name that is not declared but resembles a declared name"),
-    ("prune-reaches-undeclared", "`--prune` would delete queues that the spec relies on"),
+    ("prune-reaches-undeclared", "`--prune` would delete queues that a policy of the spec targets"),
     ("quorum-even-size", "an even number of replicas tolerates no more failures than one replica fewer"),
     ("refused-by-broker", "the broker refuses to declare the object"),
     ("reject-comes-straight-back", "rejected messages return to the same queue immediately"),

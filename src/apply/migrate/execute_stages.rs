@@ -230,8 +230,8 @@ impl Run<'_> {
     /// From 3.9 to 3.13, a channel whose queue was deleted subscribes its consumers again if a queue with the same name
     /// exists. The channel then forgets the new subscriptions (`rabbit_channel`: `handle_consuming_queue_down_or_eol`,
     /// then `rabbit_queue_type:remove`). These consumers receive neither a cancel nor further messages. Every channel
-    /// must therefore first detect that the queue does not exist. If an application has declared the queue again and
-    /// the queue has no consumers, no consumer is affected.
+    /// must therefore first detect that the queue does not exist. topo also waits for quorum queues on 3.8. If an
+    /// application has declared the queue again and the queue has no consumers, no consumer is affected.
     async fn can_swap_immediately(
         &self,
         queue: &QueueName,

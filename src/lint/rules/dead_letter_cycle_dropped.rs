@@ -54,7 +54,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// loop.
 fn reasons(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {
     let expired = queue.settings.get("message-ttl").map(|_| (Reason::Expired, "message-ttl"));
-    let dropped = queue.limit().filter(|_| !queue.rejects_when_full()).map(|key| (Reason::Maxlen, key));
+    let dropped = queue.length_limit_key().filter(|_| !queue.rejects_when_full()).map(|key| (Reason::Maxlen, key));
     let limited = queue.delivery_limit().filter(|(_, limit)| limit.source != Source::Default);
     expired.into_iter().chain(dropped).chain(limited.map(|_| (Reason::DeliveryLimit, "delivery-limit"))).collect()
 }

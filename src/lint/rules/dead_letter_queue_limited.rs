@@ -23,7 +23,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         // `policy-on-generated-queue` reports policies that also apply to other queues.
         let is_by_wide_policy =
             |key: &&str| queue.setting_from_policy(key).is_some_and(|(name, _)| wide_policies.contains(name));
-        let Some(key) = queue.limit().filter(|key| !is_by_wide_policy(key)) else { continue };
+        let Some(key) = queue.length_limit_key().filter(|key| !is_by_wide_policy(key)) else { continue };
         let (severity, text) = if queue.rejects_when_full() {
             let text = "when the queue is full, it rejects new messages, and their source queues drop them";
             (Severity::Warning, text)

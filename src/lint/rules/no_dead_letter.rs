@@ -28,7 +28,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 retries => format!("a message that still fails after {retries} retries is lost"),
             };
             findings.push(RULE.queue_finding_at(subject, queue, at, text).hint(HINT));
-        } else if let Some(key) = queue.limit().filter(|_| !queue.rejects_when_full()) {
+        } else if let Some(key) = queue.length_limit_key().filter(|_| !queue.rejects_when_full()) {
             let text = "when the queue is full, its oldest messages are lost";
             let finding = RULE.effective_finding(subject, queue, key, text).severity(Severity::Info);
             findings.push(finding.hint(format!("{HINT}; or reject new messages: `overflow: reject-publish`")));

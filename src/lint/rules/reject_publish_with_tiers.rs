@@ -19,7 +19,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.effective_queues().iter().filter(|queue| queue.is_quorum() && queue.rejects_when_full()) {
         let Some(retry) = subject.expansion.retries.get(queue.name) else { continue };
-        let Some(limit) = queue.limit().filter(|_| !retry.objects(subject.profile).queues.is_empty()) else { continue };
+        let Some(limit) = queue.length_limit_key().filter(|_| !retry.objects(subject.profile).queues.is_empty()) else {
+            continue;
+        };
         let text = format!(
             "a retry that returns while the queue is full (`{limit}`) waits up to 3 more minutes, even if the queue \
              has room sooner"

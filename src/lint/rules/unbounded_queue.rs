@@ -19,8 +19,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     // Dead-letter queues and tiers must not have a limit: a full dead-letter queue loses messages, and a full tier
     // returns messages too early.
     for queue in subject.effective_queues().iter().filter(|it| !it.is_dead_letter_queue && it.declaration.is_some()) {
-        let is_stream = queue.kind == Some(QueueType::Stream);
-        if !is_stream && queue.limit().is_none() && queue.settings.get("message-ttl").is_none() {
+        let is_stream = queue.queue_type == Some(QueueType::Stream);
+        if !is_stream && queue.length_limit_key().is_none() && queue.settings.get("message-ttl").is_none() {
             let text =
                 "without consumers, it grows until the broker runs out of memory or disk and blocks all publishers";
             let finding = RULE.finding(subject, &queue.id, "name", text);

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.effective_queues() {
-        let is_stream = queue.kind == Some(QueueType::Stream);
+        let is_stream = queue.queue_type == Some(QueueType::Stream);
         if is_stream && queue.settings.get("max-age").is_none() && queue.settings.get("max-length-bytes").is_none() {
             let text = "this stream has no retention: it grows until the disk is full";
             let finding = RULE.finding(subject, &queue.id, "name", text);

@@ -114,7 +114,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             let Some(queue_type) = queue.queue_type() else {
                 return no("the effect of a policy on such a queue is unknown");
             };
-            if PolicyKey::named(key).is_some_and(PolicyKey::is_read_only_on_declare) {
+            if PolicyKey::named(key).is_some_and(PolicyKey::applies_only_on_declare) {
                 return no("effective only when a queue is declared");
             }
             match precedence(key, queue_type, profile) {
@@ -122,7 +122,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
                 None => return no(&format!("not supported by policies on an existing {queue_type} queue")),
             }
         }
-        // `rabbit_exchange:get_args_policy`: the argument has precedence.
+        // `rabbit_policy:get_arg`: the argument has precedence.
         Object::Exchange(..) if field.field == "alternate-exchange" && subject.dead_letter_queue().is_none() => {
             ("alternate-exchange", Precedence::Argument)
         }
@@ -132,12 +132,12 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     };
     let value = match field.after.clone() {
         Some(value) => value,
-        None => match value_of_absence(key, profile) {
+        None => match value_equivalent_to_unset(key, profile) {
             Some(value) if field.before.as_ref() == Some(&value) => {
                 return no("the current value is the default");
             }
             Some(value) if rule != Precedence::Argument => value,
-            Some(_) | None => return no("no policy removes an existing argument"),
+            Some(_) | None => return no("a policy cannot remove an existing argument"),
         },
     };
     if field.before.as_ref().is_some_and(|argument| *argument != value && !policy_wins(rule, &value, argument)) {
@@ -198,7 +198,7 @@ fn policy_of(key: &str, value: &ArgumentValue) -> Policy {
 }
 
 /// Returns the value with which a policy key has the same effect as a missing key, if there is such a value.
-fn value_of_absence(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
+fn value_equivalent_to_unset(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
     match key {
         "overflow" => Some("drop-head".into()),
         "delayed-retry-type" => Some("disabled".into()),
@@ -222,7 +222,7 @@ fn refusal_reason(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> 
         && value.as_integer().is_some_and(|limit| limit < 0)
         && !profile.version.is_at_least(4, 0)
     {
-        return Some("a policy accepts no negative limit before RabbitMQ 4.0".to_owned());
+        return Some("before RabbitMQ 4.0, a policy cannot set a negative limit".to_owned());
     }
     let refusals = refusals(&Object::Policy(PolicyName::from("advice"), policy_of(key, value)), profile);
     refusals.into_iter().next().map(|refusal| refusal.text)
@@ -288,7 +288,7 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
     let held = match messages {
         Some(0) if !is_stream && *key != "expires" && *key != "overflow" => return None,
         Some(messages) => format!("the queue holds {}", count(messages, "message")),
-        None => "its number of messages is unknown".to_owned(),
+        None => "the number of messages in the queue is unknown".to_owned(),
     };
     let setting = setting_text(&(key, value.clone()));
     match *key {

@@ -1,5 +1,5 @@
 //! Finds blockers of a migration: a missing transport, source exchanges that do not support the migration, and existing
-//! holding objects that differ from the objects that topo declares. Any user who may declare a queue can forge a
+//! migration objects that differ from the objects that topo declares. Any user who may declare a queue can forge a
 //! holding queue, for example with a TTL that drops every message.
 //!
 //! Also finds source exchanges and dead-letter cycles that make a migration hazardous.
@@ -67,7 +67,7 @@ pub(super) fn redistributing_sources<'a>(context: &'a PlanContext<'_>, name: &'a
     sources(context, name).filter(|(_, exchange)| redistributes(&exchange.kind)).map(|(source, _)| source).collect()
 }
 
-/// Returns true if dead-lettered messages of a queue can return to the queue, usually as retries.
+/// Returns true if rejected messages of a queue can return to the queue, usually as retries.
 pub(super) fn has_dead_letter_cycle(context: &PlanContext<'_>, name: &QueueName) -> bool {
     let external = BTreeSet::new();
     let operator = context.operator_policies();
@@ -135,7 +135,7 @@ impl Migration {
     /// every queue that it may have declared.
     fn queue_difference(&self, live: &Queue, is_started: bool) -> Option<String> {
         if !live.durable || live.auto_delete || live.exclusive {
-            return Some("it is not durable, or it is auto-delete".to_owned());
+            return Some("it is not durable, or it is auto-delete or exclusive".to_owned());
         }
         let is_mark = |key: &str| key == MIGRATES || key == BEFORE;
         let desired = &self.holding.arguments;

@@ -153,7 +153,7 @@ impl PolicyKey {
 
     /// Returns true if queues read the key only while they are declared. Also true for queue keys that no version
     /// accepts.
-    pub fn is_read_only_on_declare(&self) -> bool {
+    pub fn applies_only_on_declare(&self) -> bool {
         self.scope == Scope::Queues && self.precedence.is_empty()
     }
 }

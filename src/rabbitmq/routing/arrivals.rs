@@ -191,7 +191,8 @@ pub struct Fate {
     pub queues: BTreeSet<QueueName>,
     /// The queues that receive some dead-lettered messages, or that may receive them.
     pub possible: BTreeSet<QueueName>,
-    /// The routing keys of messages that reach no queue, for any dead-lettering reason.
+    /// The routing keys of messages that do not reach a queue for any target or dead-lettering reason. Excludes keys that
+    /// reach a queue in at least one case.
     pub lost: Vec<Keys>,
 }
 
