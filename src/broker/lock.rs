@@ -124,7 +124,11 @@ impl Broker {
             let step = match (lock.read().await, put) {
                 (Ok(LockState::Ours), Some(at)) => break at,
                 (Ok(LockState::Others(OtherLock { description: holder, token, node, .. })), _) => {
-                    let down = self.node_if_down(node).await;
+                    // Without a token, the queue is not a lock of topo and may contain messages.
+                    let down = match &token {
+                        Some(_) => self.node_if_down(node).await,
+                        None => None,
+                    };
                     // If another holder has acquired the lock, the measurement of the downtime starts again.
                     down_since = down_since.filter(|(_, of)| down.is_some() && *of == token);
                     if down.is_some() && down_since.is_none() {

@@ -154,7 +154,7 @@ fn expired_lock_is_free() {
 /// it. Runs only in the long form, because the takeover takes a minute.
 #[test]
 fn takeover_of_a_replaced_lock_is_refused() {
-    if std::env::var_os("TOPO_LONG").is_none() {
+    if !is_long() {
         return;
     }
     let (vhost, first) = (Node::shared().vhost("down"), Node::shared().vhost("down-alone"));
@@ -240,7 +240,21 @@ fn application_queue_is_not_a_lock() {
     vhost.http().put(&vhost.path("queues", &["jobs"]), &json!({"durable": true})).expect_status(201);
     let output = Topo::new(&vhost).spec(SPEC).run(["apply", "--yes", "--lock-name", "jobs"]).expect_code(6);
     output.expect_error("a queue named `jobs` that topo did not create");
+    // topo deletes a lock whose node is down, but not a queue that contains messages.
+    let node = vhost.queue("jobs")["node"].clone();
+    let nodes = Fault::Instead(Box::new(move || json!([{"name": node, "running": false}])));
+    let proxy = Proxy::to(Node::shared()).on(gets().path("/api/nodes"), nodes);
+    let (apply, most) =
+        (["apply", "--yes", "--lock-name", "jobs", "--lock-timeout"], if is_long() { "75s" } else { "2s" });
+    let topo = through(&proxy, &vhost).timeout(Duration::from_secs(200));
+    let output = topo.run(apply.into_iter().chain([most])).expect_code(6);
+    output.expect_error("a queue named `jobs` that topo did not create").expect_no_text("topo deletes it");
+    assert_eq!(proxy.count(&deletes()), 0, "nothing was deleted");
     assert!(!vhost.queue("jobs").is_null());
+}
+
+fn is_long() -> bool {
+    std::env::var_os("TOPO_LONG").is_some()
 }
 
 #[test]
