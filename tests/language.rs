@@ -59,7 +59,7 @@ fn words(text: &str) -> Vec<Word> {
             }
             starts = false;
         } else if character == '\'' && previous.is_alphabetic() {
-            // An apostrophe does not separate words: `somebody's` is one word.
+            // An apostrophe does not separate words, so a possessive is one word.
             continue;
         } else {
             // Comment markers and list bullets can occur between two lines of a sentence.

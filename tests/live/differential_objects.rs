@@ -22,6 +22,7 @@ use topo::plan::{Activity, Desired, PlanContext, Request, VhostPlan, plan_vhost}
 
 use super::differential_report::{Scenario, Wrong, smallest};
 use crate::support::http::Answer;
+use crate::support::random::is_long;
 use crate::support::{Http, Node, Random, Vhost, block_on, draws_on, seed, until};
 
 /// The number of concurrent requests. A request spends most of its time waiting for the broker.
@@ -147,10 +148,6 @@ fn live(name: &str, body: Option<&Value>) -> Vec<Value> {
         body
     });
     named.into_iter().collect()
-}
-
-fn is_long() -> bool {
-    std::env::var_os("TOPO_LONG").is_some()
 }
 
 fn play<K: Kind>(kind: &K, cases: &[K::Case]) -> Vec<Judged> {

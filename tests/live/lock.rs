@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::random::is_long;
 use crate::support::{Fault, Gate, Node, Output, Proxy, Running, Topo, Vhost, deletes, gets, posts, puts, until};
 
 pub(super) const SPEC: &str = "\
@@ -240,7 +241,7 @@ fn application_queue_is_not_a_lock() {
     vhost.http().put(&vhost.path("queues", &["jobs"]), &json!({"durable": true})).expect_status(201);
     let output = Topo::new(&vhost).spec(SPEC).run(["apply", "--yes", "--lock-name", "jobs"]).expect_code(6);
     output.expect_error("a queue named `jobs` that topo did not create");
-    // topo deletes a lock whose node is down, but not a queue that contains messages.
+    // topo deletes a lock whose node is down, but never a queue that topo did not create.
     let node = vhost.queue("jobs")["node"].clone();
     let nodes = Fault::Instead(Box::new(move || json!([{"name": node, "running": false}])));
     let proxy = Proxy::to(Node::shared()).on(gets().path("/api/nodes"), nodes);
@@ -251,10 +252,6 @@ fn application_queue_is_not_a_lock() {
     output.expect_error("a queue named `jobs` that topo did not create").expect_no_text("topo deletes it");
     assert_eq!(proxy.count(&deletes()), 0, "nothing was deleted");
     assert!(!vhost.queue("jobs").is_null());
-}
-
-fn is_long() -> bool {
-    std::env::var_os("TOPO_LONG").is_some()
 }
 
 #[test]

@@ -47,7 +47,12 @@ pub(crate) fn seed() -> u64 {
 /// Returns the number of random cases. A short run, which runs on every version, has fewer cases than one with
 /// `TOPO_LONG=1`.
 pub(crate) fn cases(short: usize, long: usize) -> usize {
-    if std::env::var_os("TOPO_LONG").is_some() { long } else { short }
+    if is_long() { long } else { short }
+}
+
+/// Returns true in a run with `TOPO_LONG=1`.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("TOPO_LONG").is_some()
 }
 
 /// Returns true if another case is necessary: up to the usual number of cases, and up to four times that number if

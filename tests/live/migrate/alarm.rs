@@ -3,9 +3,10 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, TRANSPORTS, TTL, declare_old, duplicates, expect_each_once, is_long};
+use super::fixture::{Fixture, Q, TRANSPORTS, TTL, declare_old, duplicates, expect_each_once};
 use super::traffic::{Publisher, emptied};
 use crate::support::node::Options;
+use crate::support::random::is_long;
 use crate::support::{Fault, Matching, Node, Topo, until, writes};
 
 const MESSAGES: usize = 20_000;

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, QUORUM, TRANSPORTS, declare_old, duplicates, is_long, since, supports_quorum_queues};
+use super::fixture::{Fixture, Q, QUORUM, TRANSPORTS, declare_old, duplicates, since, supports_quorum_queues};
 use super::traffic::{Publisher, emptied};
+use crate::support::random::is_long;
 use crate::support::{Amqp, Node, Random, Topo, seed, until, writes};
 
 /// The number of messages in the queue before the migration.

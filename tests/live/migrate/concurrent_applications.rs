@@ -11,9 +11,10 @@ use lapin::types::FieldTable;
 use super::super::ownership::objects;
 use super::fixture::{
     Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, declare_old, duplicates,
-    expect_each_once, is_long, run_concurrently, supports_quorum_queues,
+    expect_each_once, run_concurrently, supports_quorum_queues,
 };
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
+use crate::support::random::is_long;
 use crate::support::{Argument, Node, Options, Outcome, Proxy, Topo, block_on, posts, puts, text};
 
 const OFTEN: Duration = Duration::from_millis(5);

@@ -81,11 +81,6 @@ pub(super) fn supports_quorum_queues() -> bool {
     since(3, 10)
 }
 
-/// Returns true in the long form.
-pub(super) fn is_long() -> bool {
-    std::env::var_os("TOPO_LONG").is_some()
-}
-
 impl Conversion {
     pub(super) fn spec(&self) -> String {
         format!(

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, TRANSPORTS, TTL, is_long, run_concurrently};
+use super::fixture::{Fixture, Q, TRANSPORTS, TTL, run_concurrently};
+use crate::support::random::is_long;
 use crate::support::until;
 
 /// The size of one message.

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::fixture::{
     Conversion, DEAD_LETTERS, Fixture, LIMIT, PRIORITY, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, expect_each_once,
-    is_long, run_concurrently, since, supports_quorum_queues,
+    run_concurrently, since, supports_quorum_queues,
 };
 use super::traffic::{Consumed, Counts, Disorder, Publisher, consume_until, disorder, emptied};
+use crate::support::random::is_long;
 use crate::support::{Output, until};
 
 /// Returns the number of publishes per second during the migration.
