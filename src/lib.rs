@@ -112,6 +112,8 @@ pub mod broker;
 
 pub mod apply;
 
+pub mod operate;
+
 pub mod render;
 
 pub mod cli;

@@ -23,12 +23,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("graph", &["plan", "rabbitmq", "model"]),
     ("broker", &["plan", "rabbitmq", "model"]),
     ("apply", &["broker", "plan", "rabbitmq", "model"]),
-    ("render", &["model", "rabbitmq", "spec", "expand", "contract", "lint", "diff", "plan", "graph", "apply"]),
+    ("operate", &["broker", "apply", "plan", "contract", "expand", "spec", "rabbitmq", "model"]),
+    (
+        "render",
+        &["model", "rabbitmq", "spec", "expand", "contract", "lint", "diff", "plan", "graph", "apply", "operate"],
+    ),
     (
         "cli",
         &[
             "model", "rabbitmq", "spec", "expand", "contract", "lint", "diff", "plan", "export", "graph", "broker",
-            "apply", "render",
+            "apply", "operate", "render",
         ],
     ),
 ];
@@ -38,12 +42,12 @@ const LIBRARY_LAYERS: &[(&str, &[&str])] = &[
     ("granit_parser", &["spec"]),
     ("serde_yaml", &["spec"]),
     // The schemas of plans and contracts derive from values of these layers.
-    ("schemars", &["model", "spec", "contract", "diff", "plan", "render"]),
+    ("schemars", &["model", "spec", "contract", "diff", "plan", "operate", "render"]),
     // Only one module parses patterns.
     ("pcre2", &["rabbitmq"]),
     ("reqwest", &["broker"]),
     ("lapin", &["broker"]),
-    ("tokio", &["broker", "apply", "cli"]),
+    ("tokio", &["broker", "apply", "operate", "cli"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),

@@ -1,0 +1,3 @@
+//! Observes and repairs a running topology: dead-letter queues, states and alerts.
+//!
+//! Unlike `apply`, this layer changes no objects of a spec. It reads counts, and it reads, moves and deletes messages.
