@@ -231,7 +231,7 @@ impl Access {
     ///
     /// # Errors
     /// The reason why the connection failed, or a message with the names of both clusters.
-    async fn amqp(&self, vhost: &VhostName) -> Result<AmqpTransport, String> {
+    pub async fn amqp(&self, vhost: &VhostName) -> Result<AmqpTransport, String> {
         let mut options = match &self.amqp_url {
             Some(url) => AmqpOptions::at(url.clone(), vhost, &self.options),
             None => {

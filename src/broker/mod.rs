@@ -13,6 +13,7 @@ pub mod credentials;
 pub mod error;
 mod error_kinds;
 pub mod lock;
+pub mod message;
 pub mod options;
 mod perform;
 mod plain;

@@ -9,7 +9,7 @@ use super::error::BrokerError;
 use super::snapshot::{Cluster, Survey, VhostLists};
 use super::snapshot::{Lists, PropertiesKeys, Snapshot, bindings, policies};
 use super::{records, wire};
-use crate::model::naming::TRANSPORT_TAG;
+use crate::model::naming::is_topo_consumer;
 use crate::model::printable::clean;
 use crate::model::record_kinds::RecordScope;
 use crate::model::{
@@ -104,8 +104,8 @@ impl Broker {
         let mut by_queue = match consumers {
             Ok(consumers) => {
                 let mut by_queue: BTreeMap<String, Vec<String>> = BTreeMap::new();
-                // Ignores the consumers of transports, which topo itself created.
-                for consumer in consumers.into_iter().filter(|consumer| consumer.consumer_tag != TRANSPORT_TAG) {
+                // Ignores topo's own consumers.
+                for consumer in consumers.into_iter().filter(|consumer| !is_topo_consumer(&consumer.consumer_tag)) {
                     let peers = by_queue.entry(consumer.queue.name).or_default();
                     peers.push(consumer.channel_details.unwrap_or_default());
                 }

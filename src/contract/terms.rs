@@ -7,17 +7,11 @@ use super::document::{
 };
 use super::warnings::warnings;
 use crate::expand::{Republish, Retry};
+use crate::model::message_headers::{
+    DELIVERY_COUNT, LAST_ERROR, ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT, SOURCE_QUEUE,
+};
 use crate::model::units::duration;
 use crate::model::{ExchangeName, QueueName, naming};
-
-/// The header in which a worker counts retries.
-const RETRY_COUNT: &str = "x-retry-count";
-/// The header in which a quorum queue counts previous deliveries.
-const DELIVERY_COUNT: &str = "x-delivery-count";
-/// The header in which a worker preserves the original exchange of a message.
-const ORIGINAL_EXCHANGE: &str = "x-original-exchange";
-/// The header in which a worker preserves the original routing key of a message.
-const ORIGINAL_ROUTING_KEY: &str = "x-original-routing-key";
 
 /// The reaction that rejects a message without a redelivery.
 const NACK: Answer = Answer { publish: None, method: Method::Nack, requeue: Some(false) };
@@ -154,11 +148,11 @@ fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMess
         value,
     };
     let mut headers = vec![
-        header("x-source-queue", "the queue in which it failed", Some(it.name.as_str().to_owned())),
+        header(SOURCE_QUEUE, "the queue in which it failed", Some(it.name.as_str().to_owned())),
         header("x-first-failed-at", "time of the first failure (RFC 3339)", None),
         header("x-last-failed-at", "time of the last failure (RFC 3339)", None),
         header(RETRY_COUNT, "the number of retries", None),
-        header("x-last-error", "the error of the last attempt", None),
+        header(LAST_ERROR, "the error of the last attempt", None),
         header("x-consumer-version", "the version of the worker that failed last", None),
     ];
     if matches!(it.retry, Some(Retry::Republish(_))) {

@@ -11,6 +11,7 @@ pub mod encoding;
 pub mod intervals;
 pub mod known_arguments;
 pub mod memory;
+pub mod message_headers;
 pub mod names;
 pub mod naming;
 pub mod object;

@@ -236,6 +236,25 @@ pub fn identity_queue(queue: &QueueName, token: u32) -> QueueName {
     QueueName::new(migration_name(queue, &format!("witness.{token:08x}")))
 }
 
+/// The consumer tag with which `topo dlq` reads a dead-letter queue.
+pub const DEAD_LETTER_TAG: &str = "topo.dlq";
+
+/// Returns true if the consumer with this tag belongs to topo and not to an application.
+pub fn is_topo_consumer(tag: &str) -> bool {
+    [TRANSPORT_TAG, DEAD_LETTER_TAG].contains(&tag)
+}
+
+/// Returns the exclusive queue that exists while `topo dlq` changes a dead-letter queue. It prevents a second run, and
+/// receives copies of the messages that are dead-lettered during the run.
+pub fn run_queue(queue: &QueueName) -> QueueName {
+    QueueName::new(migration_name(queue, "run"))
+}
+
+/// Returns the temporary fanout exchange through which `topo dlq` publishes messages to a queue.
+pub fn replay_exchange(queue: &QueueName) -> ExchangeName {
+    ExchangeName::new(migration_name(queue, "replay"))
+}
+
 /// Returns a short digest of a name: the first 8 bytes of its SHA-256 hash, in hexadecimal.
 pub fn digest(name: &str) -> String {
     Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
@@ -285,6 +304,16 @@ mod tests {
                 [&names.hold, &names.drained, &names.probe, &names.tap.to_string(), &names.back.to_string()]
             {
                 assert!(is_reserved(generated) && generated.len() <= MAX_NAME_BYTES, "{generated}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_replays_are_reserved() {
+        for name in ["q".to_owned(), "q".repeat(255)] {
+            let queue = QueueName::new(name);
+            for generated in [run_queue(&queue).to_string(), replay_exchange(&queue).to_string()] {
+                assert!(is_reserved(&generated) && generated.len() <= MAX_NAME_BYTES, "{generated}");
             }
         }
     }

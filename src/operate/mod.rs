@@ -1,3 +1,5 @@
 //! Observes and repairs a running topology: dead-letter queues, states and alerts.
 //!
 //! Unlike `apply`, this layer changes no objects of a spec. It reads counts, and it reads, moves and deletes messages.
+
+pub mod dlq;

@@ -24,11 +24,28 @@ pub(super) const CAREFUL_PREFETCH: u16 = 1;
 
 /// Subscribes to the source of a move with [`PRIORITY`].
 pub(super) async fn subscribe(channel: &Channel, source: &QueueName, prefetch: u16) -> lapin::Result<Consumer> {
+    subscribe_as(channel, source, TRANSPORT_TAG, prefetch, &[]).await
+}
+
+/// Subscribes to a queue with [`PRIORITY`], a consumer tag and further arguments.
+pub(super) async fn subscribe_as(
+    channel: &Channel,
+    source: &QueueName,
+    tag: &str,
+    prefetch: u16,
+    further: &[(&str, AMQPValue)],
+) -> lapin::Result<Consumer> {
     channel.basic_qos(prefetch, BasicQosOptions::default()).await?;
     let mut arguments = FieldTable::default();
-    arguments.insert("x-priority".into(), AMQPValue::LongLongInt(PRIORITY));
+    // Streams refuse a priority.
+    if further.is_empty() {
+        arguments.insert("x-priority".into(), AMQPValue::LongLongInt(PRIORITY));
+    }
+    for (name, value) in further {
+        arguments.insert(short(name), value.clone());
+    }
     let options = BasicConsumeOptions::default();
-    channel.basic_consume(short(source.as_str()), short(TRANSPORT_TAG), options, arguments).await
+    channel.basic_consume(short(source.as_str()), short(tag), options, arguments).await
 }
 
 /// Returns true if a quorum queue has already delivered and requeued the message. Delivery counts in headers that a

@@ -78,7 +78,7 @@ pub(super) fn nests_deeper_than(levels: usize, table: &[u8]) -> bool {
 }
 
 /// An iterator over the types and values of a list. Ends at the first value that cannot be read.
-struct Items<'a>(&'a [u8]);
+pub(super) struct Items<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Items<'a> {
     type Item = (u8, &'a [u8]);

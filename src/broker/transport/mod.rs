@@ -9,24 +9,34 @@ pub mod amqp;
 mod answers;
 mod argument_types;
 mod connection;
+mod decode;
 pub mod declare;
+mod edit;
 mod endpoints;
 mod field_table;
 mod frames;
 mod pipeline;
+pub mod process;
 pub mod progress;
+mod publish;
 mod raw_properties;
 mod session;
 pub mod shovel;
 mod socket;
+mod temporary;
 
 pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
 pub use amqp::{AmqpMove, AmqpTransport};
 pub use argument_types::Typing;
 pub use declare::Binder;
+pub use decode::properties as decode_properties;
+pub use edit::{PropertyEdit, edited};
 pub use endpoints::QueueCounts;
+pub use process::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 pub use progress::{Fault, Order, Progress, State};
+pub use publish::{OutgoingMessage, PublishFault, Publisher};
 pub use shovel::{Leftover, ShovelMove, ShovelTransport};
+pub use temporary::RunLock;
 
 use super::error::BrokerError;
 

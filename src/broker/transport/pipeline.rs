@@ -146,12 +146,11 @@ impl Pipeline {
         self.returned.is_empty() && !self.has_rejected
     }
 
-    /// Removes the confirmed messages before the first unconfirmed message. Returns the tag of the last removed message
-    /// and the number of removed messages; `None` if no message was removed.
-    pub(super) fn take_confirmed(&mut self) -> Option<(DeliveryTag, u64)> {
-        let mut taken = None;
+    /// Removes the confirmed messages before the first unconfirmed message, and returns their tags.
+    pub(super) fn take_confirmed(&mut self) -> Vec<DeliveryTag> {
+        let mut taken = Vec::new();
         while let Some(Sent { tag, answer: Answer::Confirmed(_), .. }) = self.sent.front() {
-            taken = Some((*tag, taken.map_or(0, |(_, count)| count) + 1));
+            taken.push(*tag);
             self.sent.pop_front();
             self.first += 1;
         }

@@ -28,6 +28,17 @@ enum Encoding {
 
 use Encoding::{Bytes, ShortString, Table};
 
+impl Encoding {
+    /// Splits off a value. Returns the value without its length prefix, and the remaining bytes.
+    fn split<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        match self {
+            ShortString => short(bytes),
+            Table => long(bytes),
+            Bytes(length) => bytes.split_at_checked(*length),
+        }
+    }
+}
+
 /// The properties in the order of their flags, from the highest bit.
 const PROPERTIES: [Encoding; 14] = [
     // The content type and encoding.
@@ -50,8 +61,27 @@ const PROPERTIES: [Encoding; 14] = [
     ShortString,
     ShortString,
 ];
-const HEADERS_INDEX: usize = 2;
+pub(super) const HEADERS_INDEX: usize = 2;
+pub(super) const DELIVERY_MODE_INDEX: usize = 3;
 const USER_ID_INDEX: usize = 11;
+
+/// The AMQP names of the properties, in the order of their flags.
+pub(super) const PROPERTY_NAMES: [&str; 14] = [
+    "content_type",
+    "content_encoding",
+    "headers",
+    "delivery_mode",
+    "priority",
+    "correlation_id",
+    "reply_to",
+    "expiration",
+    "message_id",
+    "timestamp",
+    "type",
+    "user_id",
+    "app_id",
+    "cluster_id",
+];
 
 /// The flags and the properties of a message.
 #[derive(Clone, Copy)]
@@ -64,6 +94,30 @@ impl<'a> RawProperties<'a> {
         Some(Self(bytes.as_slice()))
     }
 
+    /// Reads encoded properties.
+    pub(super) fn of(encoded: &'a [u8]) -> Self {
+        Self(encoded)
+    }
+
+    /// Returns the encoded properties, with their flags.
+    pub(super) fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Returns the value of each property without its length prefix, in the order of [`PROPERTY_NAMES`]; `None` for a
+    /// property that is not set. Returns `None` if the properties cannot be read.
+    pub(super) fn split(self) -> Option<[Option<&'a [u8]>; 14]> {
+        let (flags, mut rest) = self.0.split_first_chunk::<2>()?;
+        let flags = u16::from_be_bytes(*flags);
+        let mut parts = [None; 14];
+        for (index, encoding) in PROPERTIES.iter().enumerate().filter(|(index, _)| flags & (0x8000 >> index) != 0) {
+            let (value, after) = encoding.split(rest)?;
+            *parts.get_mut(index)? = Some(value);
+            rest = after;
+        }
+        rest.is_empty().then_some(parts)
+    }
+
     /// Returns the byte range of a property's value; `None` if the property is not set or cannot be read.
     fn position(self, desired: usize) -> Option<Range<usize>> {
         let (flags, mut rest) = self.0.split_first_chunk::<2>()?;
@@ -73,11 +127,7 @@ impl<'a> RawProperties<'a> {
             if !is_set {
                 continue;
             }
-            let (value, after) = match encoding {
-                ShortString => short(rest)?,
-                Table => long(rest)?,
-                Bytes(length) => rest.split_at_checked(*length)?,
-            };
+            let (value, after) = encoding.split(rest)?;
             if index == desired {
                 let end = self.0.len() - after.len();
                 return Some(end - value.len()..end);
@@ -123,16 +173,38 @@ impl<'a> RawProperties<'a> {
     }
 }
 
+/// Encodes the values of properties, in the order of [`PROPERTY_NAMES`]. Reverses [`RawProperties::split`]. Returns
+/// `None` if a value is too long.
+pub(super) fn join(parts: &[Option<&[u8]>; 14]) -> Option<Vec<u8>> {
+    let mut flags = 0_u16;
+    let mut encoded = vec![0, 0];
+    for (index, (part, encoding)) in parts.iter().zip(&PROPERTIES).enumerate() {
+        let Some(value) = part else { continue };
+        flags |= 0x8000 >> index;
+        match encoding {
+            ShortString => encoded.push(u8::try_from(value.len()).ok()?),
+            Table => encoded.extend(u32::try_from(value.len()).ok()?.to_be_bytes()),
+            Bytes(_) => {}
+        }
+        encoded.extend(*value);
+    }
+    encoded.get_mut(..2)?.copy_from_slice(&flags.to_be_bytes());
+    Some(encoded)
+}
+
 /// Returns the properties of a message without the delivery counts of a quorum queue.
 pub(super) fn without_counts(properties: BasicProperties) -> BasicProperties {
     match RawProperties::extract(&properties).and_then(RawProperties::without_counts) {
         None => properties,
-        Some(kept) => {
-            let mut table = FieldTable::default();
-            table.insert(NAME.into(), AMQPValue::ByteArray(kept.into()));
-            BasicProperties::default().with_headers(table)
-        }
+        Some(kept) => as_library_properties(kept),
     }
+}
+
+/// Returns the properties that the library writes for encoded properties.
+pub(super) fn as_library_properties(encoded: Vec<u8>) -> BasicProperties {
+    let mut table = FieldTable::default();
+    table.insert(NAME.into(), AMQPValue::ByteArray(encoded.into()));
+    BasicProperties::default().with_headers(table)
 }
 
 /// The length of the bytes before the hidden properties: the flags, the length of the table, and the name, the type and

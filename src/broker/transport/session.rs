@@ -182,8 +182,9 @@ impl Session {
     /// written, and publishes rejected messages again.
     async fn acknowledge_confirmed(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         if self.pipeline.has_only_confirms() {
-            if let Some((tag, count)) = self.pipeline.take_confirmed() {
-                self.acknowledging.push(&self.channel, tag, true, count);
+            let tags = self.pipeline.take_confirmed();
+            if let Some(last) = tags.last() {
+                self.acknowledging.push(&self.channel, *last, true, tags.len() as u64);
             }
             return Ok(());
         }

@@ -4,6 +4,7 @@
 //! The simulation follows `rabbit_exchange:route`, 3.8.9 to 4.3.5, but ignores the headers `CC` and `BCC`.
 
 mod arrivals;
+mod dead_letter_queues;
 mod dead_letters;
 mod exchange;
 mod keys;

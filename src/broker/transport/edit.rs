@@ -1,0 +1,98 @@
+//! Edits encoded message properties: removes and adds headers, and keeps all other bytes.
+
+use super::field_table::Entries;
+use super::raw_properties::{DELIVERY_MODE_INDEX, HEADERS_INDEX, RawProperties, join};
+use crate::broker::message::HeaderValue;
+
+/// The delivery mode of a persistent message.
+const PERSISTENT: [u8; 1] = [2];
+
+/// The changes to the properties of a message.
+pub struct PropertyEdit<'a> {
+    /// Returns true for the headers to remove.
+    pub removes: fn(&str) -> bool,
+    /// The headers to add. A string and an integer are supported. An existing header with this name is replaced.
+    pub adds: &'a [(&'a str, HeaderValue)],
+    /// True to make the message persistent.
+    pub makes_persistent: bool,
+}
+
+/// Returns the edited properties; `None` if they cannot be read.
+pub fn edited(encoded: &[u8], edit: &PropertyEdit<'_>) -> Option<Vec<u8>> {
+    let mut parts = RawProperties::of(encoded).split()?;
+    let headers = parts[HEADERS_INDEX].unwrap_or_default();
+    let mut kept = Vec::with_capacity(headers.len());
+    let mut read = 0;
+    for entry in Entries(headers) {
+        read += entry.bytes.len();
+        let is_replaced = edit.adds.iter().any(|(name, _)| name.as_bytes() == entry.name);
+        if !is_replaced && !std::str::from_utf8(entry.name).is_ok_and(edit.removes) {
+            kept.extend(entry.bytes);
+        }
+    }
+    // A header that cannot be read could be one of the headers to remove.
+    if read != headers.len() {
+        return None;
+    }
+    for (name, value) in edit.adds {
+        kept.push(u8::try_from(name.len()).ok()?);
+        kept.extend(name.as_bytes());
+        match value {
+            HeaderValue::Integer(number) => {
+                kept.push(b'l');
+                kept.extend(i64::try_from(*number).ok()?.to_be_bytes());
+            }
+            HeaderValue::Text(text) => {
+                kept.push(b'S');
+                kept.extend(u32::try_from(text.len()).ok()?.to_be_bytes());
+                kept.extend(text.as_bytes());
+            }
+            HeaderValue::Void
+            | HeaderValue::Boolean(_)
+            | HeaderValue::Float(_)
+            | HeaderValue::Decimal(..)
+            | HeaderValue::Bytes(_)
+            | HeaderValue::Timestamp(_)
+            | HeaderValue::List(_)
+            | HeaderValue::Table(_)
+            | HeaderValue::Opaque => return None,
+        }
+    }
+    if !kept.is_empty() || parts[HEADERS_INDEX].is_some() {
+        parts[HEADERS_INDEX] = Some(&kept);
+    }
+    if edit.makes_persistent {
+        parts[DELIVERY_MODE_INDEX] = Some(&PERSISTENT);
+    }
+    join(&parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decode::properties;
+    use super::*;
+
+    #[test]
+    fn headers_are_removed_and_added() {
+        let table = b"\x01aV\x07x-deathA\0\0\0\0\x01bF\0\0\0\x03\x01cV";
+        let length = u32::try_from(table.len()).unwrap().to_be_bytes();
+        let raw = [&[0xa8, 0x10][..], b"\x04text", &length, table, b"\x05", b"\x02me"].concat();
+        let adds = [("n", HeaderValue::Integer(2)), ("t", HeaderValue::Text("run".to_owned()))];
+        let edit = PropertyEdit { removes: |name| name == "x-death", adds: &adds, makes_persistent: true };
+        let edited_once = edited(&raw, &edit).unwrap();
+        let read = properties(&edited_once);
+        let names: Vec<&str> = read.headers.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "n", "t"]);
+        assert_eq!((read.delivery_mode, read.priority), (Some(2), Some(5)));
+        assert_eq!(read.texts, [("content_type", "text".to_owned()), ("user_id", "me".to_owned())]);
+        assert_eq!(edited(&edited_once, &edit), Some(edited_once), "an edit replaces its own headers");
+    }
+
+    #[test]
+    fn unreadable_properties_are_refused() {
+        let edit = PropertyEdit { removes: |_| false, adds: &[], makes_persistent: false };
+        assert_eq!(edited(&[0x20, 0, 0, 0, 0, 3, 1, b'a', b'?'], &edit), None);
+        assert_eq!(edited(&[0x20, 0, 0, 0, 0, 9], &edit), None);
+        assert_eq!(edited(&[0, 0], &edit), Some(vec![0, 0]));
+    }
+}

@@ -1,0 +1,73 @@
+//! Ends a run: completes the messages in doubt, and returns all other messages to the queue in their order.
+
+use super::session::{Session, fence};
+use super::{MessageHandler, ProcessEnd};
+use crate::model::QueueType;
+use lapin::options::BasicNackOptions;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// The maximum time for the completion of the messages in doubt.
+const GRACE: Duration = Duration::from_secs(10);
+/// The time within which a quorum queue processes acknowledgements that its channel holds back
+/// (`unsent_commands` of `rabbit_fifo_client`). Without the pause, up to 20 messages were delivered again.
+const QUORUM_PAUSE: Duration = Duration::from_millis(500);
+/// The maximum wait for the next message that was returned before.
+const RETURNED_WAIT: Duration = Duration::from_secs(1);
+/// The maximum time for the receipt of messages that were returned before.
+const RETURNED_LIMIT: Duration = Duration::from_secs(30);
+
+impl<H: MessageHandler> Session<'_, H> {
+    /// Ends the run, and returns the reason for the end.
+    pub(super) async fn finish(&mut self, end: ProcessEnd) -> ProcessEnd {
+        let is_usable = !matches!(end, ProcessEnd::Failed(_));
+        let completed = match is_usable {
+            true => timeout(GRACE + RETURNED_LIMIT, self.complete()).await.unwrap_or(Ok(())),
+            false => timeout(GRACE, self.settle_after_failure()).await.unwrap_or(Ok(())),
+        };
+        let _ = timeout(GRACE, self.channel.close(200, "done".into())).await;
+        self.handler.progressed(&self.counts);
+        match completed {
+            Err(failure) if end == ProcessEnd::Complete || end == ProcessEnd::Ended => failure,
+            Ok(()) | Err(_) => end,
+        }
+    }
+
+    async fn complete(&mut self) -> Result<(), ProcessEnd> {
+        let stored = self.remove_stored().await;
+        let settled = timeout(GRACE, self.settle_all()).await.unwrap_or(Ok(()));
+        self.complete_fences().await?;
+        if self.order.kind == Some(QueueType::Quorum) {
+            self.receive_returned().await?;
+            if self.order.returns_by_nack {
+                let nack = BasicNackOptions { multiple: true, requeue: true };
+                // The tag 0 means all messages of the channel.
+                self.channel.basic_nack(0, nack).await.map_err(|error| self.failed(&error))?;
+                let fenced = fence(&self.channel, self.order.prefetch).await;
+                fenced.map_err(|error| self.failed(&error))?;
+            }
+            if self.order.returns_by_nack || self.counts.published + self.counts.removed > 0 {
+                tokio::time::sleep(QUORUM_PAUSE).await;
+            }
+        }
+        stored.and(settled)
+    }
+
+    /// After a failure, counts the messages that the broker has confirmed, and acknowledges them if possible.
+    async fn settle_after_failure(&mut self) -> Result<(), ProcessEnd> {
+        self.settle_all().await?;
+        self.complete_fences().await
+    }
+
+    /// Receives all messages that were returned to a quorum queue before. Such a queue delivers them first, and appends
+    /// each returned message to them. If only some of them were received and returned, their order would change.
+    async fn receive_returned(&mut self) -> Result<(), ProcessEnd> {
+        let deadline = Instant::now() + RETURNED_LIMIT;
+        while self.is_last_returned
+            && self.kept < u64::from(self.order.prefetch)
+            && Instant::now() < deadline
+            && self.keep_next(RETURNED_WAIT).await?
+        {}
+        Ok(())
+    }
+}

@@ -1,0 +1,476 @@
+//! Implements a run on one channel for deliveries and acknowledgements, and one channel for publishes.
+
+use super::super::connection::{Connection, error_text, is_channel_error, protocol_error, short};
+use super::super::decode;
+use super::super::endpoints::{queue_counts, subscribe_as, was_delivered_before};
+use super::super::pipeline::{Acknowledging, Outcome, Pipeline};
+use super::super::raw_properties::{RawProperties, as_library_properties};
+use super::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
+use crate::broker::error::BrokerError;
+use crate::model::naming::DEAD_LETTER_TAG;
+use crate::model::{ExchangeName, QueueType};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt};
+use lapin::message::Delivery;
+use lapin::options::{BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
+use lapin::types::{AMQPValue, DeliveryTag, FieldTable};
+use lapin::{Channel, Consumer};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, timeout};
+
+/// The time for which a run holds messages. The broker closes a channel after an acknowledgement timeout of 30 minutes,
+/// and of 15 minutes in 3.8.15.
+const MAX_HELD: Duration = Duration::from_secs(14 * 60);
+/// The time without a delivery, a confirm or another response after which a run ends.
+const MAX_UNANSWERED: Duration = Duration::from_secs(60);
+/// The time without a delivery after which topo queries whether the queue is empty.
+const QUIET: Duration = Duration::from_millis(500);
+/// The longest wait before the handler's gate is checked again.
+const GATE_INTERVAL: Duration = Duration::from_millis(200);
+/// The number of removed messages after which the handler stores them.
+const BATCH: usize = 500;
+
+/// A run.
+pub(super) struct Session<'a, H> {
+    pub(super) connection: &'a Connection,
+    pub(super) order: &'a ProcessOrder,
+    pub(super) handler: &'a mut H,
+    pub(super) channel: Channel,
+    publisher: Channel,
+    consumer: Consumer,
+    tap: Option<Consumer>,
+    pub(super) pipeline: Pipeline,
+    /// The exchange of the last publish, for error messages.
+    exchange: ExchangeName,
+    pub(super) acknowledging: Acknowledging,
+    /// The tags of messages to remove that are not stored yet.
+    removing: Vec<DeliveryTag>,
+    /// The number of acknowledged messages that no fence covers.
+    unfenced: u64,
+    fence: Option<(BoxFuture<'static, lapin::Result<()>>, u64)>,
+    /// The number of messages that stay in the queue.
+    pub(super) kept: u64,
+    pub(super) counts: ProcessCounts,
+    /// True if the last message had been returned to the queue before.
+    pub(super) is_last_returned: bool,
+    /// True if the broker accepts messages with the `user_id` of other users.
+    impersonates: bool,
+    other_users: BTreeSet<String>,
+    of_other_users: u64,
+    /// The time of the last response of the broker.
+    answered: Instant,
+}
+
+impl<'a, H: MessageHandler> Session<'a, H> {
+    /// Opens the channels and subscribes.
+    pub(super) async fn open(
+        connection: &'a Connection,
+        order: &'a ProcessOrder,
+        handler: &'a mut H,
+    ) -> Result<Self, BrokerError> {
+        let (channel, publisher) = (connection.channel().await?, connection.channel().await?);
+        let confirm = publisher.confirm_select(ConfirmSelectOptions::default());
+        connection.answer("confirm.select", confirm).await?;
+        let tap = match &order.tap {
+            None => None,
+            Some(queue) => {
+                let options = BasicConsumeOptions { no_ack: true, ..Default::default() };
+                let tapping = publisher.basic_consume(
+                    short(queue.as_str()),
+                    short(DEAD_LETTER_TAG),
+                    options,
+                    FieldTable::default(),
+                );
+                Some(connection.answer(&format!("basic.consume of {queue}"), tapping).await?)
+            }
+        };
+        let offset = [("x-stream-offset", AMQPValue::LongString("first".into()))];
+        let arguments = if order.kind == Some(QueueType::Stream) { &offset[..] } else { &[] };
+        let subscribing = subscribe_as(&channel, &order.queue, DEAD_LETTER_TAG, order.prefetch, arguments);
+        let consumer = connection.answer(&format!("basic.consume of {}", order.queue), subscribing).await?;
+        Ok(Self {
+            connection,
+            order,
+            handler,
+            channel,
+            publisher,
+            consumer,
+            tap,
+            pipeline: Pipeline::default(),
+            exchange: ExchangeName::new(""),
+            acknowledging: Acknowledging::default(),
+            removing: Vec::new(),
+            unfenced: 0,
+            fence: None,
+            kept: 0,
+            counts: ProcessCounts::default(),
+            is_last_returned: false,
+            impersonates: false,
+            other_users: BTreeSet::new(),
+            of_other_users: 0,
+            answered: Instant::now(),
+        })
+    }
+
+    /// Processes messages until the end, completes the messages in doubt, and returns all other messages.
+    pub(super) async fn run(mut self) -> Processed {
+        let end = match self.process().await {
+            Ok(end) | Err(end) => end,
+        };
+        let end = self.finish(end).await;
+        let Self { counts, other_users, of_other_users, .. } = self;
+        Processed { counts, end, other_users, of_other_users }
+    }
+
+    async fn process(&mut self) -> Result<ProcessEnd, ProcessEnd> {
+        let started = Instant::now();
+        loop {
+            let is_processed = self.counts.received >= self.order.expected && self.is_settled();
+            if is_processed && self.handler.is_done() {
+                return Ok(ProcessEnd::Complete);
+            }
+            if started.elapsed() >= MAX_HELD {
+                return Ok(ProcessEnd::TimeLimit);
+            }
+            let gate = self.handler.gate();
+            if gate == Gate::Closed {
+                return Ok(ProcessEnd::Ended);
+            }
+            if self.kept >= u64::from(self.order.prefetch) && self.order.kind != Some(QueueType::Stream) {
+                return Ok(ProcessEnd::HoldFull);
+            }
+            self.start_fence();
+            let is_open = gate == Gate::Open
+                && self.counts.in_doubt < u64::from(self.order.window)
+                && self.counts.received < self.order.expected;
+            let pause = match gate {
+                Gate::Until(at) => GATE_INTERVAL.min(at.saturating_duration_since(Instant::now())),
+                Gate::Open | Gate::Closed => QUIET,
+            };
+            tokio::select! {
+                biased;
+                Some(written) = self.acknowledging.next() => self.count_acknowledged(written)?,
+                fenced = wait_for_fence(&mut self.fence), if self.fence.is_some() => self.count_fenced(fenced)?,
+                settled = self.pipeline.settle(), if !self.pipeline.is_empty() => {
+                    settled.map_err(|error| self.failed(&error))?;
+                    self.acknowledge_confirmed().await?;
+                }
+                Some(tapped) = next_of(&mut self.tap) => {
+                    let delivery = tapped.map_err(|error| self.failed(&error))?;
+                    self.handler.tapped(&decode::message(&delivery));
+                }
+                next = self.consumer.next(), if is_open => {
+                    if let Some(end) = self.receive_ready(next).await? {
+                        return Ok(end);
+                    }
+                }
+                () = sleep(pause) => {
+                    if let Some(end) = self.check_idle(gate).await? {
+                        return Ok(end);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Processes a delivery, and the deliveries that have already arrived.
+    async fn receive_ready(
+        &mut self,
+        next: Option<lapin::Result<Delivery>>,
+    ) -> Result<Option<ProcessEnd>, ProcessEnd> {
+        let mut next = Some(next);
+        while let Some(delivered) = next {
+            let delivery = match delivered {
+                Some(Ok(delivery)) => delivery,
+                Some(Err(error)) => return Err(self.failed(&error)),
+                None => return Err(self.canceled()),
+            };
+            if self.receive(delivery).await? {
+                return Ok(Some(ProcessEnd::Ended));
+            }
+            let is_open = self.counts.in_doubt < u64::from(self.order.window)
+                && self.counts.received < self.order.expected
+                && self.handler.gate() == Gate::Open;
+            next = if is_open { self.consumer.next().now_or_never() } else { None };
+        }
+        self.handler.progressed(&self.counts);
+        Ok(None)
+    }
+
+    /// Processes a delivery. Returns true if the handler ends the run.
+    async fn receive(&mut self, mut delivery: Delivery) -> Result<bool, ProcessEnd> {
+        self.answered = Instant::now();
+        self.counts.received += 1;
+        self.is_last_returned = was_delivered_before(&delivery);
+        match self.handler.decide(decode::message(&delivery)) {
+            Decision::Keep => self.keep(delivery.delivery_tag).await?,
+            Decision::End => {
+                self.keep(delivery.delivery_tag).await?;
+                return Ok(true);
+            }
+            Decision::Remove => {
+                self.counts.in_doubt += 1;
+                self.removing.push(delivery.delivery_tag);
+                if self.removing.len() >= BATCH.min(self.order.window.into()) {
+                    self.remove_stored().await?;
+                }
+            }
+            Decision::Publish { exchange, routing_key, encoded_properties } => {
+                let claimed = RawProperties::of(&encoded_properties).user_id();
+                delivery.routing_key = short(&routing_key);
+                delivery.properties = as_library_properties(encoded_properties);
+                self.counts.in_doubt += 1;
+                self.exchange = exchange;
+                match claimed.filter(|user| *user != self.connection.options.username && !self.impersonates) {
+                    Some(user) => self.publish_of_other_user(delivery, user).await?,
+                    None => self.pipeline.push(&self.publisher, self.exchange.as_str(), delivery),
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Keeps a message. An acknowledgement does not remove a message from a stream, but is needed for further messages.
+    pub(super) async fn keep(&mut self, tag: DeliveryTag) -> Result<(), ProcessEnd> {
+        self.kept += 1;
+        if self.order.kind == Some(QueueType::Stream) {
+            self.acknowledging.push(&self.channel, tag, true, 0);
+            self.write_acknowledgements().await?;
+        }
+        Ok(())
+    }
+
+    /// Publishes a message with the `user_id` of another user, on a separate channel, because the broker closes the
+    /// channel if it refuses the message. A refused message stays in the queue.
+    async fn publish_of_other_user(&mut self, delivery: Delivery, user: String) -> Result<(), ProcessEnd> {
+        self.settle_all().await?;
+        let tag = delivery.delivery_tag;
+        let channel = self.connection.channel().await.map_err(ProcessEnd::Failed)?;
+        let confirm = channel.confirm_select(ConfirmSelectOptions::default());
+        self.connection.answer("confirm.select", confirm).await.map_err(ProcessEnd::Failed)?;
+        self.pipeline.push(&channel, self.exchange.as_str(), delivery);
+        match self.pipeline.settle().await {
+            Ok(()) => {
+                self.impersonates = true;
+                self.acknowledge_confirmed().await?;
+                let _ = channel.close(200, "done".into()).await;
+                Ok(())
+            }
+            Err(error) if protocol_error(&error).is_some_and(|reply| reply.get_id() == 406) => {
+                self.pipeline = Pipeline::default();
+                self.counts.in_doubt -= 1;
+                self.other_users.insert(user);
+                self.of_other_users += 1;
+                self.keep(tag).await
+            }
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// Acknowledges confirmed messages. If a message was returned or rejected, ends the run.
+    pub(super) async fn acknowledge_confirmed(&mut self) -> Result<(), ProcessEnd> {
+        self.answered = Instant::now();
+        if self.pipeline.has_only_confirms() {
+            let tags = self.pipeline.take_confirmed();
+            self.counts.published += tags.len() as u64;
+            self.acknowledge(&tags);
+            self.handler.progressed(&self.counts);
+            return Ok(());
+        }
+        let outcomes = self.pipeline.drain().await.map_err(|error| self.failed(&error))?;
+        let mut end = None;
+        for (tag, outcome) in outcomes {
+            match outcome {
+                Outcome::Confirmed => {
+                    self.counts.published += 1;
+                    self.acknowledge(&[tag]);
+                }
+                Outcome::Returned { reason } => {
+                    self.counts.in_doubt -= 1;
+                    self.kept += 1;
+                    end = Some(ProcessEnd::Unroutable { exchange: self.exchange.clone(), reason });
+                }
+                // It stays in doubt.
+                Outcome::Unknown { reason } => {
+                    self.kept += 1;
+                    end = Some(ProcessEnd::Unroutable { exchange: self.exchange.clone(), reason });
+                }
+                Outcome::Rejected(_) => {
+                    self.counts.in_doubt -= 1;
+                    self.kept += 1;
+                    end = end.or(Some(ProcessEnd::Rejected));
+                }
+            }
+        }
+        end.map_or(Ok(()), Err)
+    }
+
+    /// Acknowledges messages. If no message before them is kept, one acknowledgement is sufficient.
+    fn acknowledge(&mut self, tags: &[DeliveryTag]) {
+        if let Some(last) = tags.last().filter(|_| self.kept == 0 && self.removing.is_empty()) {
+            self.acknowledging.push(&self.channel, *last, true, tags.len() as u64);
+        } else {
+            for tag in tags {
+                self.acknowledging.push(&self.channel, *tag, false, 1);
+            }
+        }
+    }
+
+    /// Lets the handler store the messages to remove, and acknowledges them.
+    pub(super) async fn remove_stored(&mut self) -> Result<(), ProcessEnd> {
+        let tags = std::mem::take(&mut self.removing);
+        if tags.is_empty() {
+            return Ok(());
+        }
+        if let Err(reason) = self.handler.flush() {
+            self.counts.in_doubt -= tags.len() as u64;
+            self.kept += tags.len() as u64;
+            return Err(ProcessEnd::NotStored { reason });
+        }
+        self.counts.removed += tags.len() as u64;
+        self.acknowledge(&tags);
+        self.write_acknowledgements().await?;
+        self.handler.progressed(&self.counts);
+        Ok(())
+    }
+
+    /// Waits until all published messages are answered, and all acknowledgements are written.
+    pub(super) async fn settle_all(&mut self) -> Result<(), ProcessEnd> {
+        while !self.pipeline.is_empty() {
+            self.pipeline.settle().await.map_err(|error| self.failed(&error))?;
+            self.acknowledge_confirmed().await?;
+        }
+        self.write_acknowledgements().await
+    }
+
+    async fn write_acknowledgements(&mut self) -> Result<(), ProcessEnd> {
+        while let Some(written) = self.acknowledging.next().await {
+            self.count_acknowledged(written)?;
+        }
+        Ok(())
+    }
+
+    fn count_acknowledged(&mut self, written: lapin::Result<u64>) -> Result<(), ProcessEnd> {
+        self.unfenced += written.map_err(|error| self.failed(&error))?;
+        Ok(())
+    }
+
+    /// Starts a fence if half of the window is acknowledged, or if the window is full.
+    fn start_fence(&mut self) {
+        let is_full = self.counts.in_doubt >= u64::from(self.order.window) && self.pipeline.is_empty();
+        if self.fence.is_none() && self.unfenced > 0 && (self.unfenced * 2 >= u64::from(self.order.window) || is_full) {
+            self.fence = Some((fence(&self.channel, self.order.prefetch), self.unfenced));
+            self.unfenced = 0;
+        }
+    }
+
+    fn count_fenced(&mut self, fenced: lapin::Result<u64>) -> Result<(), ProcessEnd> {
+        let count = fenced.map_err(|error| self.failed(&error))?;
+        self.answered = Instant::now();
+        self.counts.in_doubt -= count;
+        Ok(())
+    }
+
+    /// Waits until the broker has processed all acknowledgements.
+    pub(super) async fn complete_fences(&mut self) -> Result<(), ProcessEnd> {
+        if self.fence.is_some() {
+            let fenced = wait_for_fence(&mut self.fence).await;
+            self.count_fenced(fenced)?;
+        }
+        if self.unfenced > 0 {
+            let count = std::mem::take(&mut self.unfenced);
+            fence(&self.channel, self.order.prefetch).await.map_err(|error| self.failed(&error))?;
+            self.counts.in_doubt -= count;
+        }
+        Ok(())
+    }
+
+    /// Returns true if no message waits for a response.
+    fn is_settled(&self) -> bool {
+        self.pipeline.is_empty() && self.removing.is_empty()
+    }
+
+    /// Checks after a pause whether the queue is empty, or whether the broker does not respond.
+    async fn check_idle(&mut self, gate: Gate) -> Result<Option<ProcessEnd>, ProcessEnd> {
+        self.remove_stored().await?;
+        if !self.pipeline.is_empty() {
+            // An alarm blocks publishers, or a quorum queue has no leader.
+            let is_unanswered = self.answered.elapsed() >= MAX_UNANSWERED;
+            return Ok(is_unanswered.then(|| ProcessEnd::Failed(self.unanswered("basic.publish"))));
+        }
+        if gate != Gate::Open || self.counts.received >= self.order.expected {
+            self.answered = Instant::now();
+            return Ok(None);
+        }
+        if self.order.kind == Some(QueueType::Stream) {
+            return Ok(Some(ProcessEnd::Complete));
+        }
+        let request = format!("queue.declare of {}", self.order.queue);
+        let counted = self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await;
+        match counted.map_err(ProcessEnd::Failed)? {
+            Some(counts) if counts.ready == 0 => Ok(Some(ProcessEnd::Complete)),
+            Some(_) | None => Ok((self.answered.elapsed() >= MAX_UNANSWERED).then_some(ProcessEnd::NotDelivered)),
+        }
+    }
+
+    /// Receives the next message within a time limit and keeps it. Returns false if no message arrives.
+    pub(super) async fn keep_next(&mut self, limit: Duration) -> Result<bool, ProcessEnd> {
+        match timeout(limit, self.consumer.next()).await {
+            Ok(Some(Ok(delivery))) => {
+                self.is_last_returned = was_delivered_before(&delivery);
+                self.keep(delivery.delivery_tag).await?;
+                Ok(true)
+            }
+            Ok(Some(Err(error))) => Err(self.failed(&error)),
+            Ok(None) => Err(self.canceled()),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn canceled(&self) -> ProcessEnd {
+        let request = format!("basic.consume of {}", self.order.queue);
+        ProcessEnd::Failed(BrokerError::NotFound { request, reason: "the broker canceled the consumer".to_owned() })
+    }
+
+    fn unanswered(&self, request: &str) -> BrokerError {
+        let url = self.connection.options.address.to_string();
+        match self.connection.is_blocked() {
+            true => BrokerError::Alarm { url, request: request.to_owned() },
+            false => BrokerError::Timeout { url, request: request.to_owned(), after: MAX_UNANSWERED },
+        }
+    }
+
+    pub(super) fn failed(&self, error: &lapin::Error) -> ProcessEnd {
+        let request = format!("the processing of {}", self.order.queue);
+        match protocol_error(error).filter(|reply| is_channel_error(reply)) {
+            Some(reply) if reply.get_id() == 404 && error_text(error).contains("no exchange") => {
+                ProcessEnd::Unroutable { exchange: self.exchange.clone(), reason: error_text(error) }
+            }
+            Some(_) | None => ProcessEnd::Failed(self.connection.request_error(&request, error)),
+        }
+    }
+}
+
+/// Returns a future that completes when the broker has processed all previous acknowledgements of the channel.
+pub(super) fn fence(channel: &Channel, prefetch: u16) -> BoxFuture<'static, lapin::Result<()>> {
+    let channel = channel.clone();
+    // The prefetch concerns only new consumers, of which there are none.
+    async move { channel.basic_qos(prefetch, BasicQosOptions::default()).await }.boxed()
+}
+
+async fn wait_for_fence(
+    fence: &mut Option<(BoxFuture<'static, lapin::Result<()>>, u64)>,
+) -> lapin::Result<u64> {
+    let Some((answer, count)) = fence else { return Ok(0) };
+    let (answered, count) = (answer.await, *count);
+    *fence = None;
+    answered.map(|()| count)
+}
+
+async fn next_of(consumer: &mut Option<Consumer>) -> Option<lapin::Result<Delivery>> {
+    match consumer {
+        Some(consumer) => consumer.next().await,
+        None => None,
+    }
+}

@@ -1,0 +1,124 @@
+//! Declares the temporary objects of a run: its exclusive queue, which is also the lock, and fanout exchanges.
+
+use super::amqp::AmqpTransport;
+use super::argument_types::table;
+use super::connection::{Connection, short};
+use super::endpoints::check_publish_permission;
+use crate::broker::error::BrokerError;
+use crate::model::naming::{replay_exchange, run_queue};
+use crate::model::{Binding, ExchangeName, QueueName};
+use lapin::options::{
+    ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
+};
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Channel, ExchangeKind};
+use std::sync::Arc;
+
+/// The maximum number of messages in the queue of a run. The run reads them immediately.
+const MAX_TAPPED: i64 = 10_000;
+/// The argument that marks topo's own objects.
+const MARK: &str = "x-topo-run";
+
+/// The exclusive queue of a run. It exists as long as the connection, so the broker deletes it at once if topo is
+/// killed. Meanwhile, no other run can declare it.
+pub struct RunLock {
+    connection: Arc<Connection>,
+    channel: Channel,
+    queue: QueueName,
+}
+
+impl AmqpTransport {
+    /// Acquires the lock of a dead-letter queue.
+    ///
+    /// # Errors
+    /// [`BrokerError::Refused`] with status 405 if another run holds the lock.
+    pub async fn lock_run(&self, dead_letter_queue: &QueueName) -> Result<RunLock, BrokerError> {
+        let queue = run_queue(dead_letter_queue);
+        let channel = self.0.channel().await?;
+        let options = QueueDeclareOptions { exclusive: true, auto_delete: true, ..Default::default() };
+        let mut arguments = FieldTable::default();
+        // The broker refuses exclusive quorum queues, which could be the default type.
+        arguments.insert("x-queue-type".into(), AMQPValue::LongString("classic".into()));
+        arguments.insert("x-max-length".into(), AMQPValue::LongLongInt(MAX_TAPPED));
+        arguments.insert(MARK.into(), AMQPValue::Boolean(true));
+        let declared = channel.queue_declare(short(queue.as_str()), options, arguments);
+        self.0.answer(&format!("queue.declare of {queue}"), declared).await?;
+        Ok(RunLock { connection: self.0.clone(), channel, queue })
+    }
+
+    /// Declares the temporary exchange that routes to one queue, with any routing key. A killed run leaves the exchange
+    /// behind; the next run uses and deletes it.
+    ///
+    /// # Errors
+    /// The user may not configure or write the exchange, or read from it. Nothing is left behind.
+    pub async fn declare_replay_exchange(&self, queue: &QueueName) -> Result<ExchangeName, BrokerError> {
+        let exchange = replay_exchange(queue);
+        let channel = self.0.channel().await?;
+        let options = ExchangeDeclareOptions { auto_delete: true, ..Default::default() };
+        let mut arguments = FieldTable::default();
+        arguments.insert(MARK.into(), AMQPValue::Boolean(true));
+        let declared = channel.exchange_declare(short(exchange.as_str()), ExchangeKind::Fanout, options, arguments);
+        self.0.answer(&format!("exchange.declare of {exchange}"), declared).await?;
+        let (options, none) = (QueueBindOptions::default(), FieldTable::default());
+        let bound =
+            channel.queue_bind(short(queue.as_str()), short(exchange.as_str()), short(""), options, none);
+        if let Err(error) = self.0.answer(&format!("queue.bind of {queue} to {exchange}"), bound).await {
+            self.delete_replay_exchange(queue).await;
+            return Err(error);
+        }
+        let _ = channel.close(200, "done".into()).await;
+        Ok(exchange)
+    }
+
+    /// Deletes the temporary exchange of a queue. Errors are ignored, because the next run deletes it.
+    pub async fn delete_replay_exchange(&self, queue: &QueueName) {
+        let exchange = replay_exchange(queue);
+        let Ok(channel) = self.0.channel().await else { return };
+        let deleted = channel.exchange_delete(short(exchange.as_str()), ExchangeDeleteOptions::default());
+        let _ = self.0.answer(&format!("exchange.delete of {exchange}"), deleted).await;
+        let _ = channel.close(200, "done".into()).await;
+    }
+
+    /// Checks that this user may publish to an exchange, without publishing a message.
+    ///
+    /// # Errors
+    /// The user may not publish, or the exchange does not exist.
+    pub async fn check_publish(&self, exchange: &ExchangeName) -> Result<(), BrokerError> {
+        check_publish_permission(&self.0, exchange).await
+    }
+}
+
+impl RunLock {
+    /// Returns the name of the queue.
+    pub fn queue(&self) -> &QueueName {
+        &self.queue
+    }
+
+    /// Binds the queue where the dead-letter queue is bound, so that it receives copies of the messages that are
+    /// dead-lettered from now on.
+    ///
+    /// # Errors
+    /// The user may not bind the queue.
+    pub async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
+        let arguments = table(&binding.arguments);
+        let request = format!("queue.bind of {} to {}", self.queue, binding.source);
+        let channel = self.connection.channel().await?;
+        let bound = channel.queue_bind(
+            short(self.queue.as_str()),
+            short(binding.source.as_str()),
+            short(&binding.routing_key),
+            QueueBindOptions::default(),
+            arguments,
+        );
+        self.connection.answer(&request, bound).await?;
+        let _ = channel.close(200, "done".into()).await;
+        Ok(())
+    }
+
+    /// Releases the lock.
+    pub async fn release(self) {
+        let deleted = self.channel.queue_delete(short(self.queue.as_str()), QueueDeleteOptions::default());
+        let _ = self.connection.answer(&format!("queue.delete of {}", self.queue), deleted).await;
+        let _ = self.channel.close(200, "done".into()).await;
+    }
+}

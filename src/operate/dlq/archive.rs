@@ -1,0 +1,281 @@
+//! Writes messages as JSON, one object per line, and reads them again.
+//!
+//! `encodedProperties` contains the properties as AMQP encodes them, so that a restored message has the same header
+//! types. The readable properties and headers are for users and their tools; a restore ignores them.
+
+use super::dead_letter::DeadLetter;
+use crate::broker::message::{HeaderValue, MessageProperties};
+use crate::model::{QueueName, VhostName};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// The format version of an archive.
+const FORMAT_VERSION: u64 = 1;
+
+/// Returns the JSON document of a message.
+pub fn archived(vhost: &VhostName, queue: &QueueName, it: &DeadLetter) -> Value {
+    let message = &it.message;
+    let (body, encoding) = match std::str::from_utf8(&message.body) {
+        Ok(text) => (text.to_owned(), "text"),
+        Err(_) => (STANDARD.encode(&message.body), "base64"),
+    };
+    let time = |seconds: Option<u64>| seconds.map(rfc3339);
+    let deaths: Vec<Value> = it
+        .deaths
+        .iter()
+        .map(|death| {
+            json!({
+                "queue": death.queue, "reason": death.reason, "count": death.count, "exchange": death.exchange,
+                "routingKeys": death.routing_keys, "time": time(death.time),
+            })
+        })
+        .collect();
+    json!({
+        "formatVersion": FORMAT_VERSION,
+        "vhost": vhost,
+        "queue": queue,
+        "position": it.position,
+        "fingerprint": it.fingerprint(),
+        "source": it.source,
+        "reason": it.reason,
+        "diedAt": time(it.died_at),
+        "error": it.error(),
+        "replays": it.replays(),
+        "originalExchange": it.original_exchange,
+        "originalRoutingKey": it.original_routing_key,
+        "deaths": deaths,
+        "exchange": message.exchange,
+        "routingKey": message.routing_key,
+        "properties": properties(&message.properties),
+        "headers": table(&message.properties.headers),
+        "encodedProperties": STANDARD.encode(&message.encoded_properties),
+        "bodyEncoding": encoding,
+        "body": body,
+    })
+}
+
+/// Returns the JSON document of a message as a line.
+pub fn archived_line(vhost: &VhostName, queue: &QueueName, it: &DeadLetter) -> String {
+    format!("{}\n", archived(vhost, queue, it))
+}
+
+/// Formats a time, given in seconds since 1970. A time after the year 9999 is formatted as a number.
+pub(super) fn rfc3339(seconds: u64) -> String {
+    let time = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
+    match time.filter(|_| seconds < 253_402_300_800) {
+        Some(time) => humantime::format_rfc3339_seconds(time).to_string(),
+        None => seconds.to_string(),
+    }
+}
+
+fn properties(properties: &MessageProperties) -> Value {
+    let mut map = Map::new();
+    for (name, value) in &properties.texts {
+        map.insert(camel_case(name), value.as_str().into());
+    }
+    let MessageProperties { texts: _, headers: _, delivery_mode, priority, timestamp } = properties;
+    map.extend(delivery_mode.map(|it| ("deliveryMode".to_owned(), it.into())));
+    map.extend(priority.map(|it| ("priority".to_owned(), it.into())));
+    map.extend(timestamp.map(|it| ("timestamp".to_owned(), rfc3339(it).into())));
+    map.into()
+}
+
+/// Converts `content_type` to `contentType`.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |text, word| {
+        let (head, tail) = word.split_at(word.len().min(1));
+        text + &head.to_uppercase() + tail
+    })
+}
+
+fn table(entries: &[(String, HeaderValue)]) -> Value {
+    entries.iter().map(|(name, value)| (name.clone(), json_value(value))).collect::<Map<_, _>>().into()
+}
+
+/// Returns the readable JSON of a header. A type that JSON does not have is a string.
+fn json_value(value: &HeaderValue) -> Value {
+    match value {
+        HeaderValue::Void => Value::Null,
+        HeaderValue::Boolean(value) => (*value).into(),
+        HeaderValue::Integer(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+            (Ok(number), _) => number.into(),
+            (_, Ok(number)) => number.into(),
+            _ => number.to_string().into(),
+        },
+        HeaderValue::Float(number) => (*number).into(),
+        HeaderValue::Decimal(digits, scale) => decimal(*digits, *scale).into(),
+        HeaderValue::Text(text) => text.as_str().into(),
+        HeaderValue::Bytes(bytes) => STANDARD.encode(bytes).into(),
+        HeaderValue::Timestamp(seconds) => rfc3339(*seconds).into(),
+        HeaderValue::List(items) => items.iter().map(json_value).collect::<Vec<_>>().into(),
+        HeaderValue::Table(entries) => table(entries),
+        HeaderValue::Opaque => "…".into(),
+    }
+}
+
+fn decimal(digits: u32, scale: u8) -> String {
+    let scale = usize::from(scale);
+    let text = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = text.split_at(text.len() - scale);
+    if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") }
+}
+
+/// A message of an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchivedMessage {
+    /// The vhost.
+    pub vhost: VhostName,
+    /// The dead-letter queue.
+    pub queue: QueueName,
+    /// The routing key.
+    pub routing_key: String,
+    /// The properties, as AMQP encodes them.
+    pub encoded_properties: Vec<u8>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// The reason why an archive cannot be read, with the number of the line, starting at 1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct ArchiveError {
+    /// The line.
+    pub line: u64,
+    /// The reason.
+    pub reason: String,
+}
+
+impl ArchivedMessage {
+    /// Parses a line of an archive.
+    ///
+    /// # Errors
+    /// The reason why the line is not a message of an archive.
+    pub fn parse(line: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
+        if value.get("formatVersion").and_then(Value::as_u64) != Some(FORMAT_VERSION) {
+            return Err(format!("not a message of an archive: expected \"formatVersion\": {FORMAT_VERSION}"));
+        }
+        let text = |name: &str| {
+            let value = value.get(name).and_then(Value::as_str);
+            value.ok_or_else(|| format!("the string \"{name}\" is missing"))
+        };
+        let decode = |name: &str, text: &str| STANDARD.decode(text).map_err(|error| format!("\"{name}\": {error}"));
+        let body = match text("bodyEncoding")? {
+            "text" => text("body")?.as_bytes().to_vec(),
+            "base64" => decode("body", text("body")?)?,
+            other => return Err(format!("unknown \"bodyEncoding\": {other}")),
+        };
+        Ok(Self {
+            vhost: VhostName::new(text("vhost")?),
+            queue: QueueName::new(text("queue")?),
+            routing_key: text("routingKey")?.to_owned(),
+            encoded_properties: decode("encodedProperties", text("encodedProperties")?)?,
+            body,
+        })
+    }
+
+    /// Reads the messages of an archive.
+    pub fn read_all(archive: impl BufRead) -> impl Iterator<Item = Result<Self, ArchiveError>> {
+        (1..).zip(archive.lines()).filter(|(_, line)| !matches!(line, Ok(line) if line.trim().is_empty())).map(
+            |(number, line)| {
+                let parsed = line.map_err(|error| error.to_string()).and_then(|line| Self::parse(&line));
+                parsed.map_err(|reason| ArchiveError { line: number, reason })
+            },
+        )
+    }
+}
+
+/// A file to which messages are appended. Only its owner can read it.
+pub struct Archive(File);
+
+impl Archive {
+    /// Opens a file, or creates it. An existing archive of an interrupted run is continued: an incomplete last line is
+    /// removed.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or it is not an archive.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.create(true).read(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        let length = complete_length(&mut file)?;
+        file.set_len(length)?;
+        Ok(Self(file))
+    }
+
+    /// Appends lines, and writes them to the disk.
+    ///
+    /// # Errors
+    /// The lines cannot be written.
+    pub fn append(&mut self, lines: &str) -> io::Result<()> {
+        self.0.write_all(lines.as_bytes())?;
+        self.0.sync_data()
+    }
+}
+
+/// Returns the length of the complete lines of a file. The first line must be a message of an archive.
+fn complete_length(file: &mut File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    if length == 0 {
+        return Ok(0);
+    }
+    file.seek(SeekFrom::Start(0))?;
+    let mut first = String::new();
+    let is_text = io::BufReader::new(&mut *file).read_line(&mut first).is_ok();
+    // A kill during the first write leaves the beginning of a message.
+    let is_started = first.starts_with("{\"formatVersion\":1,") && !first.ends_with('\n');
+    if !is_text || ArchivedMessage::parse(&first).is_err() && !is_started {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists, and is not an archive of messages"));
+    }
+    let (mut end, mut chunk) = (length, vec![0; 64 << 10]);
+    while end > 0 {
+        let start = end.saturating_sub(chunk.len() as u64);
+        let size = usize::try_from(end - start).unwrap_or(0);
+        file.seek(SeekFrom::Start(start))?;
+        let part = chunk.get_mut(..size).unwrap_or_default();
+        file.read_exact(part)?;
+        if let Some(at) = part.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_have_their_scale() {
+        let texts = [(123, 2), (5, 3), (7, 0), (0, 1)].map(|(digits, scale)| decimal(digits, scale));
+        assert_eq!(texts, ["1.23", "0.005", "7", "0.0"]);
+        assert_eq!([camel_case("content_type"), camel_case("type")], ["contentType", "type"]);
+    }
+
+    #[test]
+    fn torn_lines_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let line = r#"{"formatVersion":1,"vhost":"/","queue":"q","routingKey":"k","encodedProperties":"AAA=","bodyEncoding":"text","body":"b"}"#;
+        std::fs::write(&path, format!("{line}\n{line}\n{{\"formatVer")).unwrap();
+        Archive::open(&path).unwrap().append(&format!("{line}\n")).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{line}\n{line}\n{line}\n"));
+        let read: Vec<_> = ArchivedMessage::read_all(std::fs::read(&path).unwrap().as_slice()).collect();
+        assert_eq!(read.len(), 3);
+        assert_eq!(read[0].as_ref().unwrap().body, b"b");
+        std::fs::write(&path, "{\"formatVersion\":1,\"vh").unwrap();
+        Archive::open(&path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"");
+        std::fs::write(&path, "other\n").unwrap();
+        assert_eq!(Archive::open(&path).map(|_| ()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
+}

@@ -1,0 +1,144 @@
+//! Reads the history of a dead-lettered message from its headers: the queues in which it failed, and the reasons.
+
+use crate::broker::message::{HeaderValue, ReceivedMessage};
+use crate::model::QueueName;
+use crate::model::message_headers::{
+    DEATHS, DELIVERY_COUNT, ERRORS, ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, REPLAYS, SOURCE_QUEUE, is_delivery_count,
+    is_removed_from_replayed,
+};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+
+/// An entry of the header `x-death`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Death {
+    /// The queue that dead-lettered the message.
+    pub queue: QueueName,
+    /// The reason, such as `rejected`.
+    pub reason: String,
+    /// The number of times.
+    pub count: u64,
+    /// The exchange to which the message was published before.
+    pub exchange: String,
+    /// The routing keys with which the message was published before.
+    pub routing_keys: Vec<String>,
+    /// The time of the first of these deaths, in seconds since 1970; `None` if the header does not contain it.
+    pub time: Option<u64>,
+}
+
+/// A message of a dead-letter queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeadLetter {
+    /// The position in the queue, starting at 1.
+    pub position: u64,
+    /// The message.
+    pub message: ReceivedMessage,
+    /// The entries of `x-death`, in the order of the header.
+    pub deaths: Vec<Death>,
+    /// The queue in which the message failed; `None` if unknown.
+    pub source: Option<QueueName>,
+    /// The other queues in which it may have failed.
+    pub other_sources: Vec<QueueName>,
+    /// The reason of the last death in [`Self::source`].
+    pub reason: Option<String>,
+    /// The time of the last death in [`Self::source`], in seconds since 1970.
+    pub died_at: Option<u64>,
+    /// The exchange to which the message was first published; `None` if unknown.
+    pub original_exchange: Option<String>,
+    /// The routing key with which the message was first published.
+    pub original_routing_key: String,
+}
+
+impl DeadLetter {
+    /// Reads the history of a message. `is_intermediate` returns true for delayed retry queues and dead-letter queues,
+    /// in which a message does not fail. `has_queue` returns true for existing queues.
+    ///
+    /// The source is the queue of an entry of `x-death`; if there are several, the queue with the newest entry. Without
+    /// entries, the worker has published the message, and the source is the queue in `x-source-queue`, or the queue
+    /// whose name is the routing key.
+    pub fn of(
+        position: u64,
+        message: ReceivedMessage,
+        is_intermediate: impl Fn(&QueueName) -> bool,
+        has_queue: impl Fn(&QueueName) -> bool,
+    ) -> Self {
+        let deaths = deaths(&message);
+        let mut failed: Vec<&Death> = deaths.iter().filter(|death| !is_intermediate(&death.queue)).collect();
+        // The position of an entry is no evidence: up to 3.12, the broker reverses the older entries.
+        failed.sort_by_key(|death| std::cmp::Reverse(death.time));
+        let newest = failed.first().copied();
+        let by_worker = || {
+            let named = message.text_header(SOURCE_QUEUE).map(QueueName::new);
+            let by_key = || Some(QueueName::new(&message.routing_key)).filter(|name| !is_intermediate(name) && has_queue(name));
+            named.or_else(by_key)
+        };
+        let source = newest.map(|death| death.queue.clone()).or_else(by_worker);
+        let others: BTreeSet<&QueueName> = failed.iter().map(|it| &it.queue).filter(|it| Some(*it) != source.as_ref()).collect();
+        let other_sources = others.into_iter().cloned().collect();
+        // A message that failed several times has an entry for each reason. The oldest entry shows the first publish.
+        let first = failed.iter().rev().find(|death| Some(&death.queue) == source.as_ref()).copied();
+        let text = |name: &str| message.text_header(name).map(str::to_owned);
+        let original_exchange =
+            text(ORIGINAL_EXCHANGE).or_else(|| first.map(|death| death.exchange.clone()));
+        let original_routing_key = text(ORIGINAL_ROUTING_KEY)
+            .or_else(|| first.and_then(|death| death.routing_keys.first().cloned()))
+            .unwrap_or_else(|| message.routing_key.clone());
+        let (reason, died_at) = newest.map_or((None, None), |death| (Some(death.reason.clone()), death.time));
+        Self { position, deaths, source, other_sources, reason, died_at, original_exchange, original_routing_key, message }
+    }
+
+    /// Returns the error of the last attempt, from the headers of common frameworks; `None` if there is none.
+    pub fn error(&self) -> Option<&str> {
+        ERRORS.iter().find_map(|name| self.message.text_header(name))
+    }
+
+    /// Returns the number of replays by topo.
+    pub fn replays(&self) -> u64 {
+        let count = self.message.header(REPLAYS).and_then(HeaderValue::as_integer);
+        count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
+    }
+
+    /// Returns the number of previous deliveries that the quorum queue has counted.
+    pub fn delivery_count(&self) -> u64 {
+        let count = self.message.header(DELIVERY_COUNT).and_then(HeaderValue::as_integer);
+        count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
+    }
+
+    /// Returns the number of deaths in the source queue.
+    pub fn attempts(&self) -> u64 {
+        self.deaths.iter().filter(|death| Some(&death.queue) == self.source.as_ref()).map(|death| death.count).sum()
+    }
+
+    /// Returns 12 hexadecimal digits that identify the content of the message. A later inspection or death does not
+    /// change them. Equal messages have the same digits.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for (name, value) in &self.message.properties.texts {
+            hash.update(format!("{name}={value}\n"));
+        }
+        let headers = &self.message.properties.headers;
+        for (name, value) in headers.iter().filter(|(name, _)| !is_delivery_count(name) && !is_removed_from_replayed(name)) {
+            hash.update(format!("{name}={value:?}\n"));
+        }
+        hash.update(format!("{}\n", self.original_routing_key));
+        hash.update(&self.message.body);
+        hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn deaths(message: &ReceivedMessage) -> Vec<Death> {
+    let entries = message.header(DEATHS).map_or(&[][..], HeaderValue::items);
+    let death = |entry: &HeaderValue| {
+        let text = |name: &str| entry.entry(name).and_then(HeaderValue::as_text).map(str::to_owned);
+        let keys = entry.entry("routing-keys").map_or(&[][..], HeaderValue::items);
+        Some(Death {
+            queue: QueueName::new(text("queue")?),
+            reason: text("reason").unwrap_or_default(),
+            count: entry.entry("count").and_then(HeaderValue::as_integer).and_then(|it| it.try_into().ok()).unwrap_or(1),
+            exchange: text("exchange").unwrap_or_default(),
+            routing_keys: keys.iter().filter_map(HeaderValue::as_text).map(str::to_owned).collect(),
+            time: entry.entry("time").and_then(HeaderValue::as_timestamp),
+        })
+    };
+    entries.iter().filter_map(death).collect()
+}

@@ -1,0 +1,72 @@
+//! Defines the errors of the commands on dead-letter queues. No message was moved, except where an error says so.
+
+use super::hazards::Hazard;
+use crate::broker::BrokerError;
+use crate::model::count::count;
+use crate::model::{QueueName, VhostName};
+
+/// The reason why a command on a dead-letter queue does not start.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum DlqError {
+    /// The vhost does not exist.
+    #[error("vhost `{vhost}` does not exist")]
+    NoVhost {
+        /// The vhost.
+        vhost: VhostName,
+        /// The existing vhosts.
+        known: Vec<VhostName>,
+    },
+    /// The queue does not exist.
+    #[error("queue `{queue}` does not exist")]
+    NoQueue {
+        /// The queue.
+        queue: QueueName,
+        /// The dead-letter queues of the vhost.
+        dead_letter_queues: Vec<QueueName>,
+    },
+    /// The queue receives no dead-lettered messages.
+    #[error("queue `{queue}` is not a dead-letter queue: no queue dead-letters messages to it")]
+    NotDeadLetterQueue {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// The queue is a stream, from which no message can be removed.
+    #[error("queue `{queue}` is a stream, from which no message can be removed")]
+    Stream {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// Another run changes the queue.
+    #[error("another run of topo dlq changes queue `{queue}`")]
+    Locked {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// Hazards that are not allowed.
+    #[error("{}", hazards_text(.0))]
+    Hazards(Vec<(Hazard, String)>),
+    /// The target of a replay cannot receive messages.
+    #[error("{messages} cannot be replayed to queue `{target}`: {reason}", messages = count(*.messages, "message"))]
+    Target {
+        /// The target.
+        target: QueueName,
+        /// The number of messages.
+        messages: u64,
+        /// The reason.
+        reason: String,
+    },
+    /// topo cannot connect over AMQP.
+    #[error("cannot connect over AMQP: {reason}")]
+    Amqp {
+        /// The reason.
+        reason: String,
+    },
+    /// The broker refuses a request.
+    #[error(transparent)]
+    Broker(#[from] BrokerError),
+}
+
+fn hazards_text(hazards: &[(Hazard, String)]) -> String {
+    let texts: Vec<String> = hazards.iter().map(|(hazard, text)| format!("{}: {text}", hazard.as_str())).collect();
+    texts.join("; ")
+}

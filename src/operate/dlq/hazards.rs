@@ -1,0 +1,107 @@
+//! Defines the hazards of the commands on dead-letter queues, and finds them before the first message is read.
+
+use super::error::DlqError;
+use super::state::VhostState;
+use crate::model::count::{count, number};
+use crate::model::{QueueName, QueueType};
+
+/// A hazard that `--allow` permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hazard {
+    /// The dead-letter queue has consumers, which receive messages that the command does not see.
+    OtherConsumers,
+    /// Each inspection uses up one of the deliveries of a quorum queue with a delivery limit (4.0 to 4.2).
+    InspectionCost,
+    /// The target of a replay has no consumers.
+    NoConsumers,
+    /// The target of a replay drops its oldest messages when the replayed messages arrive.
+    MessageDrop,
+}
+
+impl Hazard {
+    /// All hazards.
+    pub const ALL: [Self; 4] = [Self::OtherConsumers, Self::InspectionCost, Self::NoConsumers, Self::MessageDrop];
+
+    /// Returns the name that `--allow` uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OtherConsumers => "other-consumers",
+            Self::InspectionCost => "inspection-cost",
+            Self::NoConsumers => "no-consumers",
+            Self::MessageDrop => "message-drop",
+        }
+    }
+}
+
+/// Returns the hazards of reading a dead-letter queue.
+///
+/// A length limit is no hazard. Messages that are held do not count towards it, but the messages that the queue drops
+/// when they return are those that it would have dropped without the inspection.
+pub(super) fn of_inspection(state: &VhostState, queue: &QueueName) -> Vec<(Hazard, String)> {
+    let mut hazards = Vec::new();
+    if let Some(consumers) = state.consumers(queue).filter(|count| *count > 0) {
+        let text = format!(
+            "queue `{queue}` has {}; messages that they receive are not processed",
+            count(consumers, "consumer")
+        );
+        hazards.push((Hazard::OtherConsumers, text));
+    }
+    if let Some(limit) = costly_limit(state, queue) {
+        let text = format!(
+            "each inspection counts as a delivery of queue `{queue}`, whose delivery limit is {limit}; topo publishes \
+             messages at the limit to the end of the queue again. A policy with `delivery-limit: -1` removes the limit"
+        );
+        hazards.push((Hazard::InspectionCost, text));
+    }
+    hazards
+}
+
+/// Returns the delivery limit of a quorum queue whose messages topo cannot return without a counted delivery; `None`
+/// for other queues. From 4.3 on, `basic.nack` is not counted. Before 4.0, queues without an own limit have none.
+pub(super) fn costly_limit(state: &VhostState, queue: &QueueName) -> Option<i64> {
+    let version = state.snapshot.profile.version;
+    let is_costly = state.kind(queue) == Some(QueueType::Quorum) && !version.is_at_least(4, 3);
+    state.settings(queue).filter(|_| is_costly)?.delivery_limit()
+}
+
+/// Returns the hazards of publishing messages to a queue.
+pub(super) fn of_target(state: &VhostState, target: &QueueName, messages: u64) -> Vec<(Hazard, String)> {
+    let mut hazards = Vec::new();
+    if state.consumers(target) == Some(0) {
+        hazards.push((Hazard::NoConsumers, format!("queue `{target}` has no consumers")));
+    }
+    let settings = state.settings(target);
+    let limit = settings.as_ref().and_then(|it| it.integer("max-length")).and_then(|it| u64::try_from(it).ok());
+    let drops = settings.is_some_and(|it| !it.overflow_behavior().rejects());
+    let present = state.messages(target).unwrap_or(0);
+    if let Some(limit) = limit.filter(|limit| drops && present.saturating_add(messages) > *limit) {
+        let text = format!(
+            "queue `{target}` contains {} and drops its oldest messages above {}",
+            count(present, "message"),
+            number(limit)
+        );
+        hazards.push((Hazard::MessageDrop, text));
+    }
+    hazards
+}
+
+/// Returns the reason why a queue cannot receive replayed messages; `None` if it can.
+pub(super) fn refusal_of_target(state: &VhostState, target: &QueueName) -> Option<String> {
+    if !state.has_queue(target) {
+        return Some("the queue does not exist".to_owned());
+    }
+    if state.kind(target) == Some(QueueType::Stream) {
+        return Some("the queue is a stream; all its readers would receive the messages again".to_owned());
+    }
+    let settings = state.settings(target)?;
+    let limit = settings.integer("max-length").and_then(|it| u64::try_from(it).ok())?;
+    let is_full = state.messages(target).is_some_and(|messages| messages >= limit);
+    (is_full && settings.overflow_behavior().rejects())
+        .then(|| format!("the queue is full: it rejects messages above {}", number(limit)))
+}
+
+/// Refuses hazards that are not allowed.
+pub(super) fn refuse(hazards: Vec<(Hazard, String)>, allowed: &[Hazard]) -> Result<(), DlqError> {
+    let refused: Vec<_> = hazards.into_iter().filter(|(hazard, _)| !allowed.contains(hazard)).collect();
+    if refused.is_empty() { Ok(()) } else { Err(DlqError::Hazards(refused)) }
+}

@@ -1,0 +1,170 @@
+//! Inspects a dead-letter queue: receives its messages, and returns all of them in their order.
+
+use super::dead_letter::DeadLetter;
+use super::error::DlqError;
+use super::hazards::{self, Hazard, costly_limit};
+use super::opened::Opened;
+use super::selection::Selection;
+use super::state::VhostState;
+use crate::apply::Interrupt;
+use crate::broker::Access;
+use crate::broker::message::ReceivedMessage;
+use crate::broker::transport::{
+    Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, PropertyEdit, edited,
+};
+use crate::model::message_headers::is_delivery_count;
+use crate::model::{ExchangeName, QueueName};
+
+/// The options of an inspection.
+#[derive(Clone, Debug)]
+pub struct InspectOptions {
+    /// The messages to report.
+    pub selection: Selection,
+    /// The maximum number of messages to report.
+    pub limit: Option<u64>,
+    /// The maximum number of messages that are held at the same time.
+    pub hold: u16,
+    /// The allowed hazards.
+    pub allowed: Vec<Hazard>,
+}
+
+/// The result of an inspection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// The number of messages in the queue before the inspection.
+    pub before: u64,
+    /// The number of received messages.
+    pub received: u64,
+    /// The number of messages that matched the selection.
+    pub matched: u64,
+    /// The number of messages that were published to the end of the queue again, because they were at the delivery
+    /// limit.
+    pub renewed: u64,
+    /// The reason for the end.
+    pub end: InspectionEnd,
+}
+
+/// The reason why an inspection ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InspectionEnd {
+    /// All messages were received.
+    Complete,
+    /// The limit was reached, or the inspection was interrupted.
+    Limit,
+    /// An error or a limit of the broker, with its text.
+    Incomplete(String),
+}
+
+/// Inspects the messages of a queue, and calls `visit` for each message that matches. All messages stay in the queue.
+///
+/// # Errors
+/// See [`DlqError`]. The errors of `visit` end the inspection.
+pub async fn inspect(
+    access: &Access,
+    state: &VhostState,
+    queue: &QueueName,
+    options: &InspectOptions,
+    interrupt: &Interrupt,
+    visit: &mut dyn FnMut(DeadLetter) -> Result<(), String>,
+) -> Result<Inspection, DlqError> {
+    state.expect_queue(queue)?;
+    hazards::refuse(hazards::of_inspection(state, queue), &options.allowed)?;
+    let opened = Opened::open(access, state, queue, (options.hold, WINDOW)).await?;
+    let mut handler = Inspector {
+        reader: Reader::new(state, queue),
+        options,
+        interrupt,
+        visit,
+        matched: 0,
+        failure: None,
+    };
+    let processed = opened.transport.process(&opened.order, &mut handler).await;
+    let Inspector { reader, matched, failure, .. } = handler;
+    let before = opened.order.expected;
+    opened.close().await;
+    let processed = processed?;
+    let end = match (failure, processed.end) {
+        (Some(failure), _) => InspectionEnd::Incomplete(failure),
+        (None, ProcessEnd::Complete) => InspectionEnd::Complete,
+        (None, ProcessEnd::Ended) => InspectionEnd::Limit,
+        (None, other) => InspectionEnd::Incomplete(super::report::end_text(&other)),
+    };
+    Ok(Inspection { before, received: processed.counts.received, matched, renewed: reader.renewed, end })
+}
+
+/// The number of messages in doubt, which are only those that an inspection renews.
+const WINDOW: u16 = 100;
+
+/// Reads the messages of a queue, and renews those that must not be returned.
+pub(super) struct Reader<'a> {
+    state: &'a VhostState,
+    queue: &'a QueueName,
+    /// The delivery limit, if each inspection counts as a delivery.
+    limit: Option<u64>,
+    position: u64,
+    /// The number of renewed messages.
+    pub(super) renewed: u64,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(state: &'a VhostState, queue: &'a QueueName) -> Self {
+        let limit = costly_limit(state, queue).and_then(|limit| u64::try_from(limit).ok());
+        Self { state, queue, limit, position: 0, renewed: 0 }
+    }
+
+    /// Reads the next message.
+    pub(super) fn read(&mut self, message: ReceivedMessage) -> DeadLetter {
+        self.position += 1;
+        let state = self.state;
+        DeadLetter::of(self.position, message, |name| state.is_intermediate(name), |name| state.has_queue(name))
+    }
+
+    /// Returns the decision for a message that stays. The broker would drop or dead-letter a message that is returned
+    /// at its delivery limit, so it is published to the end of the queue instead.
+    pub(super) fn keep(&mut self, it: &DeadLetter) -> Decision {
+        if self.limit.is_none_or(|limit| it.delivery_count() < limit) {
+            return Decision::Keep;
+        }
+        let edit = PropertyEdit {
+            removes: |name| is_delivery_count(name) || ["CC", "BCC"].contains(&name),
+            adds: &[],
+            makes_persistent: false,
+        };
+        match edited(&it.message.encoded_properties, &edit) {
+            Some(encoded_properties) => {
+                self.renewed += 1;
+                let routing_key = self.queue.as_str().to_owned();
+                Decision::Publish { exchange: ExchangeName::new(""), routing_key, encoded_properties }
+            }
+            None => Decision::Keep,
+        }
+    }
+}
+
+struct Inspector<'a> {
+    reader: Reader<'a>,
+    options: &'a InspectOptions,
+    interrupt: &'a Interrupt,
+    visit: &'a mut dyn FnMut(DeadLetter) -> Result<(), String>,
+    matched: u64,
+    failure: Option<String>,
+}
+
+impl MessageHandler for Inspector<'_> {
+    fn gate(&mut self) -> Gate {
+        let is_over = self.options.limit.is_some_and(|limit| self.matched >= limit);
+        if is_over || self.failure.is_some() || self.interrupt.is_requested() { Gate::Closed } else { Gate::Open }
+    }
+
+    fn decide(&mut self, message: ReceivedMessage) -> Decision {
+        let it = self.reader.read(message);
+        let decision = self.reader.keep(&it);
+        if self.options.selection.matches(&it) {
+            self.matched += 1;
+            self.failure = (self.visit)(it).err();
+        }
+        decision
+    }
+
+    fn progressed(&mut self, _: &ProcessCounts) {}
+}

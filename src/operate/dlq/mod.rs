@@ -1,0 +1,33 @@
+//! Inspects dead-letter queues, and replays, drops, exports and restores their messages.
+
+mod archive;
+mod dead_letter;
+mod error;
+mod opened;
+mod groups;
+mod hazards;
+mod inspection;
+mod removal;
+mod replay;
+mod report;
+mod restore;
+mod selection;
+mod state;
+
+pub use archive::{Archive, ArchiveError, ArchivedMessage, archived, archived_line};
+pub use dead_letter::{DeadLetter, Death};
+pub use error::DlqError;
+pub use groups::{Group, GroupKey, Groups};
+pub use hazards::Hazard;
+pub use inspection::{InspectOptions, Inspection, InspectionEnd, inspect};
+pub use removal::{DropOptions, drop_messages};
+pub use replay::{
+    Breaker, Destination, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
+};
+pub use report::{RunCounts, RunEnd, RunReport};
+pub use restore::{RestoreOptions, RestoreReport, restore};
+pub use selection::Selection;
+pub use state::{DeadLetterQueue, VhostState};
+
+// `render` does not import `broker`.
+pub use crate::broker::message::{HeaderValue, MessageProperties, ReceivedMessage};

@@ -1,0 +1,134 @@
+//! Drops messages from a dead-letter queue, after they are stored in an archive.
+
+use super::archive::{Archive, archived_line};
+use super::error::DlqError;
+use super::hazards::{self, Hazard};
+use super::inspection::Reader;
+use super::opened::Opened;
+use super::report::{RunCounts, RunEnd, RunReport, run_end};
+use super::selection::Selection;
+use super::state::VhostState;
+use crate::apply::Interrupt;
+use crate::broker::Access;
+use crate::broker::message::ReceivedMessage;
+use crate::broker::transport::{Decision, Gate, MessageHandler, ProcessCounts};
+use crate::model::{QueueName, QueueType};
+
+/// The options of a drop.
+pub struct DropOptions {
+    /// The messages to drop.
+    pub selection: Selection,
+    /// The maximum number of messages to drop.
+    pub limit: Option<u64>,
+    /// The maximum number of messages that are held at the same time.
+    pub hold: u16,
+    /// The maximum number of messages in doubt, and of messages that are stored at the same time.
+    pub window: u16,
+    /// The archive; `None` to drop the messages without a backup.
+    pub archive: Option<Archive>,
+    /// The allowed hazards.
+    pub allowed: Vec<Hazard>,
+    /// The identifier of the run.
+    pub run: String,
+}
+
+/// Drops the messages that match. Each dropped message was stored in the archive before.
+///
+/// # Errors
+/// See [`DlqError`]. No message was dropped.
+pub async fn drop_messages(
+    access: &Access,
+    state: &VhostState,
+    queue: &QueueName,
+    options: DropOptions,
+    interrupt: &Interrupt,
+    progress: &dyn Fn(&ProcessCounts),
+) -> Result<RunReport, DlqError> {
+    state.expect_queue(queue)?;
+    if state.kind(queue) == Some(QueueType::Stream) {
+        return Err(DlqError::Stream { queue: queue.clone() });
+    }
+    hazards::refuse(hazards::of_inspection(state, queue), &options.allowed)?;
+    let opened = Opened::open(access, state, queue, (options.hold, options.window)).await?;
+    let mut handler = Dropper {
+        reader: Reader::new(state, queue),
+        state,
+        queue,
+        options,
+        interrupt,
+        progress,
+        lines: String::new(),
+        matched: 0,
+        ended: None,
+    };
+    let processed = opened.transport.process(&opened.order, &mut handler).await;
+    let (before, after) = (opened.order.expected, opened.ready().await);
+    opened.close().await;
+    let processed = processed?;
+    let counts = RunCounts {
+        received: processed.counts.received,
+        matched: handler.matched,
+        done: processed.counts.removed,
+        renewed: handler.reader.renewed,
+        in_doubt: processed.counts.in_doubt,
+        ..RunCounts::default()
+    };
+    Ok(RunReport {
+        run: handler.options.run.clone(),
+        vhost: state.snapshot.topology.vhost.clone(),
+        queue: queue.clone(),
+        before,
+        after,
+        counts,
+        other_users: processed.other_users.clone(),
+        end: run_end(&processed, handler.ended),
+    })
+}
+
+struct Dropper<'a> {
+    reader: Reader<'a>,
+    state: &'a VhostState,
+    queue: &'a QueueName,
+    options: DropOptions,
+    interrupt: &'a Interrupt,
+    progress: &'a dyn Fn(&ProcessCounts),
+    /// The messages that are not stored yet.
+    lines: String,
+    matched: u64,
+    ended: Option<RunEnd>,
+}
+
+impl MessageHandler for Dropper<'_> {
+    fn gate(&mut self) -> Gate {
+        self.ended = match self.options.limit {
+            _ if self.interrupt.is_requested() => Some(RunEnd::Interrupted),
+            Some(limit) if self.matched >= limit => Some(RunEnd::Limit),
+            Some(_) | None => None,
+        };
+        if self.ended.is_some() { Gate::Closed } else { Gate::Open }
+    }
+
+    fn decide(&mut self, message: ReceivedMessage) -> Decision {
+        let it = self.reader.read(message);
+        if !self.options.selection.matches(&it) {
+            return self.reader.keep(&it);
+        }
+        self.matched += 1;
+        if self.options.archive.is_some() {
+            self.lines.push_str(&archived_line(&self.state.snapshot.topology.vhost, self.queue, &it));
+        }
+        Decision::Remove
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        let lines = std::mem::take(&mut self.lines);
+        match &mut self.options.archive {
+            Some(archive) => archive.append(&lines).map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn progressed(&mut self, counts: &ProcessCounts) {
+        (self.progress)(counts);
+    }
+}

@@ -1,0 +1,61 @@
+//! Replays messages of a dead-letter queue to the queues in which they failed.
+//!
+//! A replayed message looks as if it was published for the first time: it has its original routing key, and no headers
+//! of its failed deliveries. It goes to one queue. A copy for other queues of the original exchange would be processed
+//! there a second time.
+
+mod breaker;
+mod handler;
+mod plan;
+mod run;
+
+pub use breaker::Breaker;
+pub use plan::{ReplayPlan, ReplayTarget, ReturnPath, plan_replay};
+pub use run::replay;
+
+use super::hazards::Hazard;
+use super::selection::Selection;
+use crate::model::QueueName;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// The destination of replayed messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// The queue in which each message failed.
+    Source,
+    /// A queue for all messages.
+    Queue(QueueName),
+    /// The exchange to which each message was first published. Every queue that is bound to it receives a copy.
+    OriginalExchange,
+}
+
+/// The options of a replay.
+#[derive(Clone, Debug)]
+pub struct ReplayOptions {
+    /// The messages to replay.
+    pub selection: Selection,
+    /// The maximum number of messages to replay.
+    pub limit: Option<u64>,
+    /// The destination.
+    pub destination: Destination,
+    /// True to replay messages that were replayed before.
+    pub again: bool,
+    /// The maximum number of messages per second; `None` for no maximum.
+    pub rate: Option<f64>,
+    /// The circuit breaker.
+    pub breaker: Breaker,
+    /// The maximum number of messages that are held at the same time.
+    pub hold: u16,
+    /// The maximum number of messages in doubt.
+    pub window: u16,
+    /// The allowed hazards.
+    pub allowed: Vec<Hazard>,
+    /// The identifier of the run.
+    pub run: String,
+}
+
+/// Returns a new identifier of a run: eight hexadecimal digits.
+pub fn run_id() -> String {
+    // The keys of this hasher are the standard library's only source of randomness.
+    format!("{:08x}", RandomState::new().build_hasher().finish() as u32)
+}

@@ -1,0 +1,165 @@
+//! Stops a replay if too many of its messages are dead-lettered again.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// The number of messages that must come back before the breaker stops a replay, unless fewer were replayed.
+const MIN_RETURNED: u64 = 5;
+
+/// The settings of the circuit breaker.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Breaker {
+    /// The share of messages that may come back, from 0 to 1.
+    pub share: f64,
+    /// The number of messages that are replayed first. The others follow when the outcome of these is known. 0 replays
+    /// all messages without a pause.
+    pub canary: u64,
+    /// The time after the last retry of a message after which its processing counts as successful.
+    pub settle: Duration,
+}
+
+/// The state of the circuit breaker. Each replayed message has a number, starting at 0, in the order of the replay.
+pub(super) struct BreakerState {
+    settings: Breaker,
+    /// The time after which the outcome of a message is known.
+    verdict: Duration,
+    /// True if topo receives the messages that come back.
+    is_observing: bool,
+    started: Instant,
+    /// The time of each replay, in milliseconds since the start.
+    sent: Vec<u32>,
+    came_back: BTreeSet<u64>,
+}
+
+/// The judgment of the breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The replay can continue.
+    Continue,
+    /// The replay waits for the outcome of the first messages.
+    Wait,
+    /// Too many messages came back. Contains the number of messages whose outcome is known.
+    Stop {
+        /// The number of messages.
+        judged: u64,
+    },
+}
+
+impl BreakerState {
+    pub(super) fn new(settings: Breaker, verdict: Duration, is_observing: bool, now: Instant) -> Self {
+        Self { settings, verdict, is_observing, started: now, sent: Vec::new(), came_back: BTreeSet::new() }
+    }
+
+    /// Returns the number of the next message.
+    pub(super) fn next_number(&self) -> u64 {
+        self.sent.len() as u64
+    }
+
+    /// Records a replay.
+    pub(super) fn sent(&mut self, now: Instant) {
+        let since = now.saturating_duration_since(self.started).as_millis();
+        self.sent.push(u32::try_from(since).unwrap_or(u32::MAX));
+    }
+
+    /// Records a message that came back.
+    pub(super) fn came_back(&mut self, number: u64) {
+        if number < self.next_number() {
+            self.came_back.insert(number);
+        }
+    }
+
+    /// Returns the number of messages that came back.
+    pub(super) fn returned(&self) -> u64 {
+        self.came_back.len() as u64
+    }
+
+    /// Returns the number of replayed messages whose outcome is known at this time.
+    fn due(&self, now: Instant) -> u64 {
+        let since = now.saturating_duration_since(self.started).saturating_sub(self.verdict).as_millis();
+        let is_known = |sent: &u32| u128::from(*sent) < since;
+        self.sent.partition_point(is_known) as u64
+    }
+
+    /// Judges the replay.
+    pub(super) fn verdict(&self, now: Instant) -> Verdict {
+        if !self.is_observing {
+            return Verdict::Continue;
+        }
+        let (sent, due, returned) = (self.next_number(), self.due(now), self.returned());
+        let is_above = |count: u64, of: u64| count as f64 > self.settings.share * of as f64;
+        let required = MIN_RETURNED.min(self.settings.canary.max(1));
+        // All messages without a known outcome may still succeed.
+        if returned >= required && is_above(returned, sent) {
+            return Verdict::Stop { judged: due.max(returned) };
+        }
+        let returned_due = self.came_back.range(..due).count() as u64;
+        if returned_due >= required.min(sent) && is_above(returned_due, due) {
+            return Verdict::Stop { judged: due };
+        }
+        let canary = self.settings.canary;
+        let is_canary_known = due >= canary || canary == 0;
+        if sent >= canary && !is_canary_known { Verdict::Wait } else { Verdict::Continue }
+    }
+
+    /// Returns true if the outcome of all messages is known, or if nothing is observed. After the first messages, only
+    /// the settle time is awaited, because retries can take hours.
+    pub(super) fn is_done(&self, now: Instant) -> bool {
+        let Some(last) = self.sent.last().filter(|_| self.is_observing) else { return true };
+        let wait = if self.next_number() <= self.settings.canary { self.verdict } else { self.settings.settle };
+        let since = now.saturating_duration_since(self.started).as_millis();
+        since > u128::from(*last) + wait.as_millis() || self.returned() == self.next_number()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn state(share: f64, canary: u64) -> (BreakerState, Instant) {
+        let now = Instant::now();
+        let settings = Breaker { share, canary, settle: SECOND };
+        (BreakerState::new(settings, SECOND * 10, true, now), now)
+    }
+
+    #[test]
+    fn first_messages_are_awaited() {
+        let (mut it, now) = state(0.1, 5);
+        for number in 0..5 {
+            assert_eq!(it.verdict(now), Verdict::Continue, "{number}");
+            it.sent(now);
+        }
+        assert_eq!(it.verdict(now + SECOND), Verdict::Wait);
+        assert!(!it.is_done(now + SECOND));
+        assert_eq!(it.verdict(now + SECOND * 11), Verdict::Continue);
+        assert!(it.is_done(now + SECOND * 11));
+        (0..5).for_each(|number| it.came_back(number));
+        assert_eq!(it.verdict(now + SECOND), Verdict::Stop { judged: 5 });
+        assert!(it.is_done(now + SECOND));
+    }
+
+    #[test]
+    fn share_counts_only_known_outcomes() {
+        let (mut it, now) = state(0.1, 5);
+        (0..100).for_each(|_| it.sent(now));
+        (0..100).for_each(|_| it.sent(now + SECOND * 20));
+        (0..10).for_each(|number| it.came_back(number * 2));
+        assert_eq!(it.verdict(now + SECOND * 15), Verdict::Continue, "exactly the share");
+        it.came_back(99);
+        assert_eq!(it.verdict(now + SECOND * 15), Verdict::Stop { judged: 100 });
+        it.came_back(500);
+        assert_eq!(it.returned(), 11, "a number of another run");
+    }
+
+    #[test]
+    fn nothing_is_judged_without_observation() {
+        let settings = Breaker { share: 0.0, canary: 1, settle: SECOND };
+        let now = Instant::now();
+        let mut it = BreakerState::new(settings, SECOND, false, now);
+        it.sent(now);
+        it.came_back(0);
+        assert_eq!(it.verdict(now), Verdict::Continue);
+        assert!(it.is_done(now));
+    }
+}

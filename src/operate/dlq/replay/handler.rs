@@ -1,0 +1,144 @@
+//! Decides about each message of a replay, and controls its pace.
+
+use super::super::dead_letter::DeadLetter;
+use super::super::inspection::Reader;
+use super::super::report::{RunCounts, RunEnd};
+use super::breaker::{BreakerState, Verdict};
+use super::plan::target_of;
+use super::{ReplayOptions, ReturnPath};
+use crate::apply::Interrupt;
+use crate::broker::message::{HeaderValue, ReceivedMessage};
+use crate::broker::transport::{Decision, Gate, MessageHandler, ProcessCounts, PropertyEdit, edited};
+use crate::model::message_headers::{
+    ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, REPLAY_RUN, REPLAYS, is_removed_from_replayed,
+};
+use crate::model::{ExchangeName, QueueName};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// The interval at which the breaker is asked while the replay waits.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// The prepared way to a target.
+pub(super) struct PreparedTarget {
+    pub(super) path: ReturnPath,
+    /// The exchange; empty for the default exchange and for the original exchange.
+    pub(super) exchange: ExchangeName,
+}
+
+/// The handler of a replay.
+pub(super) struct Replayer<'a> {
+    pub(super) reader: Reader<'a>,
+    pub(super) options: &'a ReplayOptions,
+    pub(super) targets: &'a BTreeMap<QueueName, PreparedTarget>,
+    pub(super) breaker: BreakerState,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) progress: &'a dyn Fn(&ProcessCounts, u64),
+    pub(super) counts: RunCounts,
+    /// The earliest time of the next replay.
+    pub(super) next: Instant,
+    pub(super) ended: Option<RunEnd>,
+}
+
+impl Replayer<'_> {
+    /// Returns the decision for a message that matches.
+    fn replay(&mut self, it: &DeadLetter) -> Decision {
+        if it.replays() > 0 && !self.options.again {
+            self.counts.replayed_before += 1;
+            return self.reader.keep(it);
+        }
+        let target = target_of(&self.options.destination, it);
+        let Some((queue, prepared)) = target.and_then(|queue| self.targets.get_key_value(&queue)) else {
+            self.counts.unknown_source += 1;
+            return self.reader.keep(it);
+        };
+        let key = it.original_routing_key.clone();
+        let (exchange, routing_key) = match &prepared.path {
+            ReturnPath::ReturnExchange(_) | ReturnPath::TemporaryExchange => (prepared.exchange.clone(), key),
+            ReturnPath::DefaultExchange => (ExchangeName::new(""), queue.as_str().to_owned()),
+            ReturnPath::OriginalExchange => (ExchangeName::new(it.original_exchange.clone().unwrap_or_default()), key),
+        };
+        let Some(encoded_properties) = self.edited(it) else {
+            self.counts.unreadable += 1;
+            return self.reader.keep(it);
+        };
+        self.breaker.sent(Instant::now());
+        if let Some(rate) = self.options.rate {
+            self.next = self.next.max(Instant::now()) + Duration::from_secs_f64(1.0 / rate);
+        }
+        Decision::Publish { exchange, routing_key, encoded_properties }
+    }
+
+    /// Returns the properties of the replayed message: without the history of its failed deliveries, and with the
+    /// original exchange and key, so that another death does not hide them.
+    fn edited(&self, it: &DeadLetter) -> Option<Vec<u8>> {
+        let text = |text: &str| HeaderValue::Text(text.to_owned());
+        let run = format!("{}/{}", self.options.run, self.breaker.next_number());
+        let mut adds =
+            vec![(REPLAYS, HeaderValue::Integer(i128::from(it.replays()) + 1)), (REPLAY_RUN, text(&run))];
+        if let Some(exchange) = &it.original_exchange {
+            adds.push((ORIGINAL_EXCHANGE, text(exchange)));
+        }
+        adds.push((ORIGINAL_ROUTING_KEY, text(&it.original_routing_key)));
+        let edit = PropertyEdit { removes: is_removed_from_replayed, adds: &adds, makes_persistent: true };
+        edited(&it.message.encoded_properties, &edit)
+    }
+
+    /// Returns the number that this run gave to a message; `None` if this run did not replay it.
+    fn number(&self, message: &ReceivedMessage) -> Option<u64> {
+        let (run, number) = message.text_header(REPLAY_RUN)?.split_once('/')?;
+        if run == self.options.run { number.parse().ok() } else { None }
+    }
+}
+
+impl MessageHandler for Replayer<'_> {
+    fn gate(&mut self) -> Gate {
+        let now = Instant::now();
+        let verdict = self.breaker.verdict(now);
+        self.ended = match (verdict, self.options.limit) {
+            _ if self.interrupt.is_requested() => Some(RunEnd::Interrupted),
+            (Verdict::Stop { judged }, _) => Some(RunEnd::Breaker { judged }),
+            (_, Some(limit)) if self.breaker.next_number() >= limit => {
+                if !self.breaker.is_done(now) {
+                    return Gate::Until(now + WAIT);
+                }
+                Some(RunEnd::Limit)
+            }
+            (Verdict::Continue | Verdict::Wait, _) => None,
+        };
+        match verdict {
+            _ if self.ended.is_some() => Gate::Closed,
+            Verdict::Wait => Gate::Until(now + WAIT),
+            Verdict::Continue | Verdict::Stop { .. } if self.next > now => Gate::Until(self.next),
+            Verdict::Continue | Verdict::Stop { .. } => Gate::Open,
+        }
+    }
+
+    fn decide(&mut self, message: ReceivedMessage) -> Decision {
+        // All messages from here on came back or arrived after the start of the run.
+        if self.number(&message).is_some() {
+            return Decision::End;
+        }
+        let it = self.reader.read(message);
+        if !self.options.selection.matches(&it) {
+            return self.reader.keep(&it);
+        }
+        self.counts.matched += 1;
+        self.replay(&it)
+    }
+
+    fn tapped(&mut self, message: &ReceivedMessage) {
+        match self.number(message) {
+            Some(number) => self.breaker.came_back(number),
+            None => self.counts.arrived += 1,
+        }
+    }
+
+    fn is_done(&mut self) -> bool {
+        self.breaker.is_done(Instant::now())
+    }
+
+    fn progressed(&mut self, counts: &ProcessCounts) {
+        (self.progress)(counts, self.breaker.returned());
+    }
+}

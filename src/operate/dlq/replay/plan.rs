@@ -1,0 +1,191 @@
+//! Plans a replay: inspects the messages, and determines the target queues and the way to each of them.
+
+use super::super::dead_letter::DeadLetter;
+use super::super::error::DlqError;
+use super::super::hazards::{self, Hazard};
+use super::super::inspection::{InspectOptions, InspectionEnd, inspect};
+use super::super::state::VhostState;
+use super::{Destination, ReplayOptions};
+use crate::apply::Interrupt;
+use crate::broker::Access;
+use crate::model::naming::return_exchange;
+use crate::model::{Destination as BindingDestination, ExchangeName, QueueName, QueueType};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The way to the target of a replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReturnPath {
+    /// The exchange through which the retries of the queue return. The messages have their original routing keys.
+    ReturnExchange(ExchangeName),
+    /// A temporary fanout exchange that topo declares and deletes. The messages have their original routing keys.
+    TemporaryExchange,
+    /// The default exchange. The routing key of the messages is the name of the queue.
+    DefaultExchange,
+    /// The original exchange of each message, with the original routing key.
+    OriginalExchange,
+}
+
+/// A target of a replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayTarget {
+    /// The queue; for [`ReturnPath::OriginalExchange`], the queue in which the messages failed.
+    pub queue: QueueName,
+    /// The number of inspected messages that match.
+    pub messages: u64,
+    /// The number of inspected messages of each original routing key.
+    pub routing_keys: BTreeMap<String, u64>,
+    /// The original exchanges.
+    pub exchanges: BTreeMap<String, u64>,
+    /// The way.
+    pub path: ReturnPath,
+    /// The number of consumers; `None` if unknown.
+    pub consumers: Option<u64>,
+    /// The number of messages that the target contains; `None` if unknown.
+    pub backlog: Option<u64>,
+    /// The sum of the delays of its retries.
+    pub retries: Duration,
+}
+
+/// The plan of a replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayPlan {
+    /// The dead-letter queue.
+    pub queue: QueueName,
+    /// The number of messages in the queue.
+    pub before: u64,
+    /// The number of inspected messages.
+    pub inspected: u64,
+    /// True if all messages were inspected.
+    pub is_complete: bool,
+    /// The targets.
+    pub targets: Vec<ReplayTarget>,
+    /// The number of matching messages that stay because their source is unknown.
+    pub unknown_source: u64,
+    /// The number of matching messages that stay because they were replayed before.
+    pub replayed_before: u64,
+    /// True if topo can observe messages that come back.
+    pub is_observed: bool,
+}
+
+impl ReplayPlan {
+    /// Returns the number of inspected messages to replay.
+    pub fn messages(&self) -> u64 {
+        self.targets.iter().map(|target| target.messages).sum()
+    }
+
+    /// Returns the time after which the outcome of a message is known.
+    pub fn verdict(&self, settle: Duration) -> Duration {
+        self.targets.iter().map(|target| target.retries).max().unwrap_or_default() + settle
+    }
+}
+
+/// Returns the target of a message; `None` if it is unknown.
+pub(super) fn target_of(destination: &Destination, it: &DeadLetter) -> Option<QueueName> {
+    match destination {
+        Destination::Queue(queue) => Some(queue.clone()),
+        Destination::Source => it.source.clone(),
+        Destination::OriginalExchange => it.original_exchange.as_ref().and(it.source.clone()),
+    }
+}
+
+/// Inspects the messages, and plans their replay. No message is moved.
+///
+/// # Errors
+/// See [`DlqError`].
+pub async fn plan_replay(
+    access: &Access,
+    state: &VhostState,
+    queue: &QueueName,
+    options: &ReplayOptions,
+    interrupt: &Interrupt,
+) -> Result<ReplayPlan, DlqError> {
+    state.expect_queue(queue)?;
+    if state.kind(queue) == Some(QueueType::Stream) {
+        return Err(DlqError::Stream { queue: queue.clone() });
+    }
+    let mut counted: BTreeMap<QueueName, ReplayTarget> = BTreeMap::new();
+    let (mut unknown_source, mut replayed_before) = (0, 0);
+    let mut visit = |it: DeadLetter| {
+        let target = target_of(&options.destination, &it);
+        match target {
+            _ if it.replays() > 0 && !options.again => replayed_before += 1,
+            None => unknown_source += 1,
+            Some(target) => {
+                let path = initial_path(state, &target, &options.destination);
+                let entry = counted.entry(target.clone()).or_insert_with(|| target_entry(state, &target, path));
+                entry.messages += 1;
+                *entry.routing_keys.entry(it.original_routing_key).or_default() += 1;
+                *entry.exchanges.entry(it.original_exchange.unwrap_or_default()).or_default() += 1;
+            }
+        }
+        Ok(())
+    };
+    let inspection = InspectOptions {
+        selection: options.selection.clone(),
+        limit: None,
+        hold: options.hold,
+        allowed: options.allowed.clone(),
+    };
+    let inspected = inspect(access, state, queue, &inspection, interrupt, &mut visit).await?;
+    let is_complete = inspected.end == InspectionEnd::Complete;
+    // Messages behind the inspected ones may come from any source of the queue.
+    if !is_complete && options.destination == Destination::Source {
+        for source in state.dead_letter_queues.get(queue).into_iter().flatten() {
+            let is_selected = options.selection.sources.is_empty() || options.selection.sources.contains(source);
+            if is_selected && hazards::refusal_of_target(state, source).is_none() {
+                let path = initial_path(state, source, &options.destination);
+                counted.entry(source.clone()).or_insert_with(|| target_entry(state, source, path));
+            }
+        }
+    }
+    let targets: Vec<ReplayTarget> = counted.into_values().collect();
+    for ReplayTarget { queue: target, messages, .. } in &targets {
+        if let Some(reason) = hazards::refusal_of_target(state, target) {
+            return Err(DlqError::Target { target: target.clone(), messages: *messages, reason });
+        }
+        if *target == *queue {
+            let reason = "it is the dead-letter queue itself".to_owned();
+            return Err(DlqError::Target { target: target.clone(), messages: *messages, reason });
+        }
+    }
+    let hazards: Vec<(Hazard, String)> =
+        targets.iter().flat_map(|it| hazards::of_target(state, &it.queue, it.messages)).collect();
+    hazards::refuse(hazards, &options.allowed)?;
+    Ok(ReplayPlan {
+        queue: queue.clone(),
+        before: inspected.before,
+        inspected: inspected.received,
+        is_complete,
+        targets,
+        unknown_source,
+        replayed_before,
+        is_observed: state.bindings_of(queue).next().is_some(),
+    })
+}
+
+fn target_entry(state: &VhostState, target: &QueueName, path: ReturnPath) -> ReplayTarget {
+    ReplayTarget {
+        queue: target.clone(),
+        messages: 0,
+        routing_keys: BTreeMap::new(),
+        exchanges: BTreeMap::new(),
+        path,
+        consumers: state.consumers(target),
+        backlog: state.messages(target),
+        retries: Duration::from_millis(u64::try_from(state.retry_delays(target)).unwrap_or(0)),
+    }
+}
+
+/// Returns the preferred way to a target. The run chooses another way if the user lacks a permission.
+fn initial_path(state: &VhostState, target: &QueueName, destination: &Destination) -> ReturnPath {
+    if *destination == Destination::OriginalExchange {
+        return ReturnPath::OriginalExchange;
+    }
+    let exchange = return_exchange(target);
+    let is_fanout = state.snapshot.topology.exchanges.get(&exchange).is_some_and(|it| it.kind == "fanout" && !it.internal);
+    let mut bound = state.snapshot.topology.bindings.iter().filter(|binding| binding.source == exchange);
+    let only = bound.next().filter(|_| bound.next().is_none());
+    let is_only = only.is_some_and(|binding| binding.destination == BindingDestination::Queue(target.clone()));
+    if is_fanout && is_only { ReturnPath::ReturnExchange(exchange) } else { ReturnPath::TemporaryExchange }
+}

@@ -1,0 +1,147 @@
+//! Executes a replay.
+
+use super::super::error::DlqError;
+use super::super::inspection::Reader;
+use super::super::opened::Opened;
+use super::super::report::{RunCounts, RunReport, run_end};
+use super::super::state::VhostState;
+use super::breaker::BreakerState;
+use super::handler::{PreparedTarget, Replayer};
+use super::plan::{ReplayPlan, ReturnPath};
+use super::ReplayOptions;
+use crate::apply::Interrupt;
+use crate::broker::transport::ProcessCounts;
+use crate::broker::{Access, BrokerError};
+use crate::model::{ExchangeName, QueueName};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Replays messages as planned. Messages that arrive after the start of the run stay. `plan.targets` then contains the
+/// ways that were used.
+///
+/// # Errors
+/// See [`DlqError`]. No message was moved.
+pub async fn replay(
+    access: &Access,
+    state: &VhostState,
+    plan: &mut ReplayPlan,
+    options: &ReplayOptions,
+    interrupt: &Interrupt,
+    progress: &dyn Fn(&ProcessCounts, u64),
+) -> Result<RunReport, DlqError> {
+    let mut opened = Opened::open(access, state, &plan.queue, (options.hold, options.window)).await?;
+    let report = replay_opened(&mut opened, state, plan, options, interrupt, progress).await;
+    for target in plan.targets.iter().filter(|target| target.path == ReturnPath::TemporaryExchange) {
+        opened.transport.delete_replay_exchange(&target.queue).await;
+    }
+    opened.close().await;
+    report
+}
+
+async fn replay_opened(
+    opened: &mut Opened,
+    state: &VhostState,
+    plan: &mut ReplayPlan,
+    options: &ReplayOptions,
+    interrupt: &Interrupt,
+    progress: &dyn Fn(&ProcessCounts, u64),
+) -> Result<RunReport, DlqError> {
+    let targets = prepare(opened, plan).await?;
+    let is_observing = tap(opened, state, plan).await;
+    plan.is_observed = is_observing;
+    let now = Instant::now();
+    let verdict = plan.verdict(options.breaker.settle);
+    let mut handler = Replayer {
+        reader: Reader::new(state, &plan.queue),
+        options,
+        targets: &targets,
+        breaker: BreakerState::new(options.breaker, verdict, is_observing, now),
+        interrupt,
+        progress,
+        counts: RunCounts::default(),
+        next: now,
+        ended: None,
+    };
+    let processed = opened.transport.process(&opened.order, &mut handler).await?;
+    let after = opened.ready().await;
+    let renewed = handler.reader.renewed;
+    let counts = RunCounts {
+        received: processed.counts.received,
+        done: processed.counts.published.saturating_sub(renewed),
+        came_back: handler.breaker.returned(),
+        of_other_users: processed.of_other_users,
+        renewed,
+        in_doubt: processed.counts.in_doubt,
+        ..handler.counts
+    };
+    Ok(RunReport {
+        run: options.run.clone(),
+        vhost: state.snapshot.topology.vhost.clone(),
+        queue: plan.queue.clone(),
+        before: opened.order.expected,
+        after,
+        counts,
+        other_users: processed.other_users.clone(),
+        end: run_end(&processed, handler.ended),
+    })
+}
+
+/// Prepares the way to each target, and checks the permission to publish. If the user may not use the preferred way,
+/// prepares the next one.
+async fn prepare(opened: &Opened, plan: &mut ReplayPlan) -> Result<BTreeMap<QueueName, PreparedTarget>, DlqError> {
+    let mut prepared = BTreeMap::new();
+    for target in &mut plan.targets {
+        let exchange = prepare_one(opened, &target.queue, &mut target.path).await?;
+        prepared.insert(target.queue.clone(), PreparedTarget { path: target.path.clone(), exchange });
+        if target.path == ReturnPath::OriginalExchange {
+            for exchange in target.exchanges.keys() {
+                opened.transport.check_publish(&ExchangeName::new(exchange.as_str())).await?;
+            }
+        }
+    }
+    Ok(prepared)
+}
+
+async fn prepare_one(opened: &Opened, queue: &QueueName, path: &mut ReturnPath) -> Result<ExchangeName, BrokerError> {
+    loop {
+        let (prepared, next) = match path {
+            ReturnPath::ReturnExchange(exchange) => {
+                let checked = opened.transport.check_publish(exchange).await;
+                (checked.map(|()| exchange.clone()), Some(ReturnPath::TemporaryExchange))
+            }
+            ReturnPath::TemporaryExchange => {
+                let declared = match opened.transport.declare_replay_exchange(queue).await {
+                    Ok(exchange) => opened.transport.check_publish(&exchange).await.map(|()| exchange),
+                    Err(error) => Err(error),
+                };
+                (declared, Some(ReturnPath::DefaultExchange))
+            }
+            ReturnPath::DefaultExchange => {
+                let exchange = ExchangeName::new("");
+                (opened.transport.check_publish(&exchange).await.map(|()| exchange), None)
+            }
+            ReturnPath::OriginalExchange => (Ok(ExchangeName::new("")), None),
+        };
+        match (prepared, next) {
+            (Ok(exchange), _) => return Ok(exchange),
+            (Err(BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }), Some(next)) => *path = next,
+            (Err(error), _) => return Err(error),
+        }
+    }
+}
+
+/// Binds the queue of the run where the dead-letter queue is bound. Returns false if there is no such binding, or if the
+/// user may not bind it.
+async fn tap(opened: &mut Opened, state: &VhostState, plan: &ReplayPlan) -> bool {
+    let mut is_bound = false;
+    for binding in state.bindings_of(&plan.queue) {
+        if opened.lock.bind(binding).await.is_err() {
+            return false;
+        }
+        is_bound = true;
+    }
+    if is_bound {
+        opened.order.tap = Some(opened.lock.queue().clone());
+    }
+    is_bound
+}

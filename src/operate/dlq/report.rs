@@ -1,0 +1,126 @@
+//! Defines the report of a run that changes a dead-letter queue.
+
+use crate::broker::transport::{ProcessEnd, Processed};
+use crate::model::{QueueName, VhostName};
+use std::collections::BTreeSet;
+
+/// The report of a replay or a drop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunReport {
+    /// The identifier of the run.
+    pub run: String,
+    /// The vhost.
+    pub vhost: VhostName,
+    /// The dead-letter queue.
+    pub queue: QueueName,
+    /// The number of messages in the queue before the run.
+    pub before: u64,
+    /// The number of ready messages after the run; `None` if unknown.
+    pub after: Option<u64>,
+    /// The counts.
+    pub counts: RunCounts,
+    /// The users of messages that only they may publish.
+    pub other_users: BTreeSet<String>,
+    /// The reason for the end.
+    pub end: RunEnd,
+}
+
+/// The number of messages of a run, by their treatment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunCounts {
+    /// The received messages.
+    pub received: u64,
+    /// The messages that matched the selection.
+    pub matched: u64,
+    /// The messages that were replayed or dropped.
+    pub done: u64,
+    /// The replayed messages that were dead-lettered to the queue again during the run.
+    pub came_back: u64,
+    /// The other messages that were dead-lettered to the queue during the run.
+    pub arrived: u64,
+    /// The matching messages that stay because they were replayed before.
+    pub replayed_before: u64,
+    /// The matching messages that stay because their source is unknown or was not prepared.
+    pub unknown_source: u64,
+    /// The matching messages that stay because only another user may publish them.
+    pub of_other_users: u64,
+    /// The matching messages that stay because their properties cannot be read.
+    pub unreadable: u64,
+    /// The messages that were published to the end of the queue again, because they were at the delivery limit.
+    pub renewed: u64,
+    /// The messages that can be both in the queue and at their target.
+    pub in_doubt: u64,
+}
+
+/// The reason why a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// All messages were processed.
+    Complete,
+    /// The number of messages that `--limit` permits was processed.
+    Limit,
+    /// The circuit breaker stopped the run.
+    Breaker {
+        /// The number of replayed messages whose outcome is known.
+        judged: u64,
+    },
+    /// The run was interrupted.
+    Interrupted,
+    /// The run stopped before it was complete, with the reason.
+    Stopped(String),
+}
+
+impl RunEnd {
+    /// Returns the name in JSON.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Limit => "limit",
+            Self::Breaker { .. } => "breaker",
+            Self::Interrupted => "interrupted",
+            Self::Stopped(_) => "stopped",
+        }
+    }
+
+    /// Returns true if the run processed all messages that it was to process.
+    pub fn is_complete(&self) -> bool {
+        match self {
+            Self::Complete | Self::Limit => true,
+            Self::Breaker { .. } | Self::Interrupted | Self::Stopped(_) => false,
+        }
+    }
+}
+
+/// Returns the reason for the end. `ended` is the reason if the handler ended the run.
+pub(super) fn run_end(processed: &Processed, ended: Option<RunEnd>) -> RunEnd {
+    match (&processed.end, ended) {
+        (ProcessEnd::Complete, Some(ended @ RunEnd::Breaker { .. })) | (ProcessEnd::Ended, Some(ended)) => ended,
+        (ProcessEnd::Complete, _) => RunEnd::Complete,
+        (other, _) => RunEnd::Stopped(end_text(other)),
+    }
+}
+
+/// Describes the end of a run that is not complete.
+pub(super) fn end_text(end: &ProcessEnd) -> String {
+    match end {
+        ProcessEnd::Complete => "complete".to_owned(),
+        ProcessEnd::Ended => "ended".to_owned(),
+        ProcessEnd::HoldFull => {
+            "the maximum number of messages is held; the messages behind them were not read".to_owned()
+        }
+        ProcessEnd::TimeLimit => "the messages were held for 14 minutes, which is the limit".to_owned(),
+        ProcessEnd::NotDelivered => {
+            "the queue delivered no message for 60 s, although it contains messages; another consumer may receive them"
+                .to_owned()
+        }
+        ProcessEnd::Unroutable { exchange, reason } if exchange.as_str().is_empty() => {
+            format!("the default exchange routed a message to no queue: {reason}")
+        }
+        ProcessEnd::Unroutable { exchange, reason } => {
+            format!("exchange {exchange} routed a message to no queue: {reason}")
+        }
+        ProcessEnd::Rejected => "the target rejected a message because it is full".to_owned(),
+        ProcessEnd::NotStored { reason } => format!("the messages cannot be written to the file: {reason}"),
+        ProcessEnd::Failed(error) => error.to_string(),
+    }
+}

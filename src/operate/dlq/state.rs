@@ -1,0 +1,126 @@
+//! Reads a vhost for the commands on dead-letter queues: its topology, its counts and its dead-letter queues.
+
+use super::error::DlqError;
+use crate::broker::{Access, Snapshot};
+use crate::model::naming::TierName;
+use crate::model::{Binding, Destination, Policy, PolicyName, QueueName, QueueType, VhostName};
+use crate::plan::Activity;
+use crate::rabbitmq::{ActivePolicies, EffectiveSettings, Policies, Routing};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The state of a vhost.
+pub struct VhostState {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// The counts.
+    pub activity: Activity,
+    /// The dead-letter queues, each with the queues from which it receives messages.
+    pub dead_letter_queues: BTreeMap<QueueName, BTreeSet<QueueName>>,
+    operator_policies: BTreeMap<PolicyName, Policy>,
+}
+
+/// The counts of a dead-letter queue in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetterQueue {
+    /// The name.
+    pub name: QueueName,
+    /// The type; `None` for a type from a plugin.
+    pub kind: Option<QueueType>,
+    /// The number of messages; `None` if unknown.
+    pub messages: Option<u64>,
+    /// The number of consumers; `None` if unknown.
+    pub consumers: Option<u64>,
+    /// The queues from which it receives messages.
+    pub sources: BTreeSet<QueueName>,
+}
+
+impl VhostState {
+    /// Reads a vhost.
+    ///
+    /// # Errors
+    /// The vhost does not exist, or the broker cannot be read.
+    pub async fn read(access: &Access, vhost: &VhostName) -> Result<Self, DlqError> {
+        let read = access.broker.read(std::slice::from_ref(vhost)).await?;
+        let snapshot = read.into_iter().next().filter(|it| it.topology.settings.is_some());
+        let Some(snapshot) = snapshot else {
+            return Err(DlqError::NoVhost { vhost: vhost.clone(), known: access.broker.vhosts().await? });
+        };
+        let activity = access.broker.activity(vhost).await?;
+        let operator_policies = snapshot.topology.operator_policies();
+        let none = BTreeSet::new();
+        let routing = Routing::new(&snapshot.topology, &operator_policies, &none, &snapshot.profile);
+        let dead_letter_queues = routing.dead_letter_queues();
+        Ok(Self { activity, dead_letter_queues, operator_policies, snapshot })
+    }
+
+    /// Returns the dead-letter queues with their counts.
+    pub fn list(&self) -> Vec<DeadLetterQueue> {
+        let entry = |(name, sources): (&QueueName, &BTreeSet<QueueName>)| DeadLetterQueue {
+            name: name.clone(),
+            kind: self.kind(name),
+            messages: self.messages(name),
+            consumers: self.consumers(name),
+            sources: sources.clone(),
+        };
+        self.dead_letter_queues.iter().map(entry).collect()
+    }
+
+    /// Checks that a queue exists.
+    ///
+    /// # Errors
+    /// The queue does not exist.
+    pub fn expect_queue(&self, name: &QueueName) -> Result<(), DlqError> {
+        if self.has_queue(name) {
+            return Ok(());
+        }
+        let known = self.dead_letter_queues.keys().cloned().collect();
+        Err(DlqError::NoQueue { queue: name.clone(), dead_letter_queues: known })
+    }
+
+    /// Returns true if the queue exists.
+    pub fn has_queue(&self, name: &QueueName) -> bool {
+        self.snapshot.topology.queues.contains_key(name)
+    }
+
+    /// Returns true if messages do not fail in the queue: a delayed retry queue, or a dead-letter queue.
+    pub fn is_intermediate(&self, name: &QueueName) -> bool {
+        TierName::parse(name).is_some() || self.dead_letter_queues.contains_key(name)
+    }
+
+    /// Returns the type of a queue; `None` for a type from a plugin, or if the queue does not exist.
+    pub fn kind(&self, name: &QueueName) -> Option<QueueType> {
+        self.snapshot.topology.queues.get(name)?.queue_type()
+    }
+
+    /// Returns the number of messages of a queue; `None` if unknown.
+    pub fn messages(&self, name: &QueueName) -> Option<u64> {
+        self.activity.queues.get(name)?.messages
+    }
+
+    /// Returns the number of consumers of applications; `None` if unknown.
+    pub fn consumers(&self, name: &QueueName) -> Option<u64> {
+        self.activity.queues.get(name)?.consumers.as_ref().map(|it| it.len() as u64)
+    }
+
+    /// Returns the effective settings of a queue; `None` if it does not exist.
+    pub fn settings(&self, name: &QueueName) -> Option<EffectiveSettings> {
+        let queue = self.snapshot.topology.queues.get(name)?;
+        let version = self.snapshot.profile.version;
+        let policies = Policies::new(&self.snapshot.topology.policies, version);
+        let operators = Policies::new(&self.operator_policies, version);
+        Some(ActivePolicies::of(&policies, &self.snapshot.profile).with_operators(&operators).likely(name, queue))
+    }
+
+    /// Returns the bindings of a queue from exchanges other than the default exchange.
+    pub fn bindings_of<'a>(&'a self, name: &QueueName) -> impl Iterator<Item = &'a Binding> {
+        let destination = Destination::Queue(name.clone());
+        self.snapshot.topology.bindings.iter().filter(move |binding| binding.destination == destination)
+    }
+
+    /// Returns the sum of the delays of a queue's retries, in milliseconds.
+    pub fn retry_delays(&self, name: &QueueName) -> i64 {
+        let tiers = self.snapshot.topology.queues.keys().filter_map(TierName::parse).filter(|tier| tier.queue == *name);
+        let by_number: BTreeMap<u32, i64> = tiers.map(|tier| (tier.number, tier.delay)).collect();
+        by_number.into_values().fold(0, i64::saturating_add)
+    }
+}
