@@ -2,6 +2,7 @@
 
 use super::arguments::{CompletionsArguments, Global, ManArguments};
 use super::contract::ContractArguments;
+use super::dlq::DlqArguments;
 use super::explain::{ExplainArguments, RulesArguments};
 use super::export::ExportArguments;
 use super::graph::GraphArguments;
@@ -76,6 +77,8 @@ pub(super) enum Command {
     /// Print a saved plan, in any output format of topo plan
     #[command(after_long_help = "Examples:\n  topo show plan.json\n  topo show plan.json --format markdown")]
     Show(ShowArguments),
+    /// Inspect dead-letter queues; replay, drop, export and restore their messages
+    Dlq(Box<DlqArguments>),
     /// Show who holds the lock of a vhost; with --break, delete the lock
     #[command(after_long_help = "Examples:\n  topo lock topology.yaml\n  topo lock --vhost shop --break")]
     Lock(Box<LockArguments>),

@@ -7,6 +7,7 @@ mod backup;
 mod commands;
 mod connection;
 mod contract;
+mod dlq;
 mod environment;
 mod explain;
 mod export;
@@ -78,6 +79,7 @@ fn run(cli: commands::Cli) -> Result<Exit, Failure> {
     match cli.command {
         Command::Plan(arguments) => in_runtime(plan::run(&arguments, &cli.global)),
         Command::Apply(arguments) => in_runtime(apply::run(&arguments, &cli.global)),
+        Command::Dlq(arguments) => in_runtime(dlq::run(&arguments, &cli.global)),
         Command::Lock(arguments) => in_runtime(lock::run(&arguments, &cli.global)),
         Command::Show(arguments) => show::run(&arguments, &cli.global),
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),

@@ -70,7 +70,10 @@ impl<T: Copy> Levels<T> {
 
     /// Returns the highest severity whose value satisfies the predicate, with the value.
     pub fn highest(&self, is_reached: impl Fn(T) -> bool) -> Option<(Severity, T)> {
-        Severity::ALL.into_iter().rev().find_map(|severity| Some((severity, self.of(severity).filter(|it| is_reached(*it))?)))
+        Severity::ALL
+            .into_iter()
+            .rev()
+            .find_map(|severity| Some((severity, self.of(severity).filter(|it| is_reached(*it))?)))
     }
 }
 

@@ -6,6 +6,7 @@ mod change_text;
 pub mod contract_table;
 pub mod definitions;
 pub mod diagnostics;
+pub mod dlq;
 mod family;
 pub mod findings;
 pub mod glossary;

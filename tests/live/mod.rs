@@ -14,6 +14,7 @@ mod counts;
 mod credentials;
 mod dead_letter_destinations;
 mod dead_letter_wiring;
+mod dead_letters;
 mod differential;
 mod differential_objects;
 mod differential_report;

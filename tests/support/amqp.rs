@@ -145,7 +145,7 @@ impl Amqp {
         Self { uri, connection }
     }
 
-    pub(super) fn channel(&self) -> Channel {
+    pub(crate) fn channel(&self) -> Channel {
         // The error of a closed channel may reach the next channel with the same number (lapin 4).
         until("a channel", || {
             assert!(self.connection.status().connected(), "the connection is open");

@@ -58,7 +58,9 @@ fn value(kind: u8, bytes: &[u8], depth: usize) -> HeaderValue {
         b'f' => array(bytes).map(|bytes| Float(f32::from_be_bytes(bytes).into())),
         b'd' => array(bytes).map(|bytes| Float(f64::from_be_bytes(bytes))),
         b'T' => array(bytes).map(|bytes| Timestamp(u64::from_be_bytes(bytes))),
-        b'D' => bytes.split_first().and_then(|(scale, digits)| Some(Decimal(u32::from_be_bytes(array(digits)?), *scale))),
+        b'D' => {
+            bytes.split_first().and_then(|(scale, digits)| Some(Decimal(u32::from_be_bytes(array(digits)?), *scale)))
+        }
         b'S' => Some(Text(lossy(bytes))),
         b'x' => Some(Bytes(bytes.to_vec())),
         b'A' if depth > 0 => Some(List(Items(bytes).map(|(kind, item)| value(kind, item, depth - 1)).collect())),

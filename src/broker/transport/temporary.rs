@@ -60,8 +60,7 @@ impl AmqpTransport {
         let declared = channel.exchange_declare(short(exchange.as_str()), ExchangeKind::Fanout, options, arguments);
         self.0.answer(&format!("exchange.declare of {exchange}"), declared).await?;
         let (options, none) = (QueueBindOptions::default(), FieldTable::default());
-        let bound =
-            channel.queue_bind(short(queue.as_str()), short(exchange.as_str()), short(""), options, none);
+        let bound = channel.queue_bind(short(queue.as_str()), short(exchange.as_str()), short(""), options, none);
         if let Err(error) = self.0.answer(&format!("queue.bind of {queue} to {exchange}"), bound).await {
             self.delete_replay_exchange(queue).await;
             return Err(error);

@@ -69,22 +69,33 @@ impl DeadLetter {
         let newest = failed.first().copied();
         let by_worker = || {
             let named = message.text_header(SOURCE_QUEUE).map(QueueName::new);
-            let by_key = || Some(QueueName::new(&message.routing_key)).filter(|name| !is_intermediate(name) && has_queue(name));
+            let by_key =
+                || Some(QueueName::new(&message.routing_key)).filter(|name| !is_intermediate(name) && has_queue(name));
             named.or_else(by_key)
         };
         let source = newest.map(|death| death.queue.clone()).or_else(by_worker);
-        let others: BTreeSet<&QueueName> = failed.iter().map(|it| &it.queue).filter(|it| Some(*it) != source.as_ref()).collect();
+        let others: BTreeSet<&QueueName> =
+            failed.iter().map(|it| &it.queue).filter(|it| Some(*it) != source.as_ref()).collect();
         let other_sources = others.into_iter().cloned().collect();
         // A message that failed several times has an entry for each reason. The oldest entry shows the first publish.
         let first = failed.iter().rev().find(|death| Some(&death.queue) == source.as_ref()).copied();
         let text = |name: &str| message.text_header(name).map(str::to_owned);
-        let original_exchange =
-            text(ORIGINAL_EXCHANGE).or_else(|| first.map(|death| death.exchange.clone()));
+        let original_exchange = text(ORIGINAL_EXCHANGE).or_else(|| first.map(|death| death.exchange.clone()));
         let original_routing_key = text(ORIGINAL_ROUTING_KEY)
             .or_else(|| first.and_then(|death| death.routing_keys.first().cloned()))
             .unwrap_or_else(|| message.routing_key.clone());
         let (reason, died_at) = newest.map_or((None, None), |death| (Some(death.reason.clone()), death.time));
-        Self { position, deaths, source, other_sources, reason, died_at, original_exchange, original_routing_key, message }
+        Self {
+            position,
+            deaths,
+            source,
+            other_sources,
+            reason,
+            died_at,
+            original_exchange,
+            original_routing_key,
+            message,
+        }
     }
 
     /// Returns the error of the last attempt, from the headers of common frameworks; `None` if there is none.
@@ -117,7 +128,9 @@ impl DeadLetter {
             hash.update(format!("{name}={value}\n"));
         }
         let headers = &self.message.properties.headers;
-        for (name, value) in headers.iter().filter(|(name, _)| !is_delivery_count(name) && !is_removed_from_replayed(name)) {
+        for (name, value) in
+            headers.iter().filter(|(name, _)| !is_delivery_count(name) && !is_removed_from_replayed(name))
+        {
             hash.update(format!("{name}={value:?}\n"));
         }
         hash.update(format!("{}\n", self.original_routing_key));
@@ -134,7 +147,11 @@ fn deaths(message: &ReceivedMessage) -> Vec<Death> {
         Some(Death {
             queue: QueueName::new(text("queue")?),
             reason: text("reason").unwrap_or_default(),
-            count: entry.entry("count").and_then(HeaderValue::as_integer).and_then(|it| it.try_into().ok()).unwrap_or(1),
+            count: entry
+                .entry("count")
+                .and_then(HeaderValue::as_integer)
+                .and_then(|it| it.try_into().ok())
+                .unwrap_or(1),
             exchange: text("exchange").unwrap_or_default(),
             routing_keys: keys.iter().filter_map(HeaderValue::as_text).map(str::to_owned).collect(),
             time: entry.entry("time").and_then(HeaderValue::as_timestamp),

@@ -9,9 +9,7 @@ use super::state::VhostState;
 use crate::apply::Interrupt;
 use crate::broker::Access;
 use crate::broker::message::ReceivedMessage;
-use crate::broker::transport::{
-    Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, PropertyEdit, edited,
-};
+use crate::broker::transport::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, PropertyEdit, edited};
 use crate::model::message_headers::is_delivery_count;
 use crate::model::{ExchangeName, QueueName};
 
@@ -44,6 +42,13 @@ pub struct Inspection {
     pub end: InspectionEnd,
 }
 
+impl Inspection {
+    /// Returns true if all messages were received.
+    pub fn is_complete(&self) -> bool {
+        self.end == InspectionEnd::Complete
+    }
+}
+
 /// The reason why an inspection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InspectionEnd {
@@ -70,14 +75,8 @@ pub async fn inspect(
     state.expect_queue(queue)?;
     hazards::refuse(hazards::of_inspection(state, queue), &options.allowed)?;
     let opened = Opened::open(access, state, queue, (options.hold, WINDOW)).await?;
-    let mut handler = Inspector {
-        reader: Reader::new(state, queue),
-        options,
-        interrupt,
-        visit,
-        matched: 0,
-        failure: None,
-    };
+    let mut handler =
+        Inspector { reader: Reader::new(state, queue), options, interrupt, visit, matched: 0, failure: None };
     let processed = opened.transport.process(&opened.order, &mut handler).await;
     let Inspector { reader, matched, failure, .. } = handler;
     let before = opened.order.expected;

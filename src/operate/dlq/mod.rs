@@ -3,10 +3,10 @@
 mod archive;
 mod dead_letter;
 mod error;
-mod opened;
 mod groups;
 mod hazards;
 mod inspection;
+mod opened;
 mod removal;
 mod replay;
 mod report;

@@ -55,7 +55,10 @@ impl Selection {
             && any(self.reasons.is_empty(), it.reason.as_ref().is_some_and(|reason| self.reasons.contains(reason)))
             && self.since.is_none_or(|since| it.died_at.is_some_and(|at| at >= since))
             && self.until.is_none_or(|until| it.died_at.is_some_and(|at| at <= until))
-            && any(self.routing_keys.is_empty(), self.routing_keys.iter().any(|key| key.matches(&it.original_routing_key)))
+            && any(
+                self.routing_keys.is_empty(),
+                self.routing_keys.iter().any(|key| key.matches(&it.original_routing_key)),
+            )
             && self.headers.iter().all(|(name, glob)| matches_header(it.message.header(name), glob.as_ref()))
             && self.error.as_ref().is_none_or(|text| it.error().is_some_and(|error| error.contains(text)))
             && self.body.as_ref().is_none_or(|body| contains(&it.message.body, body))

@@ -175,10 +175,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
     }
 
     /// Processes a delivery, and the deliveries that have already arrived.
-    async fn receive_ready(
-        &mut self,
-        next: Option<lapin::Result<Delivery>>,
-    ) -> Result<Option<ProcessEnd>, ProcessEnd> {
+    async fn receive_ready(&mut self, next: Option<lapin::Result<Delivery>>) -> Result<Option<ProcessEnd>, ProcessEnd> {
         let mut next = Some(next);
         while let Some(delivered) = next {
             let delivery = match delivered {
@@ -459,9 +456,7 @@ pub(super) fn fence(channel: &Channel, prefetch: u16) -> BoxFuture<'static, lapi
     async move { channel.basic_qos(prefetch, BasicQosOptions::default()).await }.boxed()
 }
 
-async fn wait_for_fence(
-    fence: &mut Option<(BoxFuture<'static, lapin::Result<()>>, u64)>,
-) -> lapin::Result<u64> {
+async fn wait_for_fence(fence: &mut Option<(BoxFuture<'static, lapin::Result<()>>, u64)>) -> lapin::Result<u64> {
     let Some((answer, count)) = fence else { return Ok(0) };
     let (answered, count) = (answer.await, *count);
     *fence = None;

@@ -74,8 +74,7 @@ impl Replayer<'_> {
     fn edited(&self, it: &DeadLetter) -> Option<Vec<u8>> {
         let text = |text: &str| HeaderValue::Text(text.to_owned());
         let run = format!("{}/{}", self.options.run, self.breaker.next_number());
-        let mut adds =
-            vec![(REPLAYS, HeaderValue::Integer(i128::from(it.replays()) + 1)), (REPLAY_RUN, text(&run))];
+        let mut adds = vec![(REPLAYS, HeaderValue::Integer(i128::from(it.replays()) + 1)), (REPLAY_RUN, text(&run))];
         if let Some(exchange) = &it.original_exchange {
             adds.push((ORIGINAL_EXCHANGE, text(exchange)));
         }

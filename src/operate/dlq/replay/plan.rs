@@ -66,6 +66,8 @@ pub struct ReplayPlan {
     pub replayed_before: u64,
     /// True if topo can observe messages that come back.
     pub is_observed: bool,
+    /// The hazards of publishing messages to the targets, with their texts.
+    pub hazards: Vec<(Hazard, String)>,
 }
 
 impl ReplayPlan {
@@ -149,9 +151,7 @@ pub async fn plan_replay(
             return Err(DlqError::Target { target: target.clone(), messages: *messages, reason });
         }
     }
-    let hazards: Vec<(Hazard, String)> =
-        targets.iter().flat_map(|it| hazards::of_target(state, &it.queue, it.messages)).collect();
-    hazards::refuse(hazards, &options.allowed)?;
+    let hazards = targets.iter().flat_map(|it| hazards::of_target(state, &it.queue, it.messages)).collect();
     Ok(ReplayPlan {
         queue: queue.clone(),
         before: inspected.before,
@@ -161,6 +161,7 @@ pub async fn plan_replay(
         unknown_source,
         replayed_before,
         is_observed: state.bindings_of(queue).next().is_some(),
+        hazards,
     })
 }
 
@@ -183,7 +184,8 @@ fn initial_path(state: &VhostState, target: &QueueName, destination: &Destinatio
         return ReturnPath::OriginalExchange;
     }
     let exchange = return_exchange(target);
-    let is_fanout = state.snapshot.topology.exchanges.get(&exchange).is_some_and(|it| it.kind == "fanout" && !it.internal);
+    let is_fanout =
+        state.snapshot.topology.exchanges.get(&exchange).is_some_and(|it| it.kind == "fanout" && !it.internal);
     let mut bound = state.snapshot.topology.bindings.iter().filter(|binding| binding.source == exchange);
     let only = bound.next().filter(|_| bound.next().is_none());
     let is_only = only.is_some_and(|binding| binding.destination == BindingDestination::Queue(target.clone()));

@@ -1,14 +1,15 @@
 //! Executes a replay.
 
 use super::super::error::DlqError;
+use super::super::hazards;
 use super::super::inspection::Reader;
 use super::super::opened::Opened;
 use super::super::report::{RunCounts, RunReport, run_end};
 use super::super::state::VhostState;
+use super::ReplayOptions;
 use super::breaker::BreakerState;
 use super::handler::{PreparedTarget, Replayer};
 use super::plan::{ReplayPlan, ReturnPath};
-use super::ReplayOptions;
 use crate::apply::Interrupt;
 use crate::broker::transport::ProcessCounts;
 use crate::broker::{Access, BrokerError};
@@ -29,6 +30,7 @@ pub async fn replay(
     interrupt: &Interrupt,
     progress: &dyn Fn(&ProcessCounts, u64),
 ) -> Result<RunReport, DlqError> {
+    hazards::refuse(plan.hazards.clone(), &options.allowed)?;
     let mut opened = Opened::open(access, state, &plan.queue, (options.hold, options.window)).await?;
     let report = replay_opened(&mut opened, state, plan, options, interrupt, progress).await;
     for target in plan.targets.iter().filter(|target| target.path == ReturnPath::TemporaryExchange) {

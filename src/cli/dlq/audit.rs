@@ -1,0 +1,57 @@
+//! Writes one line about each run that changes a dead-letter queue, to a file or to standard error.
+
+use super::super::failure::{Exit, Failure};
+use super::super::output;
+use crate::broker::Access;
+use crate::operate::dlq::{RunEnd, RunReport};
+use crate::render::dlq::audit_line;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Writes the line. Without a file, writes it to standard error.
+pub(super) fn write(
+    path: Option<&Path>,
+    report: &RunReport,
+    command: &str,
+    access: &Access,
+    is_quiet: bool,
+) -> Result<(), Failure> {
+    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let line = audit_line(report, command, &time, access.broker.username());
+    match path {
+        None if is_quiet => Ok(()),
+        None => {
+            output::eprint(&format!("audit: {line}"));
+            Ok(())
+        }
+        Some(path) => {
+            let opened = OpenOptions::new().create(true).append(true).open(path);
+            let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
+            written.map_err(|error| {
+                output::eprint(&format!("audit: {line}"));
+                output::write_failure(path, &error).exit(Exit::Partial)
+            })
+        }
+    }
+}
+
+/// Checks that lines can be appended to the file, before the first message is moved.
+pub(super) fn check(path: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    opened.map(|_| ()).map_err(|error| output::write_failure(path, &error))
+}
+
+/// Returns the exit code of a run.
+pub(super) fn exit(report: &RunReport) -> Exit {
+    let has_changed = report.counts.done + report.counts.renewed + report.counts.in_doubt > 0;
+    match &report.end {
+        RunEnd::Complete | RunEnd::Limit => Exit::Done,
+        RunEnd::Breaker { .. } => Exit::Partial,
+        RunEnd::Interrupted | RunEnd::Stopped(_) if has_changed => Exit::Partial,
+        RunEnd::Interrupted => Exit::Interrupted,
+        RunEnd::Stopped(_) => Exit::Failed,
+    }
+}

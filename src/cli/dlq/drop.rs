@@ -1,0 +1,148 @@
+//! `topo dlq drop`: drops messages, after they are written to a file.
+
+use super::super::arguments::{Global, ReportFormat};
+use super::super::failure::{Exit, Failure};
+use super::super::{interaction, output};
+use super::audit;
+use super::selection::SelectionArguments;
+use super::target::{ReadingArguments, Shown, Target, TargetArguments, until_second_signal};
+use crate::apply::Interrupt;
+use crate::model::QueueName;
+use crate::model::count::count;
+use crate::operate::dlq::{
+    Archive, DropOptions, InspectOptions, Inspection, Selection, drop_messages, inspect, run_id,
+};
+use crate::render::dlq::{report_json, report_text};
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use std::path::PathBuf;
+
+pub(super) async fn run(arguments: &DropArguments, global: &Global) -> Result<Exit, Failure> {
+    if arguments.backup.is_none() && !arguments.no_backup {
+        return Err(Failure::usage("the dropped messages would be lost")
+            .hint("write them to a file first: --backup FILE")
+            .hint("or drop them without a backup: --no-backup"));
+    }
+    if !arguments.yes && !interaction::can_confirm() {
+        return Err(
+            Failure::usage("no terminal is available to ask for confirmation").hint("drop without confirmation: --yes")
+        );
+    }
+    let selection = arguments.selection.selection()?;
+    if selection.is_empty() && arguments.limit.is_none() && !arguments.all {
+        return Err(Failure::usage("no condition selects the messages to drop")
+            .hint("select messages with --source, --reason, --since and other conditions")
+            .hint("or drop all messages: --all"));
+    }
+    audit::check(arguments.audit.as_deref())?;
+    let target = arguments.target.read(global).await?;
+    let queue = QueueName::new(arguments.queue.as_str());
+    target.expect(&queue, &arguments.reading).map_err(|error| arguments.target.failure(error))?;
+    let interrupt = Interrupt::default();
+    until_second_signal(&interrupt, run_with(arguments, &target, &queue, selection, &interrupt, global)).await
+}
+
+async fn run_with(
+    arguments: &DropArguments,
+    target: &Target,
+    queue: &QueueName,
+    selection: Selection,
+    interrupt: &Interrupt,
+    global: &Global,
+) -> Result<Exit, Failure> {
+    let failure = |error| arguments.target.failure(error);
+    if !arguments.yes {
+        let options = InspectOptions {
+            selection: selection.clone(),
+            limit: None,
+            hold: arguments.reading.hold,
+            allowed: arguments.reading.allow.clone(),
+        };
+        let shown = Shown::start(global, format!("inspecting {queue}"));
+        let mut ignore = |_| Ok(());
+        let inspected = inspect(&target.access, &target.state, queue, &options, interrupt, &mut ignore).await;
+        drop(shown);
+        let inspected = inspected.map_err(failure)?;
+        if inspected.matched == 0 && inspected.is_complete() {
+            output::eprint("no message matches\n");
+            return Ok(Exit::Done);
+        }
+        if interrupt.is_requested() || !interaction::is_confirmed(&question(arguments, queue, &inspected))? {
+            return Err(Failure::failed("not confirmed; no message was dropped"));
+        }
+    }
+    let archive = match &arguments.backup {
+        None => None,
+        Some(path) => Some(Archive::open(path).map_err(|error| output::write_failure(path, &error))?),
+    };
+    let shown = Shown::start(global, format!("dropping messages of {queue}"));
+    let total = arguments.limit.unwrap_or(0);
+    let progress = |counts: &crate::broker::transport::ProcessCounts| shown.update(counts.removed, total, "dropped");
+    let options = DropOptions {
+        selection,
+        limit: arguments.limit,
+        hold: arguments.reading.hold,
+        window: arguments.window,
+        archive,
+        allowed: arguments.reading.allow.clone(),
+        run: run_id(),
+    };
+    let dropped = drop_messages(&target.access, &target.state, queue, options, interrupt, &progress).await;
+    drop(shown);
+    let report = dropped.map_err(failure)?;
+    output::print(&match arguments.format {
+        ReportFormat::Text => report_text(&report, "dropped"),
+        ReportFormat::Json => report_json(&report, "drop"),
+    })
+    .map_err(|failure| failure.exit(Exit::Partial))?;
+    if let Some(path) = arguments.backup.as_ref().filter(|_| report.counts.done > 0 && !global.quiet) {
+        let path = super::super::files::path_argument(path);
+        output::eprint(&format!("to restore the messages: topo dlq restore {path}{}\n", arguments.target.flags()));
+    }
+    audit::write(arguments.audit.as_deref(), &report, "drop", &target.access, global.quiet)?;
+    Ok(audit::exit(&report))
+}
+
+fn question(arguments: &DropArguments, queue: &QueueName, inspected: &Inspection) -> String {
+    let messages = arguments.limit.map_or(inspected.matched, |limit| limit.min(inspected.matched));
+    let more = if inspected.is_complete() { "" } else { " and the matching messages behind the inspected ones" };
+    let without = if arguments.no_backup { " without a backup" } else { "" };
+    format!("Drop {}{more} of {queue}{without}? [y/N] ", count(messages, "message"))
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DropArguments {
+    /// Dead-letter queue
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    queue: String,
+    /// File to which each message is written before it is dropped; an existing backup is continued
+    #[arg(long, value_name = "FILE", conflicts_with = "no_backup")]
+    backup: Option<PathBuf>,
+    /// Drop the messages without a backup
+    #[arg(long)]
+    no_backup: bool,
+    /// Drop all messages if no condition selects some of them
+    #[arg(long)]
+    all: bool,
+    /// Maximum number of messages to drop
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Maximum number of messages that may be in the queue and in the backup after a crash (1 to 10000)
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    window: u16,
+    /// Drop without confirmation
+    #[arg(short, long)]
+    yes: bool,
+    /// File to which a line about the run is appended [default: standard error]
+    #[arg(long, value_name = "FILE", env = "TOPO_AUDIT")]
+    audit: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    format: ReportFormat,
+    #[command(flatten)]
+    selection: SelectionArguments,
+    #[command(flatten)]
+    reading: ReadingArguments,
+    #[command(flatten)]
+    target: TargetArguments,
+}

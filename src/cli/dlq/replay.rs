@@ -1,0 +1,185 @@
+//! `topo dlq replay`: replays messages to the queues in which they failed.
+
+use super::super::arguments::{Global, ReportFormat};
+use super::super::failure::{Exit, Failure};
+use super::super::value_parsers::duration;
+use super::super::{interaction, output};
+use super::audit;
+use super::selection::SelectionArguments;
+use super::target::{ReadingArguments, Shown, Target, TargetArguments, until_second_signal};
+use crate::apply::Interrupt;
+use crate::model::QueueName;
+use crate::model::count::count;
+use crate::operate::dlq::{Breaker, Destination, ReplayOptions, ReplayPlan, plan_replay, replay, run_id};
+use crate::render::dlq::{plan_json, plan_text, report_json, report_text};
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(super) async fn run(arguments: &ReplayArguments, global: &Global) -> Result<Exit, Failure> {
+    let can_continue = arguments.yes || arguments.dry_run || interaction::can_confirm();
+    if !can_continue {
+        return Err(Failure::usage("no terminal is available to ask for confirmation")
+            .hint("show the plan: --dry-run")
+            .hint("replay without confirmation: --yes"));
+    }
+    let options = arguments.options()?;
+    let queue = QueueName::new(arguments.queue.as_str());
+    if options.destination == Destination::Queue(queue.clone()) {
+        return Err(Failure::usage("the target of --to is the dead-letter queue itself"));
+    }
+    audit::check(arguments.audit.as_deref())?;
+    let target = arguments.target.read(global).await?;
+    target.expect(&queue, &arguments.reading).map_err(|error| arguments.target.failure(error))?;
+    let interrupt = Interrupt::default();
+    until_second_signal(&interrupt, run_with(arguments, &target, &queue, &options, &interrupt, global)).await
+}
+
+async fn run_with(
+    arguments: &ReplayArguments,
+    target: &Target,
+    queue: &QueueName,
+    options: &ReplayOptions,
+    interrupt: &Interrupt,
+    global: &Global,
+) -> Result<Exit, Failure> {
+    let failure = |error| arguments.target.failure(error);
+    let shown = Shown::start(global, format!("inspecting {queue}"));
+    let planned = plan_replay(&target.access, &target.state, queue, options, interrupt).await;
+    drop(shown);
+    let mut plan = planned.map_err(failure)?;
+    if interrupt.is_requested() {
+        return Err(Failure::failed("interrupted; no message was moved").exit(Exit::Interrupted));
+    }
+    let is_text = arguments.format == ReportFormat::Text;
+    if is_text {
+        output::print(&plan_text(&plan, options, output::width()))?;
+    } else if arguments.dry_run {
+        output::print(&plan_json(&target.vhost, &plan))?;
+    }
+    if arguments.dry_run {
+        return Ok(Exit::Done);
+    }
+    if plan.targets.is_empty() {
+        output::eprint("no message is to be replayed\n");
+        return Ok(Exit::Done);
+    }
+    let is_refused = plan.hazards.iter().any(|(hazard, _)| !options.allowed.contains(hazard));
+    if !arguments.yes && !is_refused && !interaction::is_confirmed(&question(&plan, options))? {
+        return Err(Failure::failed("not confirmed; no message was moved"));
+    }
+    let shown = Shown::start(global, format!("replaying {queue}"));
+    let total = options.limit.unwrap_or(u64::MAX).min(if plan.is_complete { plan.messages() } else { plan.before });
+    let progress = |counts: &crate::broker::transport::ProcessCounts, came_back: u64| {
+        let what = if came_back == 0 { "replayed".to_owned() } else { format!("replayed, {came_back} came back") };
+        shown.update(counts.published, total, &what);
+    };
+    let replayed = replay(&target.access, &target.state, &mut plan, options, interrupt, &progress).await;
+    drop(shown);
+    let report = replayed.map_err(failure)?;
+    output::print(&if is_text { report_text(&report, "replayed") } else { report_json(&report, "replay") })
+        .map_err(|failure| failure.exit(Exit::Partial))?;
+    audit::write(arguments.audit.as_deref(), &report, "replay", &target.access, global.quiet)?;
+    Ok(audit::exit(&report))
+}
+
+fn question(plan: &ReplayPlan, options: &ReplayOptions) -> String {
+    let messages = options.limit.map_or(plan.messages(), |limit| limit.min(plan.messages()));
+    let more = if plan.is_complete { "" } else { " and the matching messages behind the inspected ones" };
+    format!("Replay {}{more}? [y/N] ", count(messages, "message"))
+}
+
+impl ReplayArguments {
+    fn options(&self) -> Result<ReplayOptions, Failure> {
+        let destination = match &self.to {
+            Some(queue) => Destination::Queue(QueueName::new(queue.as_str())),
+            None if self.to_original_exchange => Destination::OriginalExchange,
+            None => Destination::Source,
+        };
+        Ok(ReplayOptions {
+            selection: self.selection.selection()?,
+            limit: self.limit,
+            destination,
+            again: self.again,
+            rate: self.rate.0,
+            breaker: Breaker { share: self.stop_after, canary: self.canary, settle: self.settle },
+            hold: self.reading.hold,
+            window: self.window,
+            allowed: self.reading.allow.clone(),
+            run: run_id(),
+        })
+    }
+}
+
+/// The value of `--rate`; `None` for no maximum.
+#[derive(Clone, Copy, Debug)]
+struct Rate(Option<f64>);
+
+fn rate(text: &str) -> Result<Rate, String> {
+    if text == "none" {
+        return Ok(Rate(None));
+    }
+    let number = text.strip_suffix("/s").unwrap_or(text).parse::<f64>().ok();
+    let number = number.filter(|it| it.is_finite() && (0.001..=1_000_000.0).contains(it));
+    number.map(|it| Rate(Some(it))).ok_or_else(|| "not a rate; use for example 50/s, 0.5/s or none".to_owned())
+}
+
+/// Parses a share in percent, and returns it as a number from 0 to 1.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let number = number.filter(|it| (0.0..=100.0).contains(it));
+    number.map(|it| it / 100.0).ok_or_else(|| "not a share from 0% to 100%".to_owned())
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReplayArguments {
+    /// Dead-letter queue
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    queue: String,
+    /// Replay all messages to this queue
+    #[arg(long, value_name = "QUEUE", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "to_original_exchange")]
+    to: Option<String>,
+    /// Publish each message to its original exchange; every bound queue receives a copy
+    #[arg(long)]
+    to_original_exchange: bool,
+    /// Also replay messages that were replayed before and came back
+    #[arg(long)]
+    again: bool,
+    /// Maximum number of messages to replay
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Maximum number of messages per second, such as 50/s; `none` for no maximum
+    #[arg(long, value_name = "RATE", default_value = "50/s", value_parser = rate)]
+    rate: Rate,
+    /// Stop if more than this share of the replayed messages comes back
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
+    stop_after: f64,
+    /// Number of messages that are replayed first; topo waits for their outcome before it replays the others
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    canary: u64,
+    /// Time after the last retry of a message until its processing counts as successful
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    settle: Duration,
+    /// Maximum number of messages that may exist twice after a crash (1 to 10000)
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    window: u16,
+    /// Show the plan, and move no message
+    #[arg(long)]
+    dry_run: bool,
+    /// Replay without confirmation
+    #[arg(short, long)]
+    yes: bool,
+    /// File to which a line about the run is appended [default: standard error]
+    #[arg(long, value_name = "FILE", env = "TOPO_AUDIT")]
+    audit: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    format: ReportFormat,
+    #[command(flatten)]
+    selection: SelectionArguments,
+    #[command(flatten)]
+    reading: ReadingArguments,
+    #[command(flatten)]
+    target: TargetArguments,
+}

@@ -1,0 +1,148 @@
+//! `topo dlq restore`: publishes the messages of a file to their dead-letter queue again.
+
+use super::super::arguments::{Global, ReportFormat};
+use super::super::failure::{Exit, Failure};
+use super::super::{interaction, output};
+use super::target::{Shown, TargetArguments, until_second_signal};
+use crate::apply::Interrupt;
+use crate::model::QueueName;
+use crate::model::count::count;
+use crate::operate::dlq::{ArchivedMessage, RestoreOptions, restore};
+use crate::render::dlq::{restore_json, restore_text};
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use std::fs::File;
+use std::io::{BufReader, Seek, Write};
+use std::path::{Path, PathBuf};
+
+pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result<Exit, Failure> {
+    if !arguments.yes && !interaction::can_confirm() {
+        return Err(Failure::usage("no terminal is available to ask for confirmation")
+            .hint("restore without confirmation: --yes"));
+    }
+    let (messages, queue) = check(arguments)?;
+    let state_path = state_path(&arguments.archive);
+    let skip = restored_before(&state_path)?.min(messages);
+    let target = arguments.target.read(global).await?;
+    target.state.expect_queue(&queue).map_err(|error| arguments.target.failure(error))?;
+    let question = format!("Restore {} to {queue}? [y/N] ", count(messages - skip, "message"));
+    if !arguments.yes && !interaction::is_confirmed(&question)? {
+        return Err(Failure::failed("not confirmed; no message was published"));
+    }
+    let file = File::open(&arguments.archive).map_err(|error| read_failure(&arguments.archive, &error.to_string()))?;
+    let mut progress = File::options()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .open(&state_path)
+        .map_err(|error| output::write_failure(&state_path, &error))?;
+    let interrupt = Interrupt::default();
+    let options = RestoreOptions { queue: queue.clone(), skip, window: arguments.window };
+    let shown = Shown::start(global, format!("restoring to {queue}"));
+    let mut confirmed = |count: u64| {
+        shown.update(count, messages, "restored");
+        let written = progress.rewind().and_then(|()| progress.write_all(format!("{count:020}\n").as_bytes()));
+        written.map_err(|error| format!("cannot write {}: {error}", state_path.display()))
+    };
+    let restored = async {
+        let archive = BufReader::new(file);
+        let restored = restore(&target.access, &target.state, archive, &options, &interrupt, &mut confirmed).await;
+        restored.map_err(|error| arguments.target.failure(error))
+    };
+    let report = until_second_signal(&interrupt, restored).await;
+    drop(shown);
+    let report = report?;
+    let is_complete = report.stopped.is_none() && !report.is_interrupted;
+    if is_complete {
+        // Another restore of the same file starts from the beginning.
+        let _ = std::fs::remove_file(&state_path);
+    }
+    let has_published = report.restored + report.in_doubt > 0;
+    output::print(&match arguments.format {
+        ReportFormat::Text => restore_text(&report),
+        ReportFormat::Json => restore_json(&report),
+    })?;
+    Ok(match (is_complete, has_published) {
+        (true, _) => Exit::Done,
+        (false, true) => Exit::Partial,
+        (false, false) if report.is_interrupted => Exit::Interrupted,
+        (false, false) => Exit::Failed,
+    })
+}
+
+/// Checks all messages of the archive before the first one is published. Returns their number and the queue.
+fn check(arguments: &RestoreArguments) -> Result<(u64, QueueName), Failure> {
+    let path = &arguments.archive;
+    let file = File::open(path).map_err(|error| read_failure(path, &error.to_string()))?;
+    let requested = arguments.queue.as_ref().map(|queue| QueueName::new(queue.as_str()));
+    let (mut messages, mut found) = (0, requested.clone());
+    for message in ArchivedMessage::read_all(BufReader::new(file)) {
+        let message = message.map_err(|error| read_failure(path, &error.to_string()))?;
+        messages += 1;
+        let other_vhost = message.vhost.as_str() != arguments.target.vhost && !arguments.other_vhost;
+        if other_vhost {
+            return Err(Failure::usage(format!(
+                "the messages are from vhost `{}`, not from `{}`",
+                message.vhost, arguments.target.vhost
+            ))
+            .hint(format!("restore them there: --vhost {}", crate::render::shell::quote(message.vhost.as_str())))
+            .hint("or restore them to this vhost: --other-vhost"));
+        }
+        match &found {
+            Some(queue) if requested.is_none() && *queue != message.queue => {
+                return Err(Failure::usage(format!(
+                    "the file contains messages of `{queue}` and of `{}`",
+                    message.queue
+                ))
+                .hint("restore all of them to one queue: --queue QUEUE"));
+            }
+            Some(_) => {}
+            None => found = Some(message.queue),
+        }
+    }
+    found.map(|queue| (messages, queue)).ok_or_else(|| Failure::spec(format!("{} contains no message", path.display())))
+}
+
+/// Returns the path of the file that contains the number of restored messages while a restore is incomplete.
+fn state_path(archive: &Path) -> PathBuf {
+    let mut name = archive.as_os_str().to_owned();
+    name.push(".restored");
+    name.into()
+}
+
+fn restored_before(path: &Path) -> Result<u64, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) if text.trim().is_empty() => Ok(0),
+        Ok(text) => text.trim().parse().map_err(|_| read_failure(path, "it does not contain a number")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(read_failure(path, &error.to_string())),
+    }
+}
+
+fn read_failure(path: &Path, reason: &str) -> Failure {
+    Failure::spec(format!("cannot read {}", path.display())).because(reason)
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RestoreArguments {
+    /// File that topo dlq drop or topo dlq export wrote
+    #[arg(value_name = "FILE")]
+    archive: PathBuf,
+    /// Restore the messages to this queue [default: the queue in the file]
+    #[arg(long, value_name = "QUEUE", value_parser = NonEmptyStringValueParser::new())]
+    queue: Option<String>,
+    /// Accept messages of another vhost
+    #[arg(long)]
+    other_vhost: bool,
+    /// Maximum number of messages that may be restored twice after a crash (1 to 10000)
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    window: u16,
+    /// Restore without confirmation
+    #[arg(short, long)]
+    yes: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    format: ReportFormat,
+    #[command(flatten)]
+    target: TargetArguments,
+}

@@ -1,0 +1,189 @@
+//! Defines the arguments that select a dead-letter queue, and the failures of the commands on it.
+
+use super::super::arguments::Global;
+use super::super::connection::{self, ConnectionArguments};
+use super::super::failure::{Exit, Failure, no_such_vhost};
+use super::super::interaction;
+use crate::apply::Interrupt;
+use crate::broker::Access;
+use crate::cli::progress::{Operation, Progress};
+use crate::model::names::DEFAULT_VHOST;
+use crate::model::printable::clean;
+use crate::model::{Intervals, QueueName, VhostName};
+use crate::operate::dlq::{DlqError, Hazard, VhostState};
+use crate::render::shell::quote;
+use crate::spec::closest;
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+/// The maximum number of dead-letter queues that are listed for a missing queue.
+const MAX_QUEUES: usize = 8;
+
+/// The vhost and the broker.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct TargetArguments {
+    /// Vhost of the queue
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_VHOST, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_VHOST")]
+    pub(super) vhost: String,
+    #[command(flatten)]
+    pub(super) connection: ConnectionArguments,
+}
+
+/// The limits and allowances of a command that reads messages.
+#[derive(Debug, Args)]
+pub(super) struct ReadingArguments {
+    /// Maximum number of messages that are held until they are returned (1 to 65535)
+    #[arg(long, value_name = "N", default_value_t = u16::MAX, value_parser = clap::value_parser!(u16).range(1..), env = "TOPO_HOLD")]
+    pub(super) hold: u16,
+    /// Allow a hazard: other-consumers, inspection-cost, no-consumers or message-drop; may be repeated
+    #[arg(long, value_name = "HAZARD", value_parser = hazard, hide_possible_values = true)]
+    pub(super) allow: Vec<Hazard>,
+    /// Also accept a queue to which no queue dead-letters messages
+    #[arg(long)]
+    pub(super) any_queue: bool,
+}
+
+fn hazard(word: &str) -> Result<Hazard, String> {
+    let names = Hazard::ALL.map(Hazard::as_str);
+    Hazard::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(|| format!("not one of {}", names.join(", ")))
+}
+
+/// A connected command.
+pub(super) struct Target {
+    pub(super) access: Access,
+    pub(super) vhost: VhostName,
+    pub(super) state: VhostState,
+}
+
+impl TargetArguments {
+    /// Connects to the broker, and reads the vhost.
+    pub(super) async fn read(&self, global: &Global) -> Result<Target, Failure> {
+        connection::refuse_password(&self.connection)?;
+        let access = connection::connect(&self.connection, Intervals::default())?;
+        let vhost = VhostName::new(self.vhost.as_str());
+        let reading = Progress::new(global).start_spinner(format!("reading {}", access.broker.shown_url()));
+        let state = VhostState::read(&access, &vhost).await.map_err(|error| self.failure(error))?;
+        drop(reading);
+        Ok(Target { access, vhost, state })
+    }
+
+    /// Returns the flags for a suggested command.
+    pub(super) fn flags(&self) -> String {
+        let preset = connection::environment("TOPO_VHOST").unwrap_or_else(|| DEFAULT_VHOST.to_owned());
+        let vhost = if self.vhost == preset { String::new() } else { format!(" --vhost {}", quote(&self.vhost)) };
+        format!("{vhost}{}", connection::flags(&self.connection))
+    }
+
+    /// Converts an error to a failure with hints.
+    pub(super) fn failure(&self, error: DlqError) -> Failure {
+        let message = error.to_string();
+        match error {
+            DlqError::NoVhost { vhost, known } => no_such_vhost(&vhost, &known),
+            DlqError::NoQueue { queue, dead_letter_queues } => {
+                let failure = Failure::usage(clean(&message));
+                match closest(queue.as_str(), dead_letter_queues.iter().map(QueueName::as_str)) {
+                    Some(near) => failure.hint(format!("did you mean `{}`?", clean(near))),
+                    None if dead_letter_queues.is_empty() => failure,
+                    None => {
+                        let names: Vec<String> = dead_letter_queues
+                            .iter()
+                            .take(MAX_QUEUES)
+                            .map(|it| format!("`{}`", clean(it.as_str())))
+                            .collect();
+                        failure.hint(format!("dead-letter queues of the vhost: {}", names.join(", ")))
+                    }
+                }
+            }
+            DlqError::NotDeadLetterQueue { .. } => Failure::failed(clean(&message))
+                .exit(Exit::Blocked)
+                .hint("list the dead-letter queues of the vhost: topo dlq list")
+                .hint("or use the queue nevertheless: --any-queue"),
+            DlqError::Stream { .. } => Failure::failed(clean(&message))
+                .exit(Exit::Blocked)
+                .hint("read the messages with `topo dlq peek`, or write them to a file with `topo dlq export`"),
+            DlqError::Locked { .. } => Failure::failed(clean(&message))
+                .exit(Exit::Locked)
+                .hint("wait until the other run ends; the broker releases its lock when its connection closes"),
+            DlqError::Hazards(hazards) => {
+                let mut failure =
+                    Failure::failed("the command is blocked by hazards; no message was moved").exit(Exit::Blocked);
+                let mut flags = String::new();
+                for (hazard, text) in hazards {
+                    failure = failure.because(format!("{}: {}", hazard.as_str(), clean(&text)));
+                    let flag = format!(" --allow {}", hazard.as_str());
+                    if !flags.contains(&flag) {
+                        flags.push_str(&flag);
+                    }
+                }
+                failure.hint(format!("to continue nevertheless:{flags}"))
+            }
+            DlqError::Target { .. } => Failure::failed(clean(&message))
+                .exit(Exit::Blocked)
+                .hint("select other messages with --source, or use another target: --to QUEUE"),
+            DlqError::Amqp { .. } => {
+                Failure::failed(clean(&message)).hint("topo reads messages over AMQP; set the address with --amqp-url")
+            }
+            DlqError::Broker(error) => Failure::from(error),
+        }
+    }
+}
+
+impl Target {
+    /// Checks that the queue exists and is a dead-letter queue.
+    pub(super) fn expect(&self, queue: &QueueName, reading: &ReadingArguments) -> Result<(), DlqError> {
+        self.state.expect_queue(queue)?;
+        if reading.any_queue || self.state.dead_letter_queues.contains_key(queue) {
+            return Ok(());
+        }
+        Err(DlqError::NotDeadLetterQueue { queue: queue.clone() })
+    }
+}
+
+/// Runs a command until it ends, or until the second signal.
+pub(super) async fn until_second_signal<T>(
+    interrupt: &Interrupt,
+    run: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        ended = run => ended,
+        () = interaction::second_signal(interrupt) => {
+            Err(Failure::failed("stopped immediately: the broker returns the messages that were being processed")
+                .exit(Exit::Partial)
+                .hint("messages that were published but not acknowledged may exist twice"))
+        }
+    }
+}
+
+/// Shows the progress of an operation at most twice per second.
+pub(super) struct Shown {
+    operation: Operation,
+    last: std::cell::Cell<Option<std::time::Instant>>,
+    started: std::time::Instant,
+    is_terminal: bool,
+}
+
+impl Shown {
+    pub(super) fn start(global: &Global, message: String) -> Self {
+        let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr()) && !global.quiet;
+        Self {
+            operation: Progress::new(global).start_spinner(message),
+            last: std::cell::Cell::new(None),
+            started: std::time::Instant::now(),
+            is_terminal,
+        }
+    }
+
+    /// Shows the number of processed messages with their rate.
+    pub(super) fn update(&self, done: u64, total: u64, what: &str) {
+        let now = std::time::Instant::now();
+        let is_due = self.last.get().is_none_or(|last| now.duration_since(last).as_millis() >= 500);
+        if !self.is_terminal || !is_due {
+            return;
+        }
+        self.last.set(Some(now));
+        let seconds = now.duration_since(self.started).as_secs_f64();
+        let rate = if seconds > 0.5 { format!(", {:.0} per second", done as f64 / seconds) } else { String::new() };
+        let percent = (done * 100).checked_div(total).map_or_else(String::new, |it| format!(" ({it} %)"));
+        self.operation.update(&format!("{} {what}{percent}{rate}", crate::model::count::number(done)));
+    }
+}

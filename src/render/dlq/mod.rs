@@ -1,0 +1,45 @@
+//! Renders dead-letter queues, their messages, and the plans and reports of replays and drops.
+
+mod groups;
+mod message;
+mod plan;
+mod queues;
+mod report;
+mod table;
+
+pub use groups::{groups_json, groups_text};
+pub use message::{BodyFormat, message_text};
+pub use plan::{plan_json, plan_text};
+pub use queues::{queues_json, queues_text};
+pub use report::{audit_line, inspection_notes, report_json, report_text, restore_json, restore_text};
+
+use crate::model::count::number;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The format version of the JSON documents.
+const FORMAT_VERSION: u32 = 1;
+
+/// Formats a number, or `?` if it is unknown.
+fn known(value: Option<u64>) -> String {
+    value.map_or_else(|| "?".to_owned(), number)
+}
+
+/// Formats the time since an event with its two largest units: `2h 4m`. The event is given in seconds since 1970.
+fn ago(event: Option<u64>, now: SystemTime) -> String {
+    let Some(event) = event else { return "?".to_owned() };
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let since = now.saturating_sub(event);
+    match since {
+        0..60 => format!("{since}s"),
+        60..3600 => format!("{}m {}s", since / 60, since % 60),
+        3600..86_400 => format!("{}h {}m", since / 3600, since % 3600 / 60),
+        _ => format!("{}d {}h", since / 86_400, since % 86_400 / 3600),
+    }
+}
+
+/// Formats a time as RFC 3339, or `?` if it is unknown. The time is given in seconds since 1970.
+fn rfc3339(seconds: Option<u64>) -> String {
+    let time = seconds.and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+    let time = time.filter(|_| seconds.is_some_and(|seconds| seconds < 253_402_300_800));
+    time.map_or_else(|| "?".to_owned(), |time| humantime::format_rfc3339_seconds(time).to_string())
+}

@@ -1,0 +1,154 @@
+//! Renders the plan of a replay.
+
+use super::FORMAT_VERSION;
+use crate::model::count::{count, number};
+use crate::model::printable::{clean, clean_json};
+use crate::model::units::duration;
+use crate::model::{QueueName, VhostName, naming};
+use crate::operate::dlq::{ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath};
+use crate::render::style::{BOLD, Painted, YELLOW, fold};
+use serde_json::json;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// The maximum number of routing keys that are listed for a target.
+const MAX_KEYS: usize = 3;
+
+/// Renders a plan.
+pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> String {
+    let mut text = String::new();
+    let queue = clean(plan.queue.as_str());
+    let of = if plan.is_complete {
+        count(plan.before, "message")
+    } else {
+        format!("the first {} of {}", number(plan.inspected), count(plan.before, "message"))
+    };
+    let heading = format!("Replay {} of {of} in {queue}", number(plan.messages()));
+    let _ = writeln!(text, "{}", Painted(BOLD, heading));
+    for target in &plan.targets {
+        let _ = writeln!(text, "  to {} {}: {}", arrow(target), clean(target.queue.as_str()), keys(target));
+        let line = |text: &str| fold(text, width.saturating_sub(6)).replace('\n', "\n      ");
+        let _ = writeln!(text, "      {}", line(&way(target)));
+        let consumers = target.consumers.map_or_else(|| "unknown consumers".to_owned(), |it| count(it, "consumer"));
+        let backlog = target.backlog.map_or_else(String::new, |it| format!(", {} in the queue", count(it, "message")));
+        let _ = writeln!(text, "      {consumers}{backlog}");
+    }
+    let mut notes = Vec::new();
+    if plan.unknown_source > 0 {
+        notes.push(format!(
+            "{} without a known source stay; replay them with --to QUEUE",
+            count(plan.unknown_source, "message")
+        ));
+    }
+    if plan.replayed_before > 0 {
+        notes.push(format!(
+            "{} that were replayed before stay; replay them with --again",
+            count(plan.replayed_before, "message")
+        ));
+    }
+    if !plan.is_complete {
+        notes.push("the messages behind the inspected ones are selected during the replay".to_owned());
+    }
+    notes.push(pace(plan, options));
+    for (hazard, reason) in plan.hazards.iter().filter(|(hazard, _)| !options.allowed.contains(hazard)) {
+        notes.push(format!("{} {}: {}", Painted(YELLOW, "hazard"), hazard.as_str(), clean(reason)));
+    }
+    for note in notes {
+        let _ = writeln!(text, "  {}", fold(&note, width.saturating_sub(2)).replace('\n', "\n  "));
+    }
+    text
+}
+
+fn arrow(target: &ReplayTarget) -> &'static str {
+    if target.path == ReturnPath::OriginalExchange { "the original exchange of" } else { "queue" }
+}
+
+fn keys(target: &ReplayTarget) -> String {
+    let messages = count(target.messages, "message");
+    let mut keys: Vec<(&String, &u64)> = target.routing_keys.iter().collect();
+    keys.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let shown: Vec<String> =
+        keys.iter().take(MAX_KEYS).map(|(key, count)| format!("{} ({})", clean(key), number(**count))).collect();
+    let more = if keys.len() > MAX_KEYS {
+        format!(" and {} more", number((keys.len() - MAX_KEYS) as u64))
+    } else {
+        String::new()
+    };
+    if shown.is_empty() {
+        messages
+    } else {
+        format!("{messages} with the original routing keys {}{more}", shown.join(", "))
+    }
+}
+
+fn way(target: &ReplayTarget) -> String {
+    match &target.path {
+        ReturnPath::ReturnExchange(exchange) => {
+            format!("through {}, which routes only to this queue", clean(exchange.as_str()))
+        }
+        ReturnPath::TemporaryExchange => {
+            let exchange: QueueName = QueueName::new(naming::replay_exchange(&target.queue).as_str());
+            format!("through the temporary exchange {}, which routes only to this queue", clean(exchange.as_str()))
+        }
+        ReturnPath::DefaultExchange => {
+            format!(
+                "through the default exchange: {}",
+                Painted(YELLOW, "workers see the queue name as the routing key")
+            )
+        }
+        ReturnPath::OriginalExchange => {
+            let exchanges: Vec<String> = target.exchanges.keys().map(|it| clean(it)).collect();
+            format!("through {}: every bound queue receives a copy", exchanges.join(", "))
+        }
+    }
+}
+
+fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
+    let text = |it: Duration| i64::try_from(it.as_millis()).ok().and_then(duration).unwrap_or_else(|| "0s".to_owned());
+    let rate =
+        options.rate.map_or_else(|| "without a rate limit".to_owned(), |rate| format!("at most {rate} per second"));
+    if !plan.is_observed {
+        return format!(
+            "{rate}; topo cannot observe whether messages come back, because no exchange routes to the queue"
+        );
+    }
+    let share = options.breaker.share * 100.0;
+    let stop = format!("stops if more than {share} % come back");
+    match options.breaker.canary {
+        0 => format!("{rate}; {stop}"),
+        canary => {
+            let verdict = text(plan.verdict(options.breaker.settle));
+            format!(
+                "first {}, then a wait of {verdict} for their outcome; then {rate}; {stop}",
+                count(canary, "message")
+            )
+        }
+    }
+}
+
+/// Renders a plan as JSON.
+pub fn plan_json(vhost: &VhostName, plan: &ReplayPlan) -> String {
+    let target = |it: &ReplayTarget| {
+        let (way, exchange) = match &it.path {
+            ReturnPath::ReturnExchange(exchange) => ("returnExchange", Some(exchange.as_str().to_owned())),
+            ReturnPath::TemporaryExchange => {
+                ("temporaryExchange", Some(naming::replay_exchange(&it.queue).as_str().to_owned()))
+            }
+            ReturnPath::DefaultExchange => ("defaultExchange", Some(String::new())),
+            ReturnPath::OriginalExchange => ("originalExchange", None),
+        };
+        json!({
+            "queue": it.queue, "messages": it.messages, "routingKeys": it.routing_keys, "way": way,
+            "exchange": exchange, "consumers": it.consumers, "backlog": it.backlog,
+            "retriesMs": u64::try_from(it.retries.as_millis()).unwrap_or(u64::MAX),
+        })
+    };
+    let document = json!({
+        "formatVersion": FORMAT_VERSION, "vhost": vhost, "queue": plan.queue, "before": plan.before,
+        "inspected": plan.inspected, "complete": plan.is_complete, "messages": plan.messages(),
+        "unknownSource": plan.unknown_source, "replayedBefore": plan.replayed_before,
+        "hazards": plan.hazards.iter().map(|(hazard, reason)| json!({"hazard": hazard.as_str(), "reason": reason})).collect::<Vec<_>>(),
+        "targets": plan.targets.iter().map(target).collect::<Vec<_>>(),
+    });
+    clean_json(format!("{document:#}\n"))
+}

@@ -1,0 +1,160 @@
+//! Renders the results of inspections, replays, drops and restores.
+
+use super::FORMAT_VERSION;
+use crate::model::QueueName;
+use crate::model::count::{count, number};
+use crate::model::printable::{clean, clean_json};
+use crate::operate::dlq::{Inspection, InspectionEnd, RestoreReport, RunEnd, RunReport};
+use crate::render::style::{GREEN, Painted, RED, YELLOW};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Describes the result of an inspection.
+pub fn inspection_notes(queue: &QueueName, it: &Inspection) -> String {
+    let queue = clean(queue.as_str());
+    let mut text = match (it.before, it.received) {
+        (0, 0) => format!("{queue} contains no ready messages.\n"),
+        (before, received) if before == received => {
+            format!("{}: all inspected and returned.\n", count(before, "message"))
+        }
+        (before, received) => {
+            format!("{}: {} inspected and returned.\n", count(before, "message"), number(received))
+        }
+    };
+    if it.matched != it.received {
+        let _ = writeln!(text, "{} matched.", count(it.matched, "message"));
+    }
+    if it.renewed > 0 {
+        let _ = writeln!(text, "{} at the delivery limit moved to the end of the queue.", count(it.renewed, "message"));
+    }
+    if let InspectionEnd::Incomplete(reason) = &it.end {
+        let _ = writeln!(text, "{} {}", Painted(YELLOW, "Incomplete:"), clean(reason));
+    }
+    text
+}
+
+/// Renders the report of a replay (`replayed`) or a drop (`dropped`).
+pub fn report_text(report: &RunReport, verb: &str) -> String {
+    let RunReport { run: _, vhost: _, queue, before, after, counts, other_users, end } = report;
+    let queue = clean(queue.as_str());
+    let mut text = String::new();
+    let done = count(counts.done, "message");
+    let _ = match end {
+        RunEnd::Complete | RunEnd::Limit => {
+            writeln!(text, "{} {done} {verb}.", Painted(GREEN, "Done:"))
+        }
+        RunEnd::Breaker { judged } => writeln!(
+            text,
+            "{} {} of {} came back. The cause of the failures remains. {done} {verb}.",
+            Painted(RED, "Stopped by the circuit breaker:"),
+            number(counts.came_back),
+            count(*judged, "message"),
+        ),
+        RunEnd::Interrupted => writeln!(text, "{} {done} {verb}.", Painted(YELLOW, "Interrupted:")),
+        RunEnd::Stopped(reason) => {
+            writeln!(text, "{} {}. {done} {verb}.", Painted(RED, "Stopped:"), clean(reason).trim_end_matches('.'))
+        }
+    };
+    let after = after.map_or_else(|| "an unknown number of messages".to_owned(), |after| count(after, "message"));
+    let _ = writeln!(text, "  {queue}: {} before, {after} now", count(*before, "message"));
+    let mut line = |value: u64, what: &str| {
+        if value > 0 {
+            let _ = writeln!(text, "  {} {what}", count(value, "message"));
+        }
+    };
+    if !matches!(end, RunEnd::Breaker { .. }) {
+        line(counts.came_back, "came back during the run");
+    }
+    line(counts.arrived, "arrived from other failures during the run");
+    line(counts.replayed_before, "stayed, because they were replayed before (--again)");
+    line(counts.unknown_source, "stayed, because their source is unknown (--to QUEUE)");
+    line(counts.unreadable, "stayed, because their properties cannot be read");
+    line(counts.renewed, "at the delivery limit moved to the end of the queue");
+    if counts.of_other_users > 0 {
+        let users: Vec<String> = other_users.iter().map(|user| format!("`{}`", clean(user))).collect();
+        let what = format!(
+            "stayed, because only their user may publish them: {}; give your user the tag `impersonator`",
+            users.join(", ")
+        );
+        line(counts.of_other_users, &what);
+    }
+    line(counts.in_doubt, "may exist twice: in this queue and at the target");
+    if !end.is_complete() {
+        text.push_str("  Nothing is lost. To continue, run the same command again.\n");
+    }
+    text
+}
+
+/// Renders the report as JSON.
+pub fn report_json(report: &RunReport, command: &str) -> String {
+    clean_json(format!("{:#}\n", report_value(report, command)))
+}
+
+/// Returns the audit line of a run.
+pub fn audit_line(report: &RunReport, command: &str, time: &str, user: &str) -> String {
+    let mut value = report_value(report, command);
+    if let Value::Object(map) = &mut value {
+        map.insert("time".to_owned(), time.into());
+        map.insert("user".to_owned(), user.into());
+    }
+    clean_json(format!("{value}\n"))
+}
+
+fn report_value(report: &RunReport, command: &str) -> Value {
+    let RunReport { run, vhost, queue, before, after, counts, other_users, end } = report;
+    let reason = if let RunEnd::Stopped(reason) = end { Some(reason) } else { None };
+    json!({
+        "formatVersion": FORMAT_VERSION,
+        "command": command,
+        "run": run,
+        "vhost": vhost,
+        "queue": queue,
+        "end": end.as_str(),
+        "reason": reason,
+        "before": before,
+        "after": after,
+        "received": counts.received,
+        "matched": counts.matched,
+        "done": counts.done,
+        "cameBack": counts.came_back,
+        "arrived": counts.arrived,
+        "replayedBefore": counts.replayed_before,
+        "unknownSource": counts.unknown_source,
+        "ofOtherUsers": counts.of_other_users,
+        "otherUsers": other_users,
+        "unreadable": counts.unreadable,
+        "renewed": counts.renewed,
+        "mayExistTwice": counts.in_doubt,
+    })
+}
+
+/// Renders the report of a restore.
+pub fn restore_text(report: &RestoreReport) -> String {
+    let RestoreReport { queue, skipped, restored, in_doubt, stopped, is_interrupted } = report;
+    let done = format!("{} restored to {}", count(*restored, "message"), clean(queue.as_str()));
+    let mut text = match (stopped, is_interrupted) {
+        (Some(reason), _) => format!("{} {}. {done}.\n", Painted(RED, "Stopped:"), clean(reason)),
+        (None, true) => format!("{} {done}.\n", Painted(YELLOW, "Interrupted:")),
+        (None, false) => format!("{} {done}.\n", Painted(GREEN, "Done:")),
+    };
+    if *skipped > 0 {
+        let _ = writeln!(text, "  {} were restored before", count(*skipped, "message"));
+    }
+    if *in_doubt > 0 {
+        let _ = writeln!(text, "  {} may be restored twice", count(*in_doubt, "message"));
+    }
+    if stopped.is_some() || *is_interrupted {
+        text.push_str("  To continue, run the same command again.\n");
+    }
+    text
+}
+
+/// Renders the report of a restore as JSON.
+pub fn restore_json(report: &RestoreReport) -> String {
+    let RestoreReport { queue, skipped, restored, in_doubt, stopped, is_interrupted } = report;
+    let document = json!({
+        "formatVersion": FORMAT_VERSION, "command": "restore", "queue": queue, "restoredBefore": skipped,
+        "restored": restored, "mayExistTwice": in_doubt, "reason": stopped, "interrupted": is_interrupted,
+    });
+    clean_json(format!("{document:#}\n"))
+}

@@ -1,0 +1,211 @@
+//! Tests bad input, hazards, missing permissions and concurrent runs. No message moves.
+
+use super::fixture::{DEAD, EXCHANGE, Fixture, WORK, header_names, unlimited};
+use crate::support::{Argument, Node, Topo, text, until};
+use lapin::protocol::basic::AMQPProperties;
+
+#[test]
+fn missing_and_other_queues_are_refused() {
+    let fixture = Fixture::new("other", "classic");
+    let run = |words: &[&str]| fixture.topo.run([&["dlq"], words, &["--vhost", "{vhost}"]].concat());
+    let missing = run(&["list", "orders.daed"]).expect_code(64);
+    missing.expect_error("queue `orders.daed` does not exist").expect_error("did you mean `orders.dead`?");
+    run(&["peek", "zzzzzzzzzzzz"]).expect_code(64).expect_error("dead-letter queues of the vhost: `orders.dead`");
+    run(&["replay", WORK, "--yes"])
+        .expect_code(3)
+        .expect_error("is not a dead-letter queue")
+        .expect_error("--any-queue");
+    run(&["list", WORK, "--any-queue"]).expect_code(0).expect_text("orders.work contains no ready messages.");
+    let other = Topo::for_name(Node::shared(), "missing-vhost");
+    other.run(["dlq", "list", "--vhost", "missing-vhost"]).expect_code(1).expect_error("does not exist");
+    let wrong = Topo::new(&fixture.vhost).env("TOPO_PASSWORD", "wrong");
+    wrong.run(["dlq", "list", "--vhost", "{vhost}"]).expect_code(1);
+}
+
+#[test]
+fn invalid_arguments_are_refused() {
+    let fixture = Fixture::new("arguments", "classic");
+    for (command, flags, error) in [
+        ("list", &["--since", "2h", "--until", "3h"][..], "--since is later than --until"),
+        ("list", &["--since", "yesterday"], "not a time"),
+        ("list", &["--hold", "0"], "0 is not in 1..=65535"),
+        ("list", &["--hold", "70000"], "70000 is not in 1..=65535"),
+        ("list", &["--reason", "unknown"], "not one of rejected, expired, maxlen, delivery_limit"),
+        ("list", &["--allow", "everything"], "not one of other-consumers"),
+        ("list", &["--group-by", "color"], "not one of source, reason"),
+        ("peek", &["--limit", "0"], "0 is not in 1.."),
+        ("peek", &["--header", "=x"], "expected NAME or NAME=VALUE"),
+        ("replay", &["--yes", "--rate", "0"], "not a rate"),
+        ("replay", &["--yes", "--rate", "fast"], "not a rate"),
+        ("replay", &["--yes", "--window", "0"], "0 is not in 1..=10000"),
+        ("replay", &["--yes", "--stop-after", "101%"], "not a share from 0% to 100%"),
+        ("replay", &["--yes", "--to", DEAD], "is the dead-letter queue itself"),
+        ("replay", &[], "no terminal is available"),
+        ("drop", &["--yes"], "the dropped messages would be lost"),
+        ("drop", &["--yes", "--no-backup"], "no condition selects the messages to drop"),
+        ("drop", &["--all", "--no-backup"], "no terminal is available"),
+        ("restore", &["missing.jsonl", "--yes"], "cannot read missing.jsonl"),
+    ] {
+        let output = fixture.dlq(command, flags);
+        let code = if command == "restore" { 65 } else { 64 };
+        output.expect_code(code).expect_error(error);
+    }
+    fixture.topo.write("bad.jsonl", "{\"formatVersion\":1}\n");
+    fixture
+        .dlq("restore", &["bad.jsonl", "--yes"])
+        .expect_code(65)
+        .expect_error("line 1: the string \"vhost\" is missing");
+    fixture.topo.write("empty.jsonl", "");
+    fixture.dlq("restore", &["empty.jsonl", "--yes"]).expect_code(65).expect_error("contains no message");
+}
+
+#[test]
+fn unsafe_targets_are_refused_before_the_first_message_moves() {
+    let fixture = Fixture::new("targets", "classic");
+    fixture.dead_letter(3);
+    let base = ["--yes", "--rate", "none", "--canary", "0", "--settle", "0s"];
+    let replay = |flags: &[&str]| fixture.dlq("replay", &[&base[..], flags].concat());
+    replay(&[]).expect_code(3).expect_error("no-consumers: queue `orders.work` has no consumers");
+    replay(&["--to", "gone"])
+        .expect_code(3)
+        .expect_error("3 messages cannot be replayed to queue `gone`")
+        .expect_error("does not exist");
+    fixture
+        .amqp
+        .declare_queue("full", &[("x-max-length", Argument::LongInt(2)), ("x-overflow", text("reject-publish"))])
+        .unwrap();
+    fixture.amqp.fill("full", 2);
+    fixture.vhost.until_counted("full", 2);
+    replay(&["--to", "full"]).expect_code(3).expect_error("the queue is full");
+    fixture.amqp.declare_queue("short", &[("x-max-length", Argument::LongInt(2))]).unwrap();
+    let drops = replay(&["--to", "short", "--allow", "no-consumers"]).expect_code(3);
+    drops.expect_error("message-drop").expect_error("drops its oldest messages above 2");
+    if Node::shared().at_least(3, 9) {
+        fixture.amqp.declare_queue("log", &[("x-queue-type", text("stream"))]).unwrap();
+        replay(&["--to", "log"]).expect_code(3).expect_error("the queue is a stream");
+    }
+    fixture.until_dead(3);
+    // A queue that becomes full during the replay stops it.
+    fixture
+        .amqp
+        .declare_queue("half", &[("x-max-length", Argument::LongInt(2)), ("x-overflow", text("reject-publish"))])
+        .unwrap();
+    let stopped = replay(&["--to", "half", "--allow", "no-consumers", "--window", "1"]).expect_code(4);
+    stopped.expect_text("the target rejected a message because it is full").expect_text("Nothing is lost.");
+    let (half, dead) = (fixture.ready("half"), fixture.ready(DEAD));
+    assert!((2..=3).contains(&half) && half + dead == 3, "{half} {dead}");
+    // The source was deleted.
+    fixture.vhost.http().delete(&fixture.vhost.path("queues", &[WORK])).expect_status(204);
+    let left = fixture.dlq("replay", &[&base[..], &["--any-queue"]].concat());
+    left.expect_code(3).expect_error("cannot be replayed to queue `orders.work`: the queue does not exist");
+}
+
+#[test]
+fn consumers_of_the_dead_letter_queue_are_reported() {
+    let fixture = Fixture::new("consumers", "classic");
+    fixture.dead_letter(3);
+    let held = fixture.amqp.hold(DEAD, 1);
+    let consumers = || fixture.vhost.queue(DEAD)["consumers"] == 1;
+    until("the consumer to be listed", || consumers().then_some(()));
+    until("the refusal", || {
+        let refused = fixture.dlq("list", &[]);
+        (refused.code == Some(3) && refused.stderr.contains("other-consumers")).then_some(())
+    });
+    fixture.dlq("list", &["--allow", "other-consumers"]).expect_code(0).expect_text("2 messages");
+    drop(held);
+}
+
+#[test]
+fn concurrent_run_is_refused() {
+    let fixture = Fixture::new("concurrent", "classic");
+    fixture.dead_letter(10);
+    let words = fixture.words("replay", &["--yes", "--rate", "1/s", "--canary", "0", "--allow", "no-consumers"]);
+    let running = fixture.topo.start(words.iter().map(String::as_str));
+    until("the first message", || (fixture.ready(WORK) >= 1).then_some(()));
+    for command in ["list", "peek"] {
+        fixture.dlq(command, &[]).expect_code(6).expect_error("another run of topo dlq changes queue `orders.dead`");
+    }
+    fixture.replay(&[]).expect_code(6);
+    // After a kill, the lock is free at once.
+    running.signal("KILL");
+    running.wait();
+    until("the lock to be free", || (fixture.dlq("list", &[]).code == Some(0)).then_some(()));
+    fixture.replay(&[]).expect_code(0);
+    assert!(fixture.ready(WORK) >= 10 && fixture.ready(DEAD) == 0);
+}
+
+#[test]
+fn interrupted_replay_reports_and_continues() {
+    let fixture = Fixture::new("interrupted", "classic");
+    fixture.dead_letter(50);
+    let words = fixture.words("replay", &["--yes", "--rate", "20/s", "--canary", "0", "--allow", "no-consumers"]);
+    let running = fixture.topo.start(words.iter().map(String::as_str));
+    until("the first messages", || (fixture.ready(WORK) >= 2).then_some(()));
+    running.interrupt("INT");
+    let output = running.wait().expect_code(4);
+    output.expect_text("Interrupted:").expect_text("Nothing is lost. To continue, run the same command again.");
+    let (work, dead) = (fixture.ready(WORK), fixture.ready(DEAD));
+    assert_eq!(work + dead, 50);
+    assert!(dead > 0);
+    fixture.replay(&[]).expect_code(0);
+    assert_eq!((fixture.ready(WORK), fixture.ready(DEAD)), (50, 0));
+}
+
+#[test]
+fn missing_permissions_are_reported() {
+    let fixture = Fixture::new("rights", "classic");
+    fixture.dead_letter(3);
+    // May not read the dead-letter queue.
+    let reader = Node::shared().user("management").may(&fixture.vhost, ".*", ".*", "^nothing$");
+    let topo = Topo::new(&fixture.vhost).user(&reader);
+    topo.run(["dlq", "list", DEAD, "--vhost", "{vhost}"]).expect_code(1).expect_error("orders.dead");
+    // May not configure the lock.
+    let other = Node::shared().user("management").may(&fixture.vhost, "^nothing$", ".*", ".*");
+    let topo = Topo::new(&fixture.vhost).user(&other);
+    topo.run(["dlq", "list", DEAD, "--vhost", "{vhost}"]).expect_code(1).expect_error("orders.dead.topo.run");
+    // May configure only the lock: the replay goes through the default exchange.
+    let limited = Node::shared().user("management").may(&fixture.vhost, r"^orders\.dead\.topo\.run$", ".*", ".*");
+    let topo = Topo::new(&fixture.vhost).user(&limited);
+    let flags = ["--vhost", "{vhost}", "--yes", "--allow", "no-consumers", "--settle", "0s", "--canary", "0"];
+    topo.run([&["dlq", "replay", DEAD][..], &flags].concat()).expect_code(0).expect_text("3 messages replayed.");
+    assert_eq!(fixture.drain(WORK)[0].routing_key, WORK);
+}
+
+#[test]
+fn messages_of_other_users_stay() {
+    let fixture = Fixture::new("user-id", "classic");
+    let publisher = Node::shared().user("").may(&fixture.vhost, ".*", ".*", ".*");
+    let amqp = publisher.amqp(&fixture.vhost);
+    let properties = AMQPProperties::default().with_user_id(publisher.name.as_str().into());
+    amqp.publish_with(EXCHANGE, "order.paid", "0", properties);
+    fixture.publish(2);
+    fixture.fail(WORK, 3);
+    fixture.until_dead(3);
+    let replaying = Node::shared().user("administrator").may_everything(&fixture.vhost);
+    let topo = Topo::new(&fixture.vhost).user(&replaying);
+    let words = fixture.words("replay", super::fixture::REPLAY);
+    let output = topo.run(words.iter().map(String::as_str)).expect_code(0);
+    output
+        .expect_text("2 messages replayed.")
+        .expect_text(&format!("only their user may publish them: `{}`", publisher.name));
+    fixture.until_dead(1);
+    assert!(header_names(&fixture.drain(DEAD)[0]).contains(&"x-death".to_owned()));
+}
+
+#[test]
+fn streams_can_be_inspected_but_not_changed() {
+    if !Node::shared().at_least(3, 9) {
+        return;
+    }
+    let fixture = Fixture::with("stream", "classic", "", unlimited("classic"));
+    fixture.amqp.declare_queue("log", &[("x-queue-type", text("stream"))]).unwrap();
+    fixture.amqp.fill("log", 50);
+    let run = |words: &[&str]| fixture.topo.run([&["dlq"], words, &["--vhost", "{vhost}", "--any-queue"]].concat());
+    until("all messages", || {
+        let listed = run(&["list", "log", "--format", "json"]).expect_code(0).json();
+        (listed["inspected"] == 50).then_some(())
+    });
+    run(&["peek", "log", "--position", "7"]).expect_code(0).expect_text("message 7 ");
+    run(&["replay", "log", "--yes"]).expect_code(3).expect_error("is a stream, from which no message can be removed");
+    run(&["drop", "log", "--yes", "--all", "--no-backup"]).expect_code(3).expect_error("is a stream");
+}

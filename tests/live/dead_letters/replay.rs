@@ -1,0 +1,167 @@
+//! Tests the way back of each strategy, the headers of replayed messages, the selection and the circuit breaker.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::fixture::{
+    DEAD, EXCHANGE, Fixture, KINDS, WORK, header_names, number_header, numbers, report, text_header, unlimited,
+};
+use crate::support::{Node, Worker, until};
+
+#[test]
+fn replayed_messages_look_as_if_first_published() {
+    for kind in KINDS {
+        let fixture = Fixture::new("clean", kind);
+        fixture.dead_letter(20);
+        // Another queue that is bound to the original exchange receives nothing.
+        fixture.amqp.declare_queue("audit", &[]).unwrap();
+        fixture.amqp.bind_queue(EXCHANGE, "audit", "#", &[]);
+        let plan = fixture.dlq("replay", &["--dry-run"]).expect_code(0);
+        let plan = plan.expect_text("Replay 20 of 20 messages in orders.dead");
+        plan.expect_text("temporary exchange orders.work.topo.replay").expect_text("no-consumers");
+        fixture.until_dead(20);
+        let replayed = report(&fixture.replay(&["--format", "json"]).expect_code(0));
+        assert_eq!((replayed["done"].as_u64(), replayed["after"].as_u64()), (Some(20), Some(0)));
+        assert_eq!(replayed["mayExistTwice"], 0);
+        assert_eq!(fixture.ready("audit"), 0, "{kind}");
+        let drained = fixture.drain(WORK);
+        assert_eq!(numbers(&drained), (0..20).collect::<Vec<_>>(), "{kind}");
+        for (index, message) in drained.iter().enumerate() {
+            let expected = if index % 2 == 0 { "order.paid" } else { "order.created" };
+            assert_eq!(message.routing_key, expected);
+            let mut names = header_names(message);
+            names.sort();
+            names.retain(|name| name != "x-delivery-count");
+            let expected =
+                ["n", "tenant", "x-original-exchange", "x-original-routing-key", "x-topo-replay", "x-topo-replay-run"];
+            assert_eq!(names, expected, "{kind}");
+            assert_eq!(number_header(message, "x-topo-replay"), Some(1));
+            assert_eq!(message.properties.message_id().as_ref().unwrap().as_str(), format!("m{index}"));
+        }
+        assert_eq!(
+            fixture.vhost.http().get(&fixture.vhost.path("exchanges", &["orders.work.topo.replay"])).status,
+            404
+        );
+    }
+}
+
+/// A replayed message has all of its retries, in each strategy. The workers follow their contracts.
+#[test]
+fn replayed_messages_have_all_retries() {
+    let node = Node::shared();
+    let mut cases = vec![
+        ("classic", ", retry: {delays: [100ms, 200ms]}", 3),
+        ("quorum", ", retry: {delays: [100ms, 200ms]}", 3),
+        ("classic", ", retry: {strategy: republish, delays: [100ms, 200ms]}", 3),
+        ("classic", ", maxRetries: 2, retry: {strategy: republish}", 3),
+        ("quorum", ", maxRetries: 2, retry: {strategy: redeliver}", 3),
+    ];
+    if node.at_least(4, 3) {
+        cases.push(("quorum", ", maxRetries: 2, retry: {strategy: delayed, delays: [200ms, 400ms]}", 3));
+    }
+    for (kind, retry, deliveries) in cases {
+        let fixture = Fixture::with("retries", kind, retry, unlimited(kind));
+        let contract = contract_of(&fixture);
+        fixture.publish(1);
+        let first = fail_until_dead(&fixture, &contract);
+        assert_eq!(first.len(), deliveries, "{kind} {retry}");
+        for round in 1..=2 {
+            fixture.replay(&["--again"]).expect_code(0).expect_text("1 message replayed.");
+            let again = fail_until_dead(&fixture, &contract);
+            assert_eq!(again, first, "{kind} {retry}, replay {round}");
+        }
+    }
+}
+
+fn contract_of(fixture: &Fixture<'_>) -> Value {
+    let contract = fixture.topo.run(["contract", "topology.yaml", "--format", "json"]).expect_code(0).json();
+    contract["vhosts"][0]["queues"][WORK].clone()
+}
+
+/// Fails a message until it is dead-lettered. Returns the routing key and the retry number of each delivery.
+fn fail_until_dead(fixture: &Fixture<'_>, contract: &Value) -> Vec<(String, u64)> {
+    let mut worker = Worker::of(&fixture.amqp, WORK, contract);
+    let mut seen = Vec::new();
+    loop {
+        if let Some(work) = worker.next(Duration::from_millis(500)) {
+            seen.push((work.delivery.routing_key.to_string(), work.retry));
+            worker.fail(work);
+        } else if fixture.ready(DEAD) == 1 {
+            return seen;
+        }
+        assert!(seen.len() < 20, "{seen:?}");
+    }
+}
+
+#[test]
+fn selected_messages_are_replayed_and_others_keep_their_order() {
+    for kind in KINDS {
+        let fixture = Fixture::new("selected", kind);
+        fixture.dead_letter(60);
+        fixture.replay(&["--header", "tenant=acme", "--limit", "5"]).expect_code(0).expect_text("5 messages replayed.");
+        fixture.until_dead(55);
+        fixture.replay(&["--header", "tenant=acme"]).expect_code(0).expect_text("15 messages replayed.");
+        let of_acme = |number: &usize| number.is_multiple_of(3);
+        let (acme, others): (Vec<usize>, Vec<usize>) = (0..60).partition(of_acme);
+        assert_eq!(numbers(&fixture.drain(WORK)), acme, "{kind}");
+        assert_eq!(numbers(&fixture.drain(DEAD)), others, "{kind}");
+    }
+}
+
+#[test]
+fn destination_can_be_chosen() {
+    let fixture = Fixture::new("destination", "classic");
+    fixture.dead_letter(4);
+    fixture.amqp.declare_queue("repair", &[]).unwrap();
+    fixture.replay(&["--to", "repair", "--position", "1"]).expect_code(0).expect_text("1 message replayed.");
+    assert_eq!(fixture.drain("repair")[0].routing_key, "order.paid");
+    fixture.amqp.declare_queue("audit", &[]).unwrap();
+    fixture.amqp.bind_queue(EXCHANGE, "audit", "#", &[]);
+    fixture.replay(&["--to-original-exchange"]).expect_code(0).expect_text("every bound queue receives a copy");
+    assert_eq!((fixture.ready(WORK), fixture.ready("audit"), fixture.ready(DEAD)), (3, 3, 0));
+}
+
+#[test]
+fn messages_that_came_back_stay_unless_again_is_set() {
+    let fixture = Fixture::new("sticky", "classic");
+    fixture.dead_letter(3);
+    fixture.replay(&[]).expect_code(0);
+    fixture.fail(WORK, 3);
+    fixture.until_dead(3);
+    fixture.dlq("list", &["--group-by", "replays", "--format", "json"]).expect_code(0);
+    let again = fixture.replay(&[]).expect_code(0);
+    assert_eq!(again.stderr, "no message is to be replayed\n");
+    assert!(again.stdout.contains("3 messages that were replayed before stay"), "{again}");
+    fixture.replay(&["--again"]).expect_code(0).expect_text("3 messages replayed.");
+    let drained = fixture.drain(WORK);
+    assert_eq!(number_header(&drained[0], "x-topo-replay"), Some(2));
+    assert_eq!(text_header(&drained[0], "x-original-routing-key").as_deref(), Some("order.paid"));
+}
+
+#[test]
+fn breaker_stops_a_replay_to_a_broken_worker() {
+    for kind in KINDS {
+        let fixture = Fixture::new("breaker", kind);
+        fixture.dead_letter(200);
+        let flags = ["--yes", "--rate", "200/s", "--settle", "2s", "--stop-after", "5%", "--format", "json"];
+        let words = fixture.words("replay", &[&flags[..], &["--allow", "no-consumers"]].concat());
+        let running = fixture.topo.start(words.iter().map(String::as_str));
+        fixture.fail(WORK, 5);
+        let output = running.wait().expect_code(4);
+        let stopped = report(&output);
+        assert_eq!((stopped["end"].as_str(), stopped["done"].as_u64()), (Some("breaker"), Some(5)), "{kind} {stopped}");
+        assert_eq!(stopped["cameBack"], 5);
+        fixture.until_dead(200);
+        assert!(output.stderr.contains("audit: {\"formatVersion\":1,\"command\":\"replay\""), "{output}");
+        // The worker is repaired: the others are replayed, and the five stay.
+        let words = fixture.words(
+            "replay",
+            &["--yes", "--rate", "none", "--settle", "1s", "--format", "json", "--allow", "no-consumers"],
+        );
+        let done = report(&fixture.topo.run(words.iter().map(String::as_str)).expect_code(0));
+        assert_eq!((done["done"].as_u64(), done["replayedBefore"].as_u64()), (Some(195), Some(5)), "{kind} {done}");
+        assert_eq!(fixture.drain(WORK).len(), 195);
+        until("five messages", || (fixture.ready(DEAD) == 5).then_some(()));
+    }
+}
