@@ -69,6 +69,10 @@ pub(super) fn name_or_mapping(node: &Node, table: &Object) -> Option<String> {
         ("DeadLetterToQueue", Value::Boolean(false) | Value::Null(_)) => {
             "write `none` to drop rejected and expired messages intentionally"
         }
+        ("Thresholds", Value::Boolean(false) | Value::Null(_)) => "write `none` for no thresholds, or remove the key",
+        ("Thresholds", Value::Integer(number)) => {
+            return Some(format!("set `depth` in a mapping: `thresholds: {{depth: {{warning: {number}}}}}`"));
+        }
         ("DeadLetterToQueue", Value::List(_)) => "use one queue, or an exchange that several queues are bound to",
         (_, _) => return quote_hint(node),
     };
@@ -154,7 +158,13 @@ pub(super) fn for_expected_mapping(node: &Node, kind: &Object) -> Option<String>
             None => "write `cluster: {}`".to_owned(),
         });
     }
+    if let ("DepthThresholds", Value::Integer(number)) = (kind.name, &node.value) {
+        return Some(format!("set a level: `depth: {{warning: {number}}}`"));
+    }
     let text = node.text()?;
+    if kind.name == "AgeThresholds" && super::units::duration(text).is_ok() {
+        return Some(format!("set a level: `age: {{warning: {text}}}`"));
+    }
     let has_type =
         ["Queue", "DeadLetterQueue", "QueueDefaults"].contains(&kind.name) && QueueType::named(text).is_some();
     if has_type || kind.name == "Exchange" && super::shared_keys::EXCHANGE_TYPES.contains(&text) {

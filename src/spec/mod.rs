@@ -34,6 +34,7 @@ mod spec_types;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 mod units;
 mod unknown_keys;
 mod value;
@@ -53,6 +54,7 @@ pub use spec_types::{
     BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, RetryPolicySpec,
     RetrySpec, Schedule, SetBy, Setting, Spec, Wiring,
 };
+pub use thresholds::ThresholdsSpec;
 pub use variables::Variables;
 
 use crate::model::{QueueType, VhostName};

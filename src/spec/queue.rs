@@ -7,6 +7,7 @@ use super::hints::join_or;
 use super::node::{Entry, Location, Node, Value};
 use super::retry_layers::Layers;
 use super::spec_types::{DeadLetter, QueueSpec, RetryKeys, RetrySpec, SetBy, Setting, Spec, Wiring};
+use super::thresholds::ThresholdsSpec;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::{ArgumentValue, ExchangeName, OnConflict, Places, QueueName, QueueType, SetIn};
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,6 +173,7 @@ impl QueueKeys {
             dead_letter: self.dead_letter.filter(|_| supports("x-dead-letter-exchange")).or(default_dead_letter),
             retry,
             places,
+            thresholds: ThresholdsSpec::default(),
             on_conflict: self.on_conflict.or_else(|| defaults.on_conflict.clone()),
             queue_type: Some(queue_type),
         })

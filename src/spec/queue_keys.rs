@@ -5,6 +5,7 @@ use super::shape::{Key, Keys, Object, Shape, key};
 use super::shared_keys::{
     AUTO_DELETE, BINDINGS, CONFLICT, DURABLE, EXCHANGE_TYPES, EXTERNAL, MAX_RETRIES, QUEUE_TYPES, RETRY,
 };
+use super::thresholds::{DEFAULT_THRESHOLDS, QUEUE_THRESHOLDS};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use std::sync::LazyLock;
 
@@ -37,6 +38,7 @@ pub(super) static DEFAULTS: Object = Object {
             .with_example("orders.dead"),
             MAX_RETRIES,
             RETRY,
+            DEFAULT_THRESHOLDS,
         ];
         KEYS
     }),
@@ -91,7 +93,7 @@ fn queue_keys() -> &'static [Key] {
             .with_example("orders.dead"),
         ];
         keys.extend(argument_keys());
-        keys.extend([DURABLE, AUTO_DELETE, queue_arguments(), CONFLICT, EXTERNAL]);
+        keys.extend([DURABLE, AUTO_DELETE, queue_arguments(), CONFLICT, EXTERNAL, QUEUE_THRESHOLDS]);
         keys
     });
     &KEYS
@@ -110,7 +112,7 @@ pub(crate) static QUEUE: Object = Object {
         });
         &KEYS
     }),
-    external: &["bindings"],
+    external: &["bindings", "thresholds"],
     is_queue: true,
 };
 
@@ -130,7 +132,7 @@ pub(crate) static DEAD_LETTER_QUEUE: Object = Object {
         });
         &KEYS
     }),
-    external: &["bindings", "exchange"],
+    external: &["bindings", "exchange", "thresholds"],
     is_queue: true,
 };
 

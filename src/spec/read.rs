@@ -12,6 +12,7 @@ use super::records;
 use super::spec_types::{
     BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RetryKeys, SetBy, Spec,
 };
+use super::thresholds::ThresholdsSpec;
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, Destination, ExchangeName, Glob, ObjectId, Places, PolicyName, Priority,
     QueueName, SetIn,
@@ -38,6 +39,8 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     if let Some(entry) = defaults.and_then(|defaults| defaults.entry("deadLetter")) {
         keys.set_dead_letter(entry);
     }
+    let default_thresholds =
+        defaults.map_or_else(ThresholdsSpec::default, |node| ThresholdsSpec::read(node, diagnostics));
     if let Some(defaults) = defaults {
         keys.retry = RetryKeys::read(defaults, SetBy::Defaults, diagnostics);
         spec.retry_uses.extend(keys.retry.policy_reference());
@@ -48,7 +51,9 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     for entry in entries(node, "queues") {
         let name = QueueName::new(&*entry.key);
         incoming_bindings(entry, &Destination::Queue(name.clone()), spec, diagnostics);
+        let thresholds = ThresholdsSpec::read(&entry.node, diagnostics);
         let Some(queue) = queue(entry, &keys, spec, diagnostics) else { continue };
+        let queue = QueueSpec { thresholds, ..queue };
         if is_first_queue(&name, &queue, spec, diagnostics) {
             spec.queues.insert(name, queue);
         }
@@ -56,7 +61,9 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     for entry in entries(node, "deadLetterQueues") {
         let name = QueueName::new(&*entry.key);
         incoming_bindings(entry, &Destination::Queue(name.clone()), spec, diagnostics);
+        let thresholds = ThresholdsSpec::read(&entry.node, diagnostics).or(&default_thresholds);
         let Some(queue) = queue(entry, &of_dead_letter_queues, spec, diagnostics) else { continue };
+        let queue = QueueSpec { thresholds, ..queue };
         if is_first_queue(&name, &queue, spec, diagnostics) {
             spec.dead_letter_queues.insert(name, dead_letter_queue(&entry.node, queue));
         }
@@ -113,12 +120,18 @@ fn queue(entry: &Entry, defaults: &QueueKeys, spec: &mut Spec, diagnostics: &mut
     keys.resolve(&entry.key, entry.at, defaults, spec, diagnostics)
 }
 
-fn is_first_queue(name: &QueueName, queue: &QueueSpec, spec: &Spec, diagnostics: &mut Diagnostics) -> bool {
-    let dead_letter = spec.dead_letter_queues.get(name).map(|known| &known.queue);
-    let Some(first) = spec.queues.get(name).or(dead_letter) else { return true };
+fn is_first_queue(name: &QueueName, queue: &QueueSpec, spec: &mut Spec, diagnostics: &mut Diagnostics) -> bool {
+    let dead_letter = spec.dead_letter_queues.get_mut(name).map(|known| &mut known.queue);
+    let Some(first) = spec.queues.get_mut(name).or(dead_letter) else { return true };
     // Two documents can refer to the same external queue.
     if !(first.is_external && queue.is_external) {
         diagnostics.push(declared_twice("queue", name.as_str(), queue.at, first.at));
+    } else if first.thresholds.is_unset() {
+        first.thresholds = queue.thresholds.clone();
+    } else if !queue.thresholds.is_unset() && !first.thresholds.has_same_values(&queue.thresholds) {
+        let message = format!("two documents set different thresholds for the external queue `{name}`");
+        let diagnostic = Diagnostic::error("said-twice", message, queue.at).also(first.at, "first set here");
+        diagnostics.push(diagnostic.hint(with_variants_hint("set them once", queue.at, first.at)));
     }
     false
 }

@@ -4,10 +4,11 @@
 use super::lint_keys::Level;
 use super::node::{Keyed, Location, Sourced};
 use super::notation::{Allow, Notation};
+use super::thresholds::ThresholdsSpec;
 use crate::model::retry::backoff_delays;
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, Places, PolicyName, Priority, QueueName,
-    QueueType, Record, RecordId, RecordKind, Strategy, VhostName,
+    QueueType, Record, RecordId, RecordKind, Strategy, Thresholds, VhostName,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,6 +131,8 @@ pub struct QueueSpec {
     pub retry: Option<RetrySpec>,
     /// The resolution of conflicts.
     pub on_conflict: Option<Setting<OnConflict>>,
+    /// The thresholds, with the defaults of the document.
+    pub thresholds: ThresholdsSpec,
     /// The places that set the arguments.
     pub places: Places,
 }
@@ -223,6 +226,17 @@ pub struct RecordSpec {
     pub places: BTreeMap<String, Location>,
 }
 
+impl Spec {
+    /// Returns the effective thresholds of every queue and dead-letter queue.
+    pub fn thresholds(&self) -> BTreeMap<QueueName, Thresholds> {
+        let queues = self.queues.iter().map(|(name, queue)| (name, queue, Thresholds::default()));
+        let dead_letter_queues = self.dead_letter_queues.iter();
+        let dead_letter_queues = dead_letter_queues.map(|(name, it)| (name, &it.queue, Thresholds::DEAD_LETTER_QUEUE));
+        let all = queues.chain(dead_letter_queues);
+        all.map(|(name, queue, built_in)| (name.clone(), queue.thresholds.effective(built_in))).collect()
+    }
+}
+
 impl QueueSpec {
     /// Creates the spec of an external queue, which has no other settings.
     pub(crate) fn external(at: Location) -> Self {
@@ -236,6 +250,7 @@ impl QueueSpec {
             dead_letter: None,
             retry: None,
             on_conflict: None,
+            thresholds: ThresholdsSpec::default(),
             places: Places::new(),
         }
     }

@@ -4,6 +4,7 @@ mod agreement;
 mod plain_yaml;
 mod retry;
 mod text;
+mod thresholds;
 
 use super::*;
 use crate::model::{ArgumentValue, Destination, QueueName};
