@@ -9,6 +9,7 @@ mod dangling_alternate_exchange;
 mod dead_letter_cycle_dropped;
 mod dead_letter_queue_expires;
 mod dead_letter_queue_limited;
+mod dead_letter_queue_without_threshold;
 mod dead_letters_reach_nothing;
 mod delivery_limit_without_dead_letter;
 mod duplicate_binding;
@@ -41,6 +42,8 @@ mod reject_comes_straight_back;
 mod reject_publish_with_tiers;
 mod secret_in_spec;
 mod slow_quarantine;
+mod stream_dead_letter_queue_loses_messages;
+mod threshold_above_max_length;
 mod topic_binding_shadowed;
 mod transient_queue;
 mod trigger_happy;
@@ -80,6 +83,7 @@ pub static RULES: &[&Rule] = &[
     &dead_letter_cycle_dropped::RULE,
     &dead_letter_queue_expires::RULE,
     &dead_letter_queue_limited::RULE,
+    &dead_letter_queue_without_threshold::RULE,
     &dead_letters_reach_nothing::RULE,
     &delivery_limit_without_dead_letter::RULE,
     &duplicate_binding::RULE,
@@ -112,6 +116,8 @@ pub static RULES: &[&Rule] = &[
     &reject_publish_with_tiers::RULE,
     &secret_in_spec::RULE,
     &slow_quarantine::RULE,
+    &stream_dead_letter_queue_loses_messages::RULE,
+    &threshold_above_max_length::RULE,
     &topic_binding_shadowed::RULE,
     &transient_queue::RULE,
     &trigger_happy::RULE,

@@ -1,0 +1,42 @@
+//! Reports depth thresholds above the maximum length of the queue. The broker drops or rejects messages before the queue
+//! crosses such a threshold.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::count::{count, number};
+use crate::model::{QueueName, Severity as Level};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "threshold-above-max-length",
+    severity: Severity::Warning,
+    other_severities: &[],
+    is_optional: false,
+    summary: "the queue cannot contain as many messages as its threshold",
+    check,
+    page: include_str!("threshold_above_max_length.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let thresholds = subject.spec.thresholds();
+    let mut findings = Vec::new();
+    for queue in subject.effective_queues() {
+        let Some(declaration) = queue.declaration else { continue };
+        let name: &QueueName = queue.name;
+        let Some(max_length) = queue.settings.integer("max-length") else { continue };
+        let Some(depth) = thresholds.get(name).map(|it| it.depth) else { continue };
+        let unreachable = |level: &Level| depth.of(*level).is_some_and(|value| value > max_length);
+        // The lowest threshold that cannot be crossed. A higher one has the same cause.
+        let Some(level) = Level::ALL.into_iter().find(unreachable) else { continue };
+        let value = depth.of(level).unwrap_or_default();
+        let held = count(u64::try_from(max_length).unwrap_or_default(), "message");
+        let shown = number(u64::try_from(value).unwrap_or_default());
+        let text = format!(
+            "`maxLength` keeps at most {held} ready, so the queue does not reach its {} threshold of {shown}",
+            level.as_str()
+        );
+        let at = declaration.thresholds.depth.as_ref().map_or(declaration.at, |depth| depth.at);
+        let hint = "lower the threshold in `thresholds: {depth: …}` below the limit, or raise the limit";
+        findings.push(RULE.queue_finding_at(subject, queue, at, text).hint(hint));
+    }
+    findings
+}
