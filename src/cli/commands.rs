@@ -1,5 +1,6 @@
 //! Defines the commands of the command line and their help.
 
+use super::alerts::AlertsArguments;
 use super::arguments::{CompletionsArguments, Global, ManArguments};
 use super::contract::ContractArguments;
 use super::dlq::DlqArguments;
@@ -105,6 +106,11 @@ pub(super) enum Command {
         after_long_help = "Examples:\n  topo graph topology.yaml --out topology.svg\n  topo graph topology.yaml --focus orders.work --depth 2"
     )]
     Graph(GraphArguments),
+    /// Write alert rules for Prometheus from the thresholds of the specs
+    #[command(
+        after_long_help = "Examples:\n  topo alerts topology.yaml --out rules.yaml --tests rules.test.yaml\n  topo alerts topology.yaml --match 'job=\"rabbitmq\"' --dashboard dashboard.json"
+    )]
+    Alerts(AlertsArguments),
     /// List the lint rules
     Rules(RulesArguments),
     /// Print the JSON Schema of specs, plans or contracts

@@ -1,6 +1,7 @@
 //! Runs a command with its arguments and returns an exit code. Only this layer accesses files, the environment and the
 //! terminal.
 
+mod alerts;
 mod apply;
 mod arguments;
 mod backup;
@@ -87,6 +88,7 @@ fn run(cli: commands::Cli) -> Result<Exit, Failure> {
         Command::Contract(arguments) => contract::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Graph(arguments) => graph::run(&arguments),
+        Command::Alerts(arguments) => alerts::run(&arguments),
         Command::Rules(arguments) => explain::rules(&arguments),
         Command::Schema(arguments) => version::schema(&arguments),
         Command::Completions(arguments) => generate::completions(&arguments),

@@ -2,4 +2,5 @@
 //!
 //! Unlike `apply`, this layer changes no objects of a spec. It reads counts, and it reads, moves and deletes messages.
 
+pub mod alerts;
 pub mod dlq;

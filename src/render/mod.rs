@@ -1,6 +1,7 @@
 //! Renders values as text for a terminal, a pull request, a workflow or a program. Renderers perform no input or
 //! output, and make no decisions about a plan.
 
+pub mod alerts;
 mod change_details;
 mod change_text;
 pub mod contract_table;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::support::Output;
 
+mod alerts;
 mod cases;
 mod contract;
 mod explain;

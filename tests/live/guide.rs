@@ -149,7 +149,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// The pages with commands, by path.
-pub(crate) const PAGES: [&str; 11] = [
+pub(crate) const PAGES: [&str; 12] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -161,6 +161,7 @@ pub(crate) const PAGES: [&str; 11] = [
     "explanation/retries",
     "how-to/limits",
     "how-to/user-limits",
+    "how-to/alerts",
 ];
 
 #[test]
@@ -223,6 +224,11 @@ fn user_limits_commands_print_the_shown_output() {
     if Node::shared().is_at_least_patch(3, 8, 10) {
         check_page(PAGES[10], &[], &["shop-app", "shop-reports"]);
     }
+}
+
+#[test]
+fn alerts_commands_print_the_shown_output() {
+    check_page(PAGES[11], &[], &[]);
 }
 
 /// Checks the image of a plan in the README. On other versions, the ladder has different objects.

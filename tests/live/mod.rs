@@ -1,6 +1,7 @@
 //! Tests topo on real RabbitMQ nodes.
 
 mod action;
+mod alerts;
 mod application_declares;
 mod apply_report;
 mod binding_keys;

@@ -1,0 +1,14 @@
+//! Renders the alerts of specs: as rules for Prometheus, as tests of these rules for promtool, and as a dashboard for
+//! Grafana.
+
+mod dashboard;
+mod promtool;
+mod rules;
+mod text;
+
+pub use dashboard::dashboard;
+pub use promtool::{UntestableMatcher, tests as promtool_tests};
+pub use rules::rules;
+
+/// The beginnings of the files that the renderers create: rules, tests and dashboards.
+pub const BEGINNINGS: [&str; 3] = [rules::TITLE, promtool::TITLE, dashboard::BEGINNING];

@@ -1,0 +1,250 @@
+//! Renders tests of alert rules for `promtool test rules`. In these tests, every rule fires at its threshold, and does
+//! not fire one message or one minute below it.
+
+use super::text::{Shown, annotations};
+use crate::model::Growth;
+use crate::model::yaml::Tree;
+use crate::operate::alerts::{Alert, Condition, Metric, Series, VhostAlerts};
+use serde_json::{Map, Value, json};
+
+/// The first line of the tests.
+pub(super) const TITLE: &str = "# Tests of alert rules for promtool, written by topo alerts";
+
+/// The interval of the evaluations, in minutes of the test.
+const MINUTE: i64 = 60_000;
+
+/// The error for a matcher that does not determine the labels of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UntestableMatcher;
+
+/// Renders the tests of all rules. `rules` is the path of the rules, relative to the tests.
+///
+/// # Errors
+/// Returns an error if a matcher does not compare with `=`, because the tests then cannot create a matching series.
+pub fn tests(vhosts: &[VhostAlerts], rules: &str) -> Result<String, UntestableMatcher> {
+    let mut all = Vec::new();
+    let alerts: Vec<&Alert> = vhosts.iter().flat_map(|vhost| &vhost.alerts).collect();
+    let unseen: Vec<&Alert> = alerts.iter().copied().filter(|it| it.condition == Condition::NotSeen).collect();
+    if alerts.iter().any(|alert| alert.series.labels().is_none()) {
+        return Err(UntestableMatcher);
+    }
+    for (index, alert) in alerts.iter().enumerate() {
+        // Alerts of one queue with the same name have different severities. They are tested together.
+        let is_same = |other: &&Alert| other.name() == alert.name() && is_same_queue(other, alert);
+        let is_first = !alerts[..index].iter().any(is_same);
+        if is_first && alert.condition != Condition::NotSeen {
+            let same: Vec<&Alert> = alerts.iter().copied().filter(is_same).collect();
+            all.extend(cases(&same).iter().map(|case| test(case, &same)));
+        }
+    }
+    if !unseen.is_empty() {
+        all.extend(unseen_tests(&unseen));
+    }
+    let document = json!({"rule_files": [rules], "evaluation_interval": "1m", "tests": all});
+    Ok(format!("{TITLE}. Run them with: promtool test rules FILE\n{}", Tree::from_json(&document).document()))
+}
+
+fn is_same_queue(a: &Alert, b: &Alert) -> bool {
+    a.vhost == b.vhost && a.queue == b.queue
+}
+
+/// A test: the samples of a queue, and the time at which the alerts are compared.
+struct Case {
+    name: String,
+    /// The values of each metric, in promtool's notation.
+    samples: Vec<(Metric, String)>,
+    /// The interval of the samples, in milliseconds.
+    interval: i64,
+    /// The time of the comparison, in milliseconds.
+    at: i64,
+    /// The state of the queue at this time.
+    state: State,
+}
+
+/// The state of a queue, from which the expected alerts follow.
+#[derive(Clone, Copy)]
+enum State {
+    /// The queue has contained this number of messages since the beginning.
+    Contains(i64),
+    /// The queue grew from 0 to this number of messages at the end.
+    GrewBy(i64),
+    /// The condition of the alert has been met since the beginning, with this value.
+    Met(i64),
+    /// The condition of the alert has not been met.
+    NotMet,
+}
+
+impl Case {
+    /// Creates a test with values that do not change.
+    fn constant(name: String, values: &[(Metric, i64)], at: i64, state: State) -> Self {
+        let count = at / MINUTE + 1;
+        let samples = values.iter().map(|(metric, value)| (*metric, format!("{value}+0x{count}"))).collect();
+        Self { name, samples, interval: MINUTE, at, state }
+    }
+}
+
+/// Returns the first evaluation at which an alert fires, in milliseconds since its condition was met.
+fn fires_at(alert: &Alert) -> i64 {
+    let evaluations = alert.persists.saturating_add(MINUTE - 1) / MINUTE;
+    evaluations.saturating_mul(MINUTE)
+}
+
+/// Returns the tests of the alerts of one queue that have the same name.
+fn cases(alerts: &[&Alert]) -> Vec<Case> {
+    // For an alert with a time, the tests compare before and after this time.
+    let around = |alert: &Alert, values: &[(Metric, i64)]| {
+        let at = fires_at(alert);
+        let named = |word: &str| format!("{} {}, {word} its time", alert.name(), alert.severity.as_str());
+        let before =
+            (at >= MINUTE).then(|| Case::constant(named("before"), values, at - MINUTE, State::Met(values[0].1)));
+        before.into_iter().chain([Case::constant(named("after"), values, at, State::Met(values[0].1))])
+    };
+    let not_met = |alert: &Alert, values: &[(Metric, i64)]| {
+        let name = format!("{}, not met", alert.name());
+        Case::constant(name, values, fires_at(alert), State::NotMet)
+    };
+    let mut cases = Vec::new();
+    for alert in alerts {
+        match alert.condition {
+            Condition::Depth(count) => {
+                let at = fires_at(alert);
+                for value in [count - 1, count] {
+                    let name = format!("{} at {value}", alert.name());
+                    cases.push(Case::constant(name, &[(Metric::Messages, value)], at, State::Contains(value)));
+                }
+            }
+            Condition::Growth(growth) => cases.extend(growths(alert, growth, alerts)),
+            Condition::Age => {
+                cases.extend(around(alert, &[(Metric::Messages, 1)]));
+                cases.push(not_met(alert, &[(Metric::Messages, 0)]));
+            }
+            Condition::NoConsumers => {
+                cases.extend(around(alert, &[(Metric::Messages, 1), (Metric::Consumers, 0)]));
+                cases.push(not_met(alert, &[(Metric::Messages, 1), (Metric::Consumers, 1)]));
+                cases.push(not_met(alert, &[(Metric::Messages, 0), (Metric::Consumers, 0)]));
+            }
+            Condition::Stuck => {
+                let held = [(Metric::Messages, 1), (Metric::Ready, 0), (Metric::Unacknowledged, 0)];
+                cases.extend(around(alert, &held));
+                cases.push(not_met(alert, &[(Metric::Messages, 2), (Metric::Ready, 1), (Metric::Unacknowledged, 1)]));
+            }
+            Condition::Unmoved => {
+                cases.extend(around(alert, &[(Metric::Messages, 1)]));
+                cases.push(falling(alert));
+            }
+            Condition::NotSeen => {}
+        }
+    }
+    cases
+}
+
+/// Returns the tests of a growth. The queue grows in the last sample, so that every window contains the growth.
+fn growths(alert: &Alert, growth: Growth, alerts: &[&Alert]) -> [Case; 2] {
+    let within = |alert: &&&Alert| match alert.condition {
+        Condition::Growth(growth) => Some(growth.within),
+        Condition::Depth(_)
+        | Condition::Age
+        | Condition::NoConsumers
+        | Condition::Stuck
+        | Condition::Unmoved
+        | Condition::NotSeen => None,
+    };
+    let shortest = alerts.iter().filter_map(|alert| within(&alert)).min().unwrap_or(growth.within);
+    let interval = (shortest / 4).clamp(250, MINUTE);
+    let at = MINUTE * 2;
+    let before = at / interval - 1;
+    [growth.messages - 1, growth.messages].map(|messages| Case {
+        name: format!("{} at {messages}", alert.name()),
+        samples: vec![(Metric::Messages, format!("0+0x{before} {messages}"))],
+        interval,
+        at,
+        state: State::GrewBy(messages),
+    })
+}
+
+/// Returns the test of a tier whose number of messages falls.
+fn falling(alert: &Alert) -> Case {
+    let at = fires_at(alert);
+    let pairs = at / MINUTE / 2 + 1;
+    let values = vec!["2 1"; usize::try_from(pairs).unwrap_or_default()].join(" ");
+    let name = format!("{}, not met", alert.name());
+    Case { name, samples: vec![(Metric::Messages, values)], interval: MINUTE, at, state: State::NotMet }
+}
+
+/// Returns the value with which an alert fires in a state; `None` if the alert does not fire.
+fn value_in(alert: &Alert, state: State, at: i64) -> Option<i64> {
+    let is_late_enough = at >= fires_at(alert);
+    match (alert.condition, state) {
+        (Condition::Depth(count), State::Contains(value)) => (is_late_enough && value >= count).then_some(value),
+        (Condition::Growth(growth), State::GrewBy(value)) => (value >= growth.messages).then_some(value),
+        (_, State::Met(value)) => is_late_enough.then_some(value),
+        (_, State::NotMet | State::Contains(_) | State::GrewBy(_)) => None,
+    }
+}
+
+fn test(case: &Case, alerts: &[&Alert]) -> Value {
+    let firing = alerts.iter().filter_map(|alert| Some((*alert, value_in(alert, case.state, case.at)?)));
+    let expected: Vec<Value> = firing.map(|(alert, value)| expected(alert, value, false)).collect();
+    let Some(alert) = alerts.first() else { return Value::Null };
+    let series: Vec<Value> =
+        case.samples.iter().map(|(metric, values)| input(&alert.series, *metric, values)).collect();
+    json!({
+        "name": format!("{} of {}", case.name, alert.series.of_metric(Metric::Messages)),
+        "interval": milliseconds(case.interval),
+        "input_series": series,
+        "alert_rule_test": [compared(case.at, alert.name(), &expected)],
+    })
+}
+
+/// Formats an interval, which can be shorter than a second.
+fn milliseconds(interval: i64) -> String {
+    crate::operate::alerts::time(interval)
+}
+
+fn input(series: &Series, metric: Metric, values: &str) -> Value {
+    json!({"series": series.of_metric(metric), "values": values})
+}
+
+fn compared(at: i64, name: &str, expected: &[Value]) -> Value {
+    let at = if at == 0 { "0s".to_owned() } else { milliseconds(at) };
+    json!({"eval_time": at, "alertname": name, "exp_alerts": expected})
+}
+
+/// Returns an expected alert. An alert about missing metrics has all labels of the matchers; the others have only the
+/// labels of the aggregation.
+fn expected(alert: &Alert, value: i64, has_all_labels: bool) -> Value {
+    let mut labels = Map::new();
+    for (label, value) in alert.series.labels().unwrap_or_default() {
+        if has_all_labels || ["vhost", "queue"].contains(&label) {
+            labels.insert(label.to_owned(), value.into());
+        }
+    }
+    labels.insert("severity".to_owned(), alert.severity.as_str().into());
+    let text = annotations(alert, Shown::Number(value));
+    json!({
+        "exp_labels": labels,
+        "exp_annotations": {"summary": text.summary, "description": text.description},
+    })
+}
+
+/// Returns the tests of the alerts about missing metrics. Without any series, all of them fire.
+fn unseen_tests(alerts: &[&Alert]) -> [Value; 3] {
+    let name = alerts.first().map_or("", |alert| alert.name());
+    let at = alerts.iter().map(|alert| fires_at(alert)).max().unwrap_or_default();
+    let firing: Vec<Value> = alerts.iter().map(|alert| expected(alert, 1, true)).collect();
+    let values = format!("0+0x{}", at / MINUTE + 1);
+    let series: Vec<Value> = alerts.iter().map(|alert| input(&alert.series, Metric::Messages, &values)).collect();
+    let test = |word: &str, series: &[Value], at: i64, expected: &[Value]| {
+        json!({
+            "name": format!("{name}, {word}"),
+            "interval": "1m",
+            "input_series": series,
+            "alert_rule_test": [compared(at, name, expected)],
+        })
+    };
+    [
+        test("before its time", &[], at - MINUTE, &[]),
+        test("after its time", &[], at, &firing),
+        test("not met", &series, at, &[]),
+    ]
+}
