@@ -55,9 +55,10 @@ fn tables_list_every_flag() {
     let text = Page::read("docs/reference.md").text;
     let reference = &text[text.find("## Commands").unwrap()..text.find("## Hazards").unwrap()];
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
-    for command in
-        ["plan", "apply", "show", "lock", "validate", "export", "graph", "contract", "explain", "rules", "schema"]
-    {
+    for command in [
+        "plan", "apply", "show", "lock", "validate", "export", "graph", "alerts", "contract", "explain", "rules",
+        "schema",
+    ] {
         let help = Topo::offline().run([command, "--help"]).expect_code(0).stdout;
         for flag in flags(&help) {
             known.insert(flag, command);
@@ -76,9 +77,10 @@ fn tables_list_every_flag() {
 #[test]
 fn flags_without_a_variable_are_listed() {
     let mut without: BTreeSet<String> = BTreeSet::new();
-    for command in
-        ["plan", "apply", "show", "lock", "validate", "export", "graph", "contract", "explain", "rules", "schema"]
-    {
+    for command in [
+        "plan", "apply", "show", "lock", "validate", "export", "graph", "alerts", "contract", "explain", "rules",
+        "schema",
+    ] {
         let help = Topo::offline().run([command, "--help"]).expect_code(0).stdout;
         let mut flag = None;
         for line in help.lines() {

@@ -114,6 +114,7 @@ const MISSED_BY_SCHEMA: &[(&str, &str, &str)] = &[
     ("octal-is-decimal.yaml", "number-as-text", "the parser of this test accepts 1_000 as a number"),
     ("removed-and-declared.yaml", "name", "its name patterns apply to declared objects, not to deleted ones"),
     ("set-as-key-and-argument.yaml", "said-twice", "two spellings of one argument"),
+    ("thresholds.yaml", "out-of-range", "a schema does not compare two values"),
     ("two-cluster-names/b.yaml", "said-twice", "two files"),
     ("two-default-queue-types/b.yaml", "said-twice", "two files"),
     ("type-by-default-takes-no-such-key.yaml", "wrong-queue-type", "the type is in the defaults"),

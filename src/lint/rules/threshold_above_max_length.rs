@@ -28,10 +28,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         // The lowest threshold that cannot be crossed. A higher one has the same cause.
         let Some(level) = Level::ALL.into_iter().find(unreachable) else { continue };
         let value = depth.of(level).unwrap_or_default();
-        let held = count(u64::try_from(max_length).unwrap_or_default(), "message");
+        let held = count(u64::try_from(max_length).unwrap_or_default(), "ready message");
         let shown = number(u64::try_from(value).unwrap_or_default());
         let text = format!(
-            "`maxLength` keeps at most {held} ready, so the queue does not reach its {} threshold of {shown}",
+            "`maxLength` keeps at most {held}, so the queue does not reach its {} threshold of {shown}",
             level.as_str()
         );
         let at = declaration.thresholds.depth.as_ref().map_or(declaration.at, |depth| depth.at);

@@ -87,7 +87,7 @@ fn steps(depth: &Levels<i64>) -> Value {
 }
 
 fn targets(series: &[(&str, String)]) -> Vec<Value> {
-    let references = ('A'..='Z').map(|letter| letter.to_string()).chain((1..).map(|number| format!("R{number}")));
+    let references = ('A'..='Z').map(String::from).chain((1..).map(|number| format!("R{number}")));
     let target = |((legend, expression), reference): (&(&str, String), String)| json!({"refId": reference, "expr": expression, "legendFormat": clean(legend)});
     series.iter().zip(references).map(target).collect()
 }
