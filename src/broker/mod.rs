@@ -32,6 +32,7 @@ mod read;
 mod records;
 mod redact;
 mod shovels;
+mod statistics;
 mod ticks;
 mod wire;
 
@@ -49,3 +50,4 @@ pub use permissions::NamesByKind;
 pub use read::QueueState;
 pub use redact::{redacted_argument, redacted_url, redacted_urls_in};
 pub use snapshot::{Snapshot, Survey, VhostLists};
+pub use statistics::{NodeState, QueueHistory, QueueReading, Window};

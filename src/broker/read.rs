@@ -326,7 +326,7 @@ impl Broker {
 
 /// Returns true if the error means that the broker does not provide a list to this user. The cause is 400 "Stats in
 /// management UI are disabled on this node" (`rabbit_mgmt_util:bad_request`), an unknown path, or a missing permission.
-fn is_not_available(error: &BrokerError) -> bool {
+pub(super) fn is_not_available(error: &BrokerError) -> bool {
     matches!(
         error,
         BrokerError::Refused { .. }

@@ -7,7 +7,7 @@ use crate::model::{
     Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Records, Topology,
     Vhost, VhostName,
 };
-use crate::plan::{Activity, Desired, PlanContext};
+use crate::plan::{Activity, Desired, PlanContext, Target};
 use crate::rabbitmq::BrokerProfile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -220,6 +220,12 @@ impl Survey {
     /// Returns true if the survey contains this vhost. A survey does not contain vhosts that this user may not see.
     pub fn has_vhost(&self, vhost: &VhostName) -> bool {
         self.settings.contains_key(vhost.as_str())
+    }
+
+    /// Returns the description of the broker at a URL for documents.
+    pub fn target(&self, url: String) -> Target {
+        let Cluster { name, product, profile } = &self.cluster;
+        Target { url, cluster: name.clone(), product: product.clone(), version: profile.version.to_string() }
     }
 
     /// Returns the broker's profile for a vhost. A missing vhost has the profile of a vhost without settings.

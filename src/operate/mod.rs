@@ -4,3 +4,4 @@
 
 pub mod alerts;
 pub mod dlq;
+pub mod status;

@@ -50,7 +50,9 @@ pub use document::{
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without_effect, blockers_of, gate};
 pub use hazard::{Hazard, HazardKind};
-pub use migrate::{Goal, Migration, NextAction, Stage, Unexpected, before_migrations, interrupted_queues};
+pub use migrate::{
+    Goal, Migration, NextAction, Stage, Unexpected, before_migrations, interrupted_migrations, interrupted_queues,
+};
 pub use optional_activity::{deletes_queues, limits_connections, queues_with_stale_counts};
 pub use planner::{assemble, moves_messages, needs_activity, plan_vhost};
 pub use request::{Method, Request, request};

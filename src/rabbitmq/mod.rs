@@ -28,4 +28,4 @@ pub use policy_keys::{Precedence, precedence};
 pub use profile::BrokerProfile;
 pub use profile::predeclared_type;
 pub use routing::Routing;
-pub use wiring::{WIRING_KEYS, dead_lettering, queue_wiring, wiring_policy};
+pub use wiring::{WIRING_KEYS, dead_lettering, has_dead_letter_name, queue_wiring, wiring_policy};

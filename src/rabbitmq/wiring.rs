@@ -42,6 +42,14 @@ pub fn dead_lettering(arguments: &Arguments, prefix: &str) -> Option<DeadLetteri
     Some(DeadLettering { exchange, routing_key: text("dead-letter-routing-key").map(str::to_owned) })
 }
 
+/// Returns true if a name suggests dead-lettering.
+pub fn has_dead_letter_name(name: &str) -> bool {
+    let words =
+        ["dead", "dlx", "dlq", "dlt", "fail", "error", "poison", "quarantine", "reject", "parking", "undeliver"];
+    let name = name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
+}
+
 /// The minimum priority of a generated policy, above the default of 0.
 const MIN_PRIORITY: f64 = 1.0;
 

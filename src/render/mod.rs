@@ -22,6 +22,7 @@ pub mod report_json;
 pub mod report_text;
 mod resolutions_text;
 pub mod shell;
+pub mod status;
 pub mod style;
 
 pub use plan_text::View;

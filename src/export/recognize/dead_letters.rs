@@ -11,7 +11,7 @@ use crate::model::{
     QueueName, QueueType, Topology,
 };
 use crate::rabbitmq::routing::DeadLettering;
-use crate::rabbitmq::{Routing, dead_lettering};
+use crate::rabbitmq::{Routing, dead_lettering, has_dead_letter_name};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -264,14 +264,6 @@ fn shared_exchanges(topology: &Topology) -> BTreeSet<ExchangeName> {
         policy.definition.get("alternate-exchange").and_then(ArgumentValue::as_text).map(ExchangeName::from)
     });
     bound.chain(alternates).chain(by_policies).collect()
-}
-
-/// Returns true if a name suggests dead-lettering.
-fn has_dead_letter_name(name: &str) -> bool {
-    let words =
-        ["dead", "dlx", "dlq", "dlt", "fail", "error", "poison", "quarantine", "reject", "parking", "undeliver"];
-    let name = name.to_ascii_lowercase();
-    words.iter().any(|word| name.contains(word))
 }
 
 /// Returns true if the expansion of a dead-letter queue can generate this exchange.

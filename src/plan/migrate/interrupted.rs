@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 /// Returns the queues with an interrupted migration, each with its first holding queue. Any user who may declare a
 /// queue can forge a mark, so topo ignores holding queues without the expected name.
-pub(super) fn interrupted_migrations(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> {
+pub fn interrupted_migrations(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> {
     live.queues.iter().filter_map(|(name, holding)| {
         let queue = migrated_queue(&holding.arguments)?;
         (MigrationNames::of(&queue).hold == name.as_str()).then_some((queue, holding))

@@ -28,7 +28,7 @@ pub(super) use hazards::add_hazards;
 pub(super) use interrupted::{
     abort, has_interrupted_migration, is_interrupted, keep_planned, remove_migration_objects, resume,
 };
-pub use interrupted::{before_migrations, interrupted_queues};
+pub use interrupted::{before_migrations, interrupted_migrations, interrupted_queues};
 pub(super) use names::migration;
 pub use next_actions::NextAction;
 

@@ -1,0 +1,119 @@
+//! Computes the age and the growth of a queue from the samples that the broker keeps. Pure functions.
+//!
+//! The samples are the newest first. The first one is at most one step in the future, because the broker rounds the
+//! times up. The broker returns 0 for each time for which it has no sample, so a 0 alone proves nothing: topo needs
+//! evidence that the broker already kept samples at that time.
+
+use crate::broker::{NodeState, QueueHistory, QueueReading, Window};
+use crate::model::QueueName;
+use std::collections::BTreeMap;
+
+/// The time for which a node must have run in addition to a period, before topo considers the samples of the period as
+/// complete. The broker loads queues and starts statistics later than the node, so a queue can lack samples until then.
+const START_UP: u64 = 300;
+
+/// The readings of the queues of one vhost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VhostReading {
+    /// The current counts.
+    pub queues: BTreeMap<QueueName, QueueReading>,
+    /// The statistics with the samples of each window, the shortest first. Empty without statistics.
+    pub histories: Vec<(Window, BTreeMap<QueueName, QueueHistory>)>,
+    /// The nodes; `None` if this user may not read them.
+    pub nodes: Option<BTreeMap<String, NodeState>>,
+}
+
+/// The time for which a queue has contained messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Age {
+    /// The lower bound in seconds.
+    pub(super) at_least: u64,
+    /// True if the broker has no older samples, so that the queue may have contained messages for much longer.
+    pub(super) is_open: bool,
+}
+
+/// The samples of the queues of one vhost, with the evidence for their completeness.
+pub(super) struct Histories<'a> {
+    reading: &'a VhostReading,
+    /// For each window and node, the index of the oldest sample that is not 0.
+    evidence: Vec<BTreeMap<Option<&'a str>, usize>>,
+}
+
+impl<'a> Histories<'a> {
+    pub(super) fn new(reading: &'a VhostReading) -> Self {
+        let evidence = reading.histories.iter().map(|(_, histories)| {
+            let mut oldest: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+            for (name, history) in histories {
+                if let Some(index) = history.samples.iter().rposition(|messages| *messages > 0) {
+                    let of_node = oldest.entry(node_of(reading, name)).or_default();
+                    *of_node = index.max(*of_node);
+                }
+            }
+            oldest
+        });
+        Self { reading, evidence: evidence.collect() }
+    }
+
+    /// Returns the samples of a queue in each window that has samples.
+    fn samples(&self, queue: &QueueName) -> impl Iterator<Item = (usize, Window, &'a [u64])> {
+        let histories = self.reading.histories.iter().enumerate();
+        let queue = queue.clone();
+        histories.filter_map(move |(index, (window, histories))| {
+            let samples = histories.get(&queue)?.samples.as_slice();
+            (!samples.is_empty()).then_some((index, *window, samples))
+        })
+    }
+
+    /// Returns true if the broker already kept samples of the queue's node at the time of the sample. The evidence is
+    /// a message in any queue of the node at that time or earlier, or the uptime of the node. The uptime is no evidence
+    /// for longer windows, because the broker may keep fewer samples.
+    fn is_covered(&self, queue: &QueueName, window_index: usize, window: Window, index: usize) -> bool {
+        let node = node_of(self.reading, queue);
+        let is_seen =
+            self.evidence.get(window_index).and_then(|oldest| oldest.get(&node)).is_some_and(|oldest| *oldest >= index);
+        let uptime = || {
+            let nodes = self.reading.nodes.as_ref()?;
+            nodes.get(node?)?.uptime.map(|milliseconds| milliseconds / 1000)
+        };
+        let period = u64::try_from(index).unwrap_or(u64::MAX).saturating_mul(window.step);
+        is_seen || (window_index == 0 && uptime().is_some_and(|uptime| uptime >= period.saturating_add(START_UP)))
+    }
+
+    /// Returns the time for which the queue has contained messages; `None` if the queue is empty or the time is
+    /// unknown.
+    pub(super) fn age(&self, queue: &QueueName, messages: Option<u64>) -> Option<Age> {
+        if messages == Some(0) {
+            return None;
+        }
+        let mut age: Option<Age> = None;
+        for (window_index, window, samples) in self.samples(queue) {
+            let row = samples.iter().take_while(|messages| **messages > 0).count();
+            // The first sample is at most one step in the future, and the last one of the row is as old as the row
+            // without its first sample.
+            let at_least = u64::try_from(row.saturating_sub(2)).unwrap_or_default().saturating_mul(window.step);
+            // A longer window ends the row only with a 0 that is a sample.
+            let is_open = row == samples.len()
+                || (age.is_some_and(|age| age.is_open) && !self.is_covered(queue, window_index, window, row));
+            let longest = age.map_or(0, |age| age.at_least);
+            age = Some(Age { at_least: at_least.max(longest), is_open });
+        }
+        age
+    }
+
+    /// Returns the number of messages by which the queue has grown within a time in seconds; `None` if it is unknown.
+    pub(super) fn growth(&self, queue: &QueueName, messages: Option<u64>, within: u64) -> Option<i64> {
+        let now = i64::try_from(messages?).ok()?;
+        let (window_index, window, samples) = self.samples(queue).find(|(_, window, _)| window.length >= within)?;
+        let index = usize::try_from(within.div_ceil(window.step)).ok()?;
+        let before = *samples.get(index)?;
+        if before == 0 && !self.is_covered(queue, window_index, window, index) {
+            return None;
+        }
+        Some(now - i64::try_from(before).ok()?)
+    }
+}
+
+/// Returns the node that hosts a queue.
+fn node_of<'a>(reading: &'a VhostReading, queue: &QueueName) -> Option<&'a str> {
+    reading.queues.get(queue)?.node.as_deref()
+}

@@ -1,0 +1,92 @@
+//! Selects the queues of a status and their thresholds, from a spec or from a current topology.
+
+use crate::model::naming::TierName;
+use crate::model::{QueueName, Thresholds, VhostName};
+use crate::plan::Desired;
+use crate::spec::Spec;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The vhost of a status, with the source of its queues.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// The queues that a spec declares.
+    Spec {
+        /// The queues.
+        watched: Watched,
+        /// The desired topology.
+        desired: Arc<Desired>,
+    },
+    /// All queues of a vhost.
+    Vhost(VhostName),
+}
+
+impl Subject {
+    /// Returns the vhost.
+    pub fn vhost(&self) -> &VhostName {
+        match self {
+            Self::Spec { desired, .. } => &desired.topology.vhost,
+            Self::Vhost(vhost) => vhost,
+        }
+    }
+}
+
+/// The queues of a status, each with its thresholds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// The dead-letter queues.
+    pub dead_letter_queues: BTreeMap<QueueName, Thresholds>,
+    /// The other queues, without retry tiers and topo's own queues.
+    pub queues: BTreeMap<QueueName, Thresholds>,
+    /// True if the queues of the vhost that are not watched are reported as temporary queues.
+    pub is_whole_vhost: bool,
+}
+
+impl Watched {
+    /// Returns the queues that a spec declares, including external queues.
+    pub fn of_spec(spec: &Spec) -> Self {
+        let thresholds = thresholds(spec);
+        let of = |name: &QueueName| (name.clone(), thresholds.get(name).copied().unwrap_or_default());
+        Self {
+            dead_letter_queues: spec.dead_letter_queues.keys().map(of).collect(),
+            queues: spec.queues.keys().map(of).collect(),
+            is_whole_vhost: false,
+        }
+    }
+
+    /// Returns the queues of a vhost without a spec. The dead-letter queues have the default thresholds.
+    pub fn of_vhost<'a>(
+        queues: impl IntoIterator<Item = &'a QueueName>,
+        dead_letter_queues: &BTreeSet<QueueName>,
+    ) -> Self {
+        let mut watched = Self { is_whole_vhost: true, ..Self::default() };
+        for name in queues {
+            if dead_letter_queues.contains(name) {
+                watched.dead_letter_queues.insert(name.clone(), Thresholds::DEAD_LETTER_QUEUE);
+            } else {
+                watched.queues.insert(name.clone(), Thresholds::default());
+            }
+        }
+        watched
+    }
+
+    /// Returns true if the queue is watched.
+    pub fn contains(&self, queue: &QueueName) -> bool {
+        self.dead_letter_queues.contains_key(queue) || self.queues.contains_key(queue)
+    }
+
+    /// Returns the tier that the queue is, if its name is the name of a tier of a watched queue.
+    pub fn tier(&self, queue: &QueueName) -> Option<TierName> {
+        TierName::parse(queue).filter(|tier| !self.contains(queue) && self.contains(&tier.queue))
+    }
+
+    /// Returns the thresholds of all watched queues.
+    pub fn thresholds(&self) -> impl Iterator<Item = (&QueueName, &Thresholds)> {
+        self.dead_letter_queues.iter().chain(&self.queues)
+    }
+}
+
+/// Returns the thresholds of a spec.
+fn thresholds(spec: &Spec) -> BTreeMap<QueueName, Thresholds> {
+    spec.dead_letter_queues.keys().map(|name| (name.clone(), Thresholds::DEAD_LETTER_QUEUE)).collect()
+}
