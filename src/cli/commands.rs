@@ -10,6 +10,7 @@ use super::graph::GraphArguments;
 use super::lock::LockArguments;
 use super::plan_arguments::{ApplyArguments, PlanArguments, ValidateArguments};
 use super::show::ShowArguments;
+use super::status::StatusArguments;
 use super::version::{SchemaArguments, VersionArguments};
 use clap::{ArgAction, Parser, Subcommand};
 
@@ -23,8 +24,9 @@ A first run, with a broker at http://localhost:15672:
 Exit codes:
     0  success, or nothing to do
     1  failed, nothing was changed; or findings at or above --fail-on
-    2  plan --detailed-exitcode: there are changes
-    3  blocked: a hazard is not allowed, or a conflict is not resolved
+    2  plan --detailed-exitcode: there are changes; status: warning
+    3  blocked: a hazard is not allowed, or a conflict is not resolved;
+       status: critical
     4  incomplete or not verified: the report states what remains; run it again
     5  stale: the broker no longer matches the saved plan
     6  another apply holds the lock; for topo lock: a lock is held
@@ -44,6 +46,24 @@ Environment:
   ~/.rabbitmqadmin.conf. There is no flag for the password, because other
   users of the machine can read flags. Set a URL that contains a password in
   TOPO_URL.";
+
+const STATUS_HELP: &str = "\
+Exit codes:
+   0  no threshold is crossed
+   1  failed: the broker could not be read
+   2  warning: a threshold is crossed, a queue of the spec does not exist, or
+      a migration is interrupted
+   3  critical: a critical threshold is crossed, or a queue is down
+  64  usage error
+  65  invalid spec
+Pending changes and a held lock do not change the exit code. A threshold that
+topo cannot check does not change it either, and is listed as unknown.
+
+Examples:
+  topo status topology.yaml
+  topo status --vhost shop --all
+  topo status topology.yaml --watch=10s
+  topo status topology.yaml --format json";
 
 /// Topology as code for RabbitMQ.
 ///
@@ -78,6 +98,9 @@ pub(super) enum Command {
     /// Print a saved plan, in any output format of topo plan
     #[command(after_long_help = "Examples:\n  topo show plan.json\n  topo show plan.json --format markdown")]
     Show(ShowArguments),
+    /// Show the depths, ages and consumers of queues against their thresholds
+    #[command(after_long_help = STATUS_HELP)]
+    Status(Box<StatusArguments>),
     /// Inspect dead-letter queues; replay, drop, export and restore their messages
     Dlq(Box<DlqArguments>),
     /// Show who holds the lock of a vhost; with --break, delete the lock
@@ -113,7 +136,7 @@ pub(super) enum Command {
     Alerts(AlertsArguments),
     /// List the lint rules
     Rules(RulesArguments),
-    /// Print the JSON Schema of specs, plans or contracts
+    /// Print the JSON Schema of specs, plans, contracts or statuses
     Schema(SchemaArguments),
     /// Print shell completions
     Completions(CompletionsArguments),

@@ -11,13 +11,13 @@ use std::ffi::OsString;
 
 /// The id of each argument, and the ids of the arguments whose environment variables topo ignores if the command line
 /// contains the argument.
-const OVERRIDES: [(&str, &[&str]); 17] = [
+const OVERRIDES: [(&str, &[&str]); 18] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
     ("short", &["format"]),
     ("format", &["short"]),
-    ("paths", &["file", "plan"]),
-    ("file", &["plan"]),
+    ("paths", &["file", "plan", "all"]),
+    ("file", &["plan", "all"]),
     ("variables", &["plan"]),
     ("var_file", &["plan"]),
     ("for_version", &["plan"]),
@@ -27,6 +27,7 @@ const OVERRIDES: [(&str, &[&str]); 17] = [
     ("recreate", &["plan"]),
     ("target", &["plan"]),
     ("abort", &["paths", "file", "plan", "recreate", "target", "levels", "fail_on"]),
+    ("all", &["file", "variables", "var_file"]),
     ("no_backup", &["backup"]),
     // `--node` on the command line replaces the broker that the environment specifies.
     ("node", &["url", "username"]),

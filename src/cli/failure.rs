@@ -19,6 +19,10 @@ pub(super) enum Exit {
     Failed,
     /// `plan --detailed-exitcode`: there are changes.
     Changes,
+    /// `status`: a warning.
+    Warning,
+    /// `status`: a critical state.
+    Critical,
     /// A hazard or a conflict blocks the plan; nothing was changed.
     Blocked,
     /// The command may have changed the broker, but did not complete all steps or could not verify the result.
@@ -40,8 +44,8 @@ impl From<Exit> for ExitCode {
         Self::from(match exit {
             Exit::Done => 0,
             Exit::Failed => 1,
-            Exit::Changes => 2,
-            Exit::Blocked => 3,
+            Exit::Changes | Exit::Warning => 2,
+            Exit::Blocked | Exit::Critical => 3,
             Exit::Partial => 4,
             Exit::Stale => 5,
             Exit::Locked => 6,

@@ -71,6 +71,12 @@ async fn unhandled_signal() {
     }
 }
 
+/// Waits for a signal that ends a command without a change, such as Ctrl-C.
+pub(super) async fn interrupted() {
+    IS_HANDLED.store(true, Ordering::Relaxed);
+    stop_signal().await;
+}
+
 /// Waits for two signals. After the first signal, the current step completes and no other step starts. After the second
 /// signal, this future completes, and the caller stops immediately. The first listener for a signal permanently
 /// disables the system's default action for that signal.

@@ -32,6 +32,7 @@ mod rights;
 mod run_display;
 mod show;
 mod sources;
+mod status;
 mod validate;
 mod value_parsers;
 mod variables;
@@ -53,7 +54,7 @@ pub fn main() -> ExitCode {
             if argument == "-auto-approve" || argument == "--auto-approve" { "--yes".into() } else { argument }
         })
         .collect();
-    let arguments = value_parsers::join_prune_kinds(arguments);
+    let arguments = value_parsers::join_optional_values(arguments);
     let cli = match environment::parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -80,6 +81,7 @@ fn run(cli: commands::Cli) -> Result<Exit, Failure> {
     match cli.command {
         Command::Plan(arguments) => in_runtime(plan::run(&arguments, &cli.global)),
         Command::Apply(arguments) => in_runtime(apply::run(&arguments, &cli.global)),
+        Command::Status(arguments) => in_runtime(status::run(&arguments, &cli.global)),
         Command::Dlq(arguments) => in_runtime(dlq::run(&arguments, &cli.global)),
         Command::Lock(arguments) => in_runtime(lock::run(&arguments, &cli.global)),
         Command::Show(arguments) => show::run(&arguments, &cli.global),

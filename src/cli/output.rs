@@ -11,14 +11,24 @@ use tempfile::TempPath;
 
 /// Writes a result to standard output; colors are stripped if the stream does not support them.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
+    print_unless_closed(text).map(drop)
+}
+
+/// Writes a result as [`print`]. Returns false if standard output is a closed pipe.
+pub(super) fn print_unless_closed(text: &str) -> Result<bool, Failure> {
     let mut stream = anstream::stdout().lock();
     let written = stream.write_all(escape_hidden(text).as_bytes()).and_then(|()| stream.flush());
     match written {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::failed("cannot write to standard output").because(error.to_string()))
-        }
-        Ok(()) | Err(_) => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::failed("cannot write to standard output").because(error.to_string())),
     }
+}
+
+/// Clears the screen if standard output is a terminal. Returns false if it is not a terminal.
+pub(super) fn clear_screen() -> bool {
+    let terminal = console::Term::stdout();
+    terminal.is_term() && terminal.clear_screen().is_ok()
 }
 
 /// Writes diagnostics or progress to standard error.

@@ -62,18 +62,21 @@ impl FromStr for WithKinds {
     }
 }
 
-/// Replaces `--prune bindings` with `--prune=bindings`. Otherwise, clap would parse `bindings` as a spec path, and topo
-/// would prune all default kinds.
-pub(super) fn join_prune_kinds(arguments: Vec<OsString>) -> Vec<OsString> {
+/// Replaces `--prune bindings` with `--prune=bindings`, and `--watch 5s` with `--watch=5s`. Otherwise, clap would parse
+/// the value as a spec path, and topo would prune all default kinds.
+pub(super) fn join_optional_values(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     let mut is_after_separator = false;
     for argument in arguments {
         is_after_separator |= argument == "--";
-        let kinds = argument.to_str().filter(|text| text.parse::<PruneKinds>().is_ok());
-        match (joined.last_mut(), kinds) {
-            (Some(flag), Some(kinds)) if *flag == "--prune" && !is_after_separator => {
+        let is_value = |flag: &OsString, text: &str| {
+            (flag == "--prune" && text.parse::<PruneKinds>().is_ok())
+                || (flag == "--watch" && positive_duration(text).is_ok())
+        };
+        match (joined.last_mut(), argument.to_str()) {
+            (Some(flag), Some(text)) if !is_after_separator && is_value(flag, text) => {
                 flag.push("=");
-                flag.push(kinds);
+                flag.push(text);
             }
             (_, _) => joined.push(argument),
         }

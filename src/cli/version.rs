@@ -50,6 +50,8 @@ pub(super) enum SchemaKind {
     Plan,
     /// Contracts, as written by topo contract --format json
     Contract,
+    /// Statuses, as written by topo status --format json
+    Status,
 }
 
 #[derive(Debug, Args)]
@@ -79,6 +81,7 @@ pub(super) fn schema(arguments: &SchemaArguments) -> Result<Exit, Failure> {
         SchemaKind::Topology => include_str!("../../schema/topology.schema.json"),
         SchemaKind::Plan => include_str!("../../schema/plan.schema.json"),
         SchemaKind::Contract => include_str!("../../schema/contract.schema.json"),
+        SchemaKind::Status => include_str!("../../schema/status.schema.json"),
     })?;
     Ok(Exit::Done)
 }

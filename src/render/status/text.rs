@@ -19,7 +19,7 @@ const LABEL: usize = 12;
 pub struct View {
     /// The paths of the specs, as messages show them; empty without a spec.
     pub names: String,
-    /// The paths of the specs, as command-line arguments; empty without a spec.
+    /// The paths and flags of the specs, as command-line arguments after a space; empty without a spec.
     pub specs: String,
     /// The connection flags for suggested commands.
     pub flags: String,
@@ -142,8 +142,8 @@ fn drift_note(drift: &Drift, view: &View) -> Note {
     if parts.is_empty() {
         return (Painted(DIM, "drift"), "no changes pending".to_owned());
     }
-    let command = format!("topo plan {}{}", view.specs, view.flags);
-    (Painted(YELLOW, "drift"), format!("{}; run `{}`", parts.join(", "), command.trim_end()))
+    let command = format!("topo plan{}{}", view.specs, view.flags);
+    (Painted(YELLOW, "drift"), format!("{}; run `{command}`", parts.join(", ")))
 }
 
 fn unknown_note(unknown: &Unknown) -> Note {
@@ -197,5 +197,5 @@ fn next_command(status: &Status, view: &View) -> Option<String> {
     let differs = |drift: &Option<Drift>| drift.is_some_and(|drift| drift.changes > 0);
     let is_pending = status.vhosts.iter().any(|vhost| !vhost.interrupted_migrations.is_empty() || differs(&vhost.drift))
         || status.cluster.as_ref().is_some_and(|cluster| differs(&cluster.drift));
-    (is_pending && !view.specs.is_empty()).then(|| format!("topo plan {}{}", view.specs, view.flags))
+    (is_pending && !view.specs.is_empty()).then(|| format!("topo plan{}{}", view.specs, view.flags))
 }

@@ -1,0 +1,1 @@
+//! Tests the text of a status.
