@@ -45,7 +45,7 @@ pub struct Watched {
 impl Watched {
     /// Returns the queues that a spec declares, including external queues.
     pub fn of_spec(spec: &Spec) -> Self {
-        let thresholds = thresholds(spec);
+        let thresholds = spec.thresholds();
         let of = |name: &QueueName| (name.clone(), thresholds.get(name).copied().unwrap_or_default());
         Self {
             dead_letter_queues: spec.dead_letter_queues.keys().map(of).collect(),
@@ -84,9 +84,4 @@ impl Watched {
     pub fn thresholds(&self) -> impl Iterator<Item = (&QueueName, &Thresholds)> {
         self.dead_letter_queues.iter().chain(&self.queues)
     }
-}
-
-/// Returns the thresholds of a spec.
-fn thresholds(spec: &Spec) -> BTreeMap<QueueName, Thresholds> {
-    spec.dead_letter_queues.keys().map(|name| (name.clone(), Thresholds::DEAD_LETTER_QUEUE)).collect()
 }
