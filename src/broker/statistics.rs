@@ -50,11 +50,8 @@ pub struct Window {
 impl Window {
     /// The windows of all versions, the shortest first. By default, the broker keeps an hour of samples of each queue;
     /// more only if `sample_retention_policies` is configured.
-    pub const ALL: [Self; 3] = [
-        Self { length: 600, step: 5 },
-        Self { length: 3600, step: 60 },
-        Self { length: 86_400, step: 1800 },
-    ];
+    pub const ALL: [Self; 3] =
+        [Self { length: 600, step: 5 }, Self { length: 3600, step: 60 }, Self { length: 86_400, step: 1800 }];
 }
 
 /// The state of a node.
@@ -72,10 +69,7 @@ impl Broker {
     ///
     /// # Errors
     /// The queues could not be read, for example because the vhost does not exist.
-    pub async fn queue_readings(
-        &self,
-        vhost: &VhostName,
-    ) -> Result<BTreeMap<QueueName, QueueReading>, BrokerError> {
+    pub async fn queue_readings(&self, vhost: &VhostName) -> Result<BTreeMap<QueueName, QueueReading>, BrokerError> {
         let request = Request::get(path("queues", &[vhost.as_str()])).with_query(
             "disable_stats=true&enable_queue_totals=true\
              &columns=name,state,node,leader,exclusive,messages,messages_ready,messages_unacknowledged",
@@ -130,9 +124,7 @@ impl Broker {
     pub async fn node_states(&self) -> Result<Option<BTreeMap<String, NodeState>>, BrokerError> {
         match self.get::<Vec<NodeEntry>>("/api/nodes?columns=name,running,uptime").await {
             Ok(nodes) => {
-                let state = |node: NodeEntry| {
-                    (node.name, NodeState { is_running: node.running, uptime: node.uptime })
-                };
+                let state = |node: NodeEntry| (node.name, NodeState { is_running: node.running, uptime: node.uptime });
                 Ok(Some(nodes.into_iter().map(state).collect()))
             }
             Err(error) if is_not_available(&error) => Ok(None),

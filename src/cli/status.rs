@@ -102,11 +102,7 @@ fn load(arguments: &StatusArguments) -> Result<Option<Loaded>, Failure> {
 }
 
 /// Returns the vhosts to show. Expands the specs for the version of the broker.
-async fn subjects(
-    arguments: &StatusArguments,
-    loaded: Option<Loaded>,
-    access: &Access,
-) -> Result<Subjects, Failure> {
+async fn subjects(arguments: &StatusArguments, loaded: Option<Loaded>, access: &Access) -> Result<Subjects, Failure> {
     let survey = access.broker.survey().await?;
     let Some(mut loaded) = loaded else {
         let vhost = VhostName::new(arguments.spec.vhost.as_deref().unwrap_or_default());
@@ -130,8 +126,7 @@ async fn subjects(
 
 async fn read(subjects: &Subjects, arguments: &StatusArguments, access: &Access) -> Result<Status, Failure> {
     let lock_queue = &QueueName::new(arguments.lock_name.as_str());
-    let request =
-        StatusRequest { access, cluster: subjects.cluster.clone(), subjects: &subjects.vhosts, lock_queue };
+    let request = StatusRequest { access, cluster: subjects.cluster.clone(), subjects: &subjects.vhosts, lock_queue };
     Ok(status(&request).await?)
 }
 

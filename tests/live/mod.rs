@@ -52,6 +52,7 @@ mod routing;
 mod saved_plans;
 mod shovel_interference;
 mod static_binary;
+mod status;
 mod tls;
 mod topic_permissions;
 mod transport;

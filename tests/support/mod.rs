@@ -53,7 +53,7 @@ pub(crate) use self::{
     random::{Random, cases, draws_on, number, seed},
     timing::TimingBaseline,
     tls::Tls,
-    topo::{Output, Running, Topo, valid_contract, valid_plan},
+    topo::{Output, Running, Topo, valid_contract, valid_plan, valid_status},
     vhost::{User, Vhost},
     wait::{block_on, until, until_ok},
     worker::{Work, Worker},

@@ -252,6 +252,11 @@ impl Running {
         fs::read_link(format!("/proc/{}/exe", self.pid())).is_ok_and(|program| program == *PATH)
     }
 
+    /// Returns the standard output so far.
+    pub(crate) fn printed(&self) -> String {
+        self.stdout.so_far()
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.0.id()
     }
@@ -293,6 +298,14 @@ pub(crate) fn valid_contract(contract: &Value) {
     static SCHEMA: LazyLock<jsonschema::Validator> =
         LazyLock::new(|| validator(include_str!("../../schema/contract.schema.json")));
     valid(&SCHEMA, contract);
+}
+
+/// Fails unless the document matches `schema/status.schema.json`.
+#[track_caller]
+pub(crate) fn valid_status(status: &Value) {
+    static SCHEMA: LazyLock<jsonschema::Validator> =
+        LazyLock::new(|| validator(include_str!("../../schema/status.schema.json")));
+    valid(&SCHEMA, status);
 }
 
 fn validator(schema: &str) -> jsonschema::Validator {

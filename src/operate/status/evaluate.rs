@@ -32,9 +32,8 @@ pub(super) fn queues(watched: &Watched, reading: &VhostReading) -> Queues {
     let of = |queues: &BTreeMap<QueueName, Thresholds>| -> Vec<QueueStatus> {
         queues.iter().map(|(name, thresholds)| queue(name, thresholds, reading, &histories)).collect()
     };
-    let is_temporary = |name: &&QueueName| {
-        !watched.contains(name) && watched.tier(name).is_none() && !is_reserved(name.as_str())
-    };
+    let is_temporary =
+        |name: &&QueueName| !watched.contains(name) && watched.tier(name).is_none() && !is_reserved(name.as_str());
     Queues {
         dead_letter_queues: of(&watched.dead_letter_queues),
         queues: of(&watched.queues),
@@ -51,8 +50,7 @@ fn retries(watched: &Watched, reading: &VhostReading) -> Vec<RetryStatus> {
     let mut by_queue: BTreeMap<QueueName, Vec<TierStatus>> = BTreeMap::new();
     for (name, QueueReading { messages, .. }) in &reading.queues {
         let (Some(tier), Some(messages @ 1..)) = (watched.tier(name), *messages) else { continue };
-        let status =
-            TierStatus { tier: name.clone(), retry: tier.number, delay_milliseconds: tier.delay, messages };
+        let status = TierStatus { tier: name.clone(), retry: tier.number, delay_milliseconds: tier.delay, messages };
         by_queue.entry(tier.queue).or_default().push(status);
     }
     let status = |(queue, mut tiers): (QueueName, Vec<TierStatus>)| {
@@ -63,12 +61,7 @@ fn retries(watched: &Watched, reading: &VhostReading) -> Vec<RetryStatus> {
 }
 
 /// Evaluates one queue.
-fn queue(
-    name: &QueueName,
-    thresholds: &Thresholds,
-    reading: &VhostReading,
-    histories: &Histories<'_>,
-) -> QueueStatus {
+fn queue(name: &QueueName, thresholds: &Thresholds, reading: &VhostReading, histories: &Histories<'_>) -> QueueStatus {
     let Some(current) = reading.queues.get(name) else {
         let problems = vec![Problem::Missing { state: State::Warning }];
         return QueueStatus { state: State::Warning, problems, ..QueueStatus::of(name) };
@@ -96,9 +89,7 @@ fn queue(
         Err(Unmeasured) => unchecked.push(Threshold::Growth),
     }
     let is_older = |limit: i64| age.is_some_and(|age| at_least(age.at_least, seconds(limit)));
-    let is_age_known = |limit: i64| {
-        messages == Some(0) || is_older(limit) || age.is_some_and(|age| !age.is_open)
-    };
+    let is_age_known = |limit: i64| messages == Some(0) || is_older(limit) || age.is_some_and(|age| !age.is_open);
     if let Some((severity, limit)) = thresholds.age.highest(is_older) {
         problems.push(Problem::Age { state: severity.into(), limit_seconds: seconds(limit).unsigned_abs() });
     }
@@ -148,10 +139,7 @@ struct Unmeasured;
 
 /// Returns the crossed growth threshold. If the broker has no samples for the time of a threshold, topo measures the
 /// growth within 10 minutes instead: a queue that grows by the number within a shorter time has crossed the threshold.
-fn growth_problem(
-    levels: &Levels<Growth>,
-    growth: impl Fn(u64) -> Option<i64>,
-) -> Result<Option<Problem>, Unmeasured> {
+fn growth_problem(levels: &Levels<Growth>, growth: impl Fn(u64) -> Option<i64>) -> Result<Option<Problem>, Unmeasured> {
     let mut is_unmeasured = false;
     for severity in Severity::ALL.into_iter().rev() {
         let Some(limit) = levels.of(severity) else { continue };

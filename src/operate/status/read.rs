@@ -96,8 +96,19 @@ async fn parts(request: &StatusRequest<'_>) -> Result<Parts, BrokerError> {
 fn is_right(error: &BrokerError) -> bool {
     matches!(
         error,
-        BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. } | BrokerError::Refused { .. }
+        BrokerError::AccessRefused { .. }
+            | BrokerError::WrongTag { .. }
+            | BrokerError::Refused { .. }
+            | BrokerError::NotFound { .. }
     )
+}
+
+/// Converts the error of the first request to an existing vhost. From 4.2.9 and 4.3.3 on, the broker responds with 404
+/// if this user has no permission in the vhost.
+fn without_permission(broker: &Broker, error: BrokerError) -> BrokerError {
+    let BrokerError::NotFound { request, .. } = error else { return error };
+    let reason = "the vhost exists, but this user has no permission in it".to_owned();
+    BrokerError::AccessRefused { username: broker.username().to_owned(), request, reason }
 }
 
 fn unknown(what: &str, error: &BrokerError) -> Unknown {
@@ -124,7 +135,8 @@ async fn vhost_status(
             (watched.clone(), interrupted)
         }
         Subject::Vhost(_) => {
-            let snapshots = broker.read(std::slice::from_ref(vhost)).await?;
+            let snapshots = broker.read(std::slice::from_ref(vhost)).await;
+            let snapshots = snapshots.map_err(|error| without_permission(broker, error))?;
             let snapshot = snapshots.first();
             let applying = snapshot.and_then(|it| request.access.process.other_holder(&it.topology));
             let interrupted = snapshot.map(|it| interrupted_in_vhost(it, applying.as_deref())).unwrap_or_default();
@@ -189,7 +201,8 @@ async fn read(
     nodes: Option<&BTreeMap<String, NodeState>>,
 ) -> Result<VhostReading, BrokerError> {
     let [first, longer @ ..] = Window::ALL;
-    let (queues, histories) = try_join!(broker.queue_readings(vhost), broker.queue_histories(vhost, first))?;
+    let (queues, histories) = try_join!(broker.queue_readings(vhost), broker.queue_histories(vhost, first))
+        .map_err(|error| without_permission(broker, error))?;
     let mut reading = VhostReading { queues, nodes: nodes.cloned(), histories: Vec::new() };
     let Some(histories) = histories else { return Ok(reading) };
     reading.histories.push((first, histories));
@@ -222,9 +235,8 @@ fn watched_of(snapshot: &Snapshot) -> Watched {
     let operator_policies = topology.operator_policies();
     let none = BTreeSet::new();
     let dead_letter_queues = Routing::new(topology, &operator_policies, &none, profile).dead_letter_queues();
-    let is_tier = |name: &QueueName| {
-        TierName::parse(name).is_some_and(|tier| topology.queues.contains_key(&tier.queue))
-    };
+    let is_tier =
+        |name: &QueueName| TierName::parse(name).is_some_and(|tier| topology.queues.contains_key(&tier.queue));
     let listed = topology.queues.iter().filter(|(name, queue)| {
         !queue.exclusive && !name.is_server_named() && !is_reserved(name.as_str()) && !is_tier(name)
     });

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 /// Returns the JSON Schema of a status. It uses draft-07, like the schema of the spec.
 pub fn schema() -> Value {
-    let mut schema = SchemaSettings::draft07().for_serialize().into_generator().into_root_schema_for::<Status>().to_value();
+    let mut schema =
+        SchemaSettings::draft07().for_serialize().into_generator().into_root_schema_for::<Status>().to_value();
     schema["title"] = Value::from("topo status");
     schema["description"] = Value::from("The document that `topo status --format json` prints.");
     schema

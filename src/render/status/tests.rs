@@ -1,11 +1,11 @@
 //! Tests the text of a status.
 
 use super::{View, text};
+use crate::model::{Address, ObjectId, VhostName};
 use crate::operate::status::{
     ClusterStatus, Drift, FORMAT_VERSION, InterruptedStatus, LockStatus, Problem, QueueStatus, RetryStatus, State,
     Status, Threshold, TierStatus, Unknown, VhostStatus,
 };
-use crate::model::{Address, ObjectId, VhostName};
 use crate::plan::Target;
 
 fn queue(name: &str, messages: u64, growth: Option<i64>, age: Option<u64>) -> QueueStatus {
@@ -116,10 +116,8 @@ Next: topo dlq list orders.dead --vhost shop
 #[test]
 fn long_names_are_complete_and_hidden_characters_are_escaped() {
     let long = "a".repeat(70);
-    let vhost = VhostStatus {
-        queues: vec![queue(&long, 5, Some(5), None), queue("x\u{1b}[2J", 1, None, None)],
-        ..vhost()
-    };
+    let vhost =
+        VhostStatus { queues: vec![queue(&long, 5, Some(5), None), queue("x\u{1b}[2J", 1, None, None)], ..vhost() };
     let shown = plain(&status(vhost), &view());
     assert!(shown.contains(&format!("  {long}\n")) && shown.contains("x\\u{1b}[2J"), "{shown}");
     assert!(shown.lines().filter(|line| !line.contains(&long)).all(|line| line.chars().count() <= 80), "{shown}");

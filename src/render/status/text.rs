@@ -159,9 +159,10 @@ fn write_notes(text: &mut String, notes: &[Note], width: usize) {
 }
 
 fn queues(status: &Status) -> impl Iterator<Item = (&VhostName, &QueueStatus)> {
-    status.vhosts.iter().flat_map(|vhost| {
-        vhost.dead_letter_queues.iter().chain(&vhost.queues).map(move |queue| (&vhost.vhost, queue))
-    })
+    status
+        .vhosts
+        .iter()
+        .flat_map(|vhost| vhost.dead_letter_queues.iter().chain(&vhost.queues).map(move |queue| (&vhost.vhost, queue)))
 }
 
 /// Returns the line that counts the queues with problems.
@@ -195,7 +196,8 @@ fn next_command(status: &Status, view: &View) -> Option<String> {
         return Some(format!("topo dlq list {queue} --vhost {vhost}{}", view.flags));
     }
     let differs = |drift: &Option<Drift>| drift.is_some_and(|drift| drift.changes > 0);
-    let is_pending = status.vhosts.iter().any(|vhost| !vhost.interrupted_migrations.is_empty() || differs(&vhost.drift))
-        || status.cluster.as_ref().is_some_and(|cluster| differs(&cluster.drift));
+    let is_pending =
+        status.vhosts.iter().any(|vhost| !vhost.interrupted_migrations.is_empty() || differs(&vhost.drift))
+            || status.cluster.as_ref().is_some_and(|cluster| differs(&cluster.drift));
     (is_pending && !view.specs.is_empty()).then(|| format!("topo plan{}{}", view.specs, view.flags))
 }
