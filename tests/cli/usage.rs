@@ -25,6 +25,13 @@ fn shell(script: &str) -> Output {
 #[test]
 fn usage_errors_exit_with_64_and_one_sentence() {
     for (line, expected) in [
+        ("status --all", "--vhost <NAME>"),
+        ("status --vhost v --all topology.yaml", "cannot be used with"),
+        ("status --vhost v --all --var A=b", "cannot be used with"),
+        ("status --watch=soon", "use for example 500ms, 30s or 5m"),
+        ("status --watch=0s", "must be greater than zero"),
+        ("status --vhost other", "no spec declares vhost `other`"),
+        ("status --password secret", "a password cannot be passed as an argument"),
         ("plan --nope", "unexpected argument '--nope'"),
         ("plann", "unrecognized subcommand 'plann'"),
         ("plan --timeout soon", "use for example 500ms, 30s or 5m"),

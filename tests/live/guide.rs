@@ -161,8 +161,14 @@ pub(crate) const PAGES: [&str; 12] = [
     "explanation/retries",
     "how-to/limits",
     "how-to/user-limits",
+    "how-to/status",
     "how-to/alerts",
 ];
+
+#[test]
+fn status_commands_print_the_shown_output() {
+    check_page(PAGES[11], &["harbor"], &[]);
+}
 
 #[test]
 fn first_plan_commands_print_the_shown_output() {

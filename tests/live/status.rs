@@ -15,7 +15,7 @@ exchanges: {orders: {type: topic}}
 deadLetterQueues:
   orders.dead: {type: classic, thresholds: {depth: {warning: 2, critical: 4}}}
 queues:
-  orders.work: {type: classic, deadLetter: orders.dead, bindings: [orders: order.#]}
+  orders.work: {type: classic, deadLetter: orders.dead, bindings: [{exchange: orders, routingKey: 'order.#'}]}
 ";
 
 /// Returns a runner with an applied spec.

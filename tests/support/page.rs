@@ -285,10 +285,31 @@ const USUAL: &str = "http://localhost:15672";
 /// Removes the parts that differ between runs or brokers: durations, the holder of a lock, the reason of a failed
 /// login.
 fn steady(text: &str) -> String {
+    let text = &steady_tables(text);
     let ends = ["the queue did not exist for ", "is locked by ", "login as user `guest` failed: "];
     let cut = |line: &str| {
         let end = ends.iter().find_map(|before| Some(line.find(before)? + before.len()));
         format!("{}\n", &line[..end.unwrap_or(line.len())])
     };
     text.lines().map(cut).collect()
+}
+
+/// Removes the growth, the age and the consumers from the tables of a status, and the padding of the other columns.
+fn steady_tables(text: &str) -> String {
+    let mut is_row = false;
+    let mut steady = String::new();
+    for line in text.lines() {
+        let is_head = line.contains("  in 5 min  ");
+        is_row = is_head || (is_row && !line.is_empty());
+        if is_row && !is_head {
+            let problem =
+                ["warning: ", "critical: "].iter().find_map(|word| line.find(word)).map_or("", |at| &line[at..]);
+            let is_marked = line.starts_with(['!', '~']);
+            let words: Vec<&str> = line.split_whitespace().skip(usize::from(is_marked)).take(2).collect();
+            let _ = writeln!(steady, "{is_marked} {} {problem}", words.join(" "));
+        } else {
+            let _ = writeln!(steady, "{line}");
+        }
+    }
+    steady
 }

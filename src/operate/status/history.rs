@@ -65,8 +65,8 @@ impl<'a> Histories<'a> {
     }
 
     /// Returns true if the broker already kept samples of the queue's node at the time of the sample. The evidence is
-    /// a message in any queue of the node at that time or earlier, or the uptime of the node. The uptime is no evidence
-    /// for longer windows, because the broker may keep fewer samples.
+    /// a message in any queue of the node at that time or earlier, or the uptime of the node. For longer windows, the
+    /// uptime proves nothing, because the broker may keep fewer samples.
     fn is_covered(&self, queue: &QueueName, window_index: usize, window: Window, index: usize) -> bool {
         let node = node_of(self.reading, queue);
         let is_seen =

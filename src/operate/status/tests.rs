@@ -122,7 +122,7 @@ fn growth_requires_evidence() {
     assert_eq!(Case::new(60).with(Window::ALL[0], older).growth(300), Some(60));
     assert_eq!(Case::new(60).growth(300), None, "no statistics");
     assert_eq!(Case::new(5).with(Window::ALL[0], vec![9; 121]).growth(300), Some(-4));
-    // The uptime is no evidence for the longer windows: the broker may keep fewer samples.
+    // For the longer windows, the uptime proves nothing: the broker may keep fewer samples.
     let long = Case::new(60).row(0, 30).row(1, 3).uptime(86_400);
     assert_eq!((long.growth(600), long.growth(1800)), (Some(60), None));
 }
@@ -253,7 +253,7 @@ fn tiers_are_counted_by_queue() {
     assert_eq!(tiers, [("q.retry.1.1m", 5), ("q.retry.1.1m~2", 1), ("q.retry.2.5m", 12)]);
     assert_eq!((found.retries.len(), found.retries[0].messages), (1, 18));
     assert_eq!(found.temporary_queues, 2, "other.retry.1.5s and reply");
-    // A declared queue is no tier.
+    // A declared queue is not a tier.
     let names: Vec<QueueName> = ["q", "q.retry.1.1m"].map(QueueName::from).into();
     assert_eq!(queues(&Watched::of_vhost(&names, &BTreeSet::new()), &reading).queues.len(), 2);
     let spec = Watched { queues: BTreeMap::from([("q".into(), Thresholds::default())]), ..Watched::default() };
