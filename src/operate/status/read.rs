@@ -144,8 +144,8 @@ async fn vhost_status(
         }
     };
     let reading = if exists { read(broker, vhost, &watched, nodes).await? } else { VhostReading::default() };
-    if exists && reading.histories.is_empty() {
-        let reason = "the broker has disabled statistics".to_owned();
+    if exists && !has_statistics(&reading) {
+        let reason = "the broker returned no statistics: they are disabled, or all queues are new".to_owned();
         unknowns.push(Unknown { what: "growth, age and consumers".to_owned(), reason });
     }
     if exists && nodes.is_none() {
@@ -221,6 +221,13 @@ async fn read(
         reading.histories.push((window, histories));
     }
     Ok(reading)
+}
+
+/// Returns true if the broker returned statistics of any queue, or if there are no queues.
+fn has_statistics(reading: &VhostReading) -> bool {
+    let of_queues = reading.histories.first().map(|(_, histories)| histories);
+    reading.queues.is_empty()
+        || of_queues.is_some_and(|histories| histories.values().any(|history| history.consumers.is_some()))
 }
 
 /// Returns the longest time of the growth thresholds in seconds.
