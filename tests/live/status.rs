@@ -263,8 +263,10 @@ fn names_are_shown_and_quoted() {
 #[test]
 fn tags_monitoring_and_management_are_sufficient() {
     let vhost = Node::shared().vhost("status-tags");
-    applied(&vhost, SPEC);
+    let topo = applied(&vhost, SPEC);
     vhost.amqp().fill("orders.dead", 2);
+    // Otherwise, the statistics of the new queues are unknown, too.
+    until_queue(&topo, &[], "orders.dead", |queue| queue["consumers"] == 0);
     for (tag, unknown) in [("monitoring", 0), ("management", 1)] {
         let user = Node::shared().user(tag).may(&vhost, "^$", "^$", "^$");
         let topo = Topo::new(&vhost).spec(SPEC).user(&user);
