@@ -56,9 +56,8 @@ fn tables_list_every_flag() {
     let reference = &text[text.find("## Commands").unwrap()..text.find("## Hazards").unwrap()];
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
     for command in [
-        "plan", "apply", "show", "status", "lock", "validate", "export", "graph", "contract", "explain", "rules",
-        "plan", "apply", "show", "lock", "validate", "export", "graph", "alerts", "contract", "explain", "rules",
-        "schema",
+        "plan", "apply", "show", "status", "lock", "validate", "export", "graph", "alerts", "contract", "explain",
+        "rules", "schema",
     ] {
         let help = Topo::offline().run([command, "--help"]).expect_code(0).stdout;
         for flag in flags(&help) {
@@ -74,14 +73,37 @@ fn tables_list_every_flag() {
     }
 }
 
+/// The section on dead-letter queues lists each flag of each command of `topo dlq`.
+#[test]
+fn reference_lists_the_flags_of_dead_letter_queues() {
+    let page = Page::read("docs/reference.md").text;
+    let section = page[page.find("## Dead-letter queues").unwrap()..].split("\n## ").next().unwrap();
+    let connection = &page[page.find("### Connection").unwrap()..page.find("### Planning").unwrap()];
+    let global = ["--help", "--format", "--vhost", "--color", "--quiet", "--verbose"];
+    let mut known = BTreeSet::new();
+    for command in ["list", "peek", "replay", "drop", "export", "restore"] {
+        let help = Topo::offline().run(["dlq", command, "--help"]).expect_code(0).stdout;
+        for flag in flags(&help) {
+            let is_listed = section.contains(flag.as_str()) || connection.contains(flag.as_str());
+            assert!(
+                is_listed || global.contains(&flag.as_str()),
+                "`topo dlq {command}` has {flag}, the reference has not"
+            );
+            known.insert(flag);
+        }
+    }
+    for flag in flags(section) {
+        assert!(known.contains(&flag), "the reference has {flag}, no command of topo dlq has");
+    }
+}
+
 /// The reference lists the flags without an environment variable.
 #[test]
 fn flags_without_a_variable_are_listed() {
     let mut without: BTreeSet<String> = BTreeSet::new();
     for command in [
-        "plan", "apply", "show", "status", "lock", "validate", "export", "graph", "contract", "explain", "rules",
-        "plan", "apply", "show", "lock", "validate", "export", "graph", "alerts", "contract", "explain", "rules",
-        "schema",
+        "plan", "apply", "show", "status", "lock", "validate", "export", "graph", "alerts", "contract", "explain",
+        "rules", "schema",
     ] {
         let help = Topo::offline().run([command, "--help"]).expect_code(0).stdout;
         let mut flag = None;

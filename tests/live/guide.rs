@@ -6,6 +6,8 @@
 //!   `release`
 //! - `<!-- live: killed at "move messages": topo apply --yes -->`: runs the command, and kills it when it prints this
 //!   text
+//! - `<!-- live: subscribe to orders.work in store -->`: an idle consumer, until `release`
+//! - `<!-- live: fail 5 of orders.work in store -->`: a worker rejects messages
 //! - `<!-- live: locked by deploy-42 in store -->`
 //! - `<!-- live: bind audit to events.work with event.created in store -->`: declares exchange `audit` and an unmanaged
 //!   binding
@@ -21,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::support::amqp::Held;
 use crate::support::page::{expect_file, file_name, root, screenshot};
-use crate::support::{Amqp, Node, Page, Part, Shell, User, Vhost};
+use crate::support::{Amqp, Node, Page, Part, Shell, User, Vhost, until};
 
 /// A page with its vhosts and users, which are deleted when the value is dropped.
 struct PageRun<'node> {
@@ -95,6 +97,17 @@ impl<'node> PageRun<'node> {
                 let held = amqp.hold(queue, messages.parse().unwrap());
                 self.held = Some((held, amqp));
             }
+            ["subscribe", "to", queue, "in", vhost] => {
+                let vhost = self.vhost(vhost);
+                let amqp = vhost.amqp();
+                self.held = Some((amqp.hold(queue, 0), amqp));
+                let vhost = self.vhost(vhost.name());
+                until("the consumer to be listed", || (vhost.queue(queue)["consumers"] == 1).then_some(()));
+            }
+            ["fail", messages, "of", queue, "in", vhost] => {
+                let messages = messages.parse().unwrap();
+                assert_eq!(self.vhost(vhost).amqp().reject(queue, messages), messages);
+            }
             ["release"] => self.held = None,
             ["bind", exchange, "to", queue, "with", key, "in", vhost] => {
                 let vhost = self.vhost(vhost);
@@ -149,7 +162,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// The pages with commands, by path.
-pub(crate) const PAGES: [&str; 12] = [
+pub(crate) const PAGES: [&str; 14] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -163,6 +176,7 @@ pub(crate) const PAGES: [&str; 12] = [
     "how-to/user-limits",
     "how-to/status",
     "how-to/alerts",
+    "how-to/dead-letters",
 ];
 
 #[test]
@@ -234,7 +248,16 @@ fn user_limits_commands_print_the_shown_output() {
 
 #[test]
 fn alerts_commands_print_the_shown_output() {
-    check_page(PAGES[11], &[], &[]);
+    check_page(PAGES[12], &[], &[]);
+}
+
+#[test]
+fn dead_letters_commands_print_the_shown_output() {
+    // A peek shows headers that depend on the version.
+    if !Node::shared().at_least(3, 10) || Node::shared().at_least(4, 0) {
+        return;
+    }
+    check_page(PAGES[13], &["kiosk"], &[]);
 }
 
 /// Checks the image of a plan in the README. On other versions, the ladder has different objects.

@@ -285,13 +285,33 @@ const USUAL: &str = "http://localhost:15672";
 /// Removes the parts that differ between runs or brokers: durations, the holder of a lock, the reason of a failed
 /// login.
 fn steady(text: &str) -> String {
-    let text = &steady_tables(text);
+    let text = &steady_ages(&steady_tables(text));
     let ends = ["the queue did not exist for ", "is locked by ", "login as user `guest` failed: "];
     let cut = |line: &str| {
         let end = ends.iter().find_map(|before| Some(line.find(before)? + before.len()));
         format!("{}\n", &line[..end.unwrap_or(line.len())])
     };
     text.lines().map(cut).collect()
+}
+
+/// Removes the ages from the rows of a list of messages, and the times of all lines.
+fn steady_ages(text: &str) -> String {
+    let is_age = |word: &str| word.ends_with(['s', 'm', 'h', 'd']) && word[..word.len() - 1].parse::<u64>().is_ok();
+    let is_time =
+        |word: &str| word.trim_end_matches(',').ends_with('Z') && word.starts_with("20") && word.contains('T');
+    let mut is_row = false;
+    let mut steady = String::new();
+    for line in text.lines() {
+        let is_head = line.contains("  oldest  ");
+        is_row = is_head || (is_row && !line.is_empty());
+        if is_row || line.split_whitespace().any(is_time) {
+            let words = line.split_whitespace().filter(|word| !is_age(word) && !is_time(word));
+            let _ = writeln!(steady, "{}", words.collect::<Vec<_>>().join(" "));
+        } else {
+            let _ = writeln!(steady, "{line}");
+        }
+    }
+    steady
 }
 
 /// Removes the growth, the age and the consumers from the tables of a status, and the padding of the other columns.

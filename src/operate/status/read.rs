@@ -241,7 +241,8 @@ fn watched_of(snapshot: &Snapshot) -> Watched {
     let Snapshot { topology, profile, .. } = snapshot;
     let operator_policies = topology.operator_policies();
     let none = BTreeSet::new();
-    let dead_letter_queues = Routing::new(topology, &operator_policies, &none, profile).dead_letter_queues();
+    let dead_letter_queues =
+        Routing::new(topology, &operator_policies, &none, profile).dead_letter_queues().into_keys().collect();
     let is_tier =
         |name: &QueueName| TierName::parse(name).is_some_and(|tier| topology.queues.contains_key(&tier.queue));
     let listed = topology.queues.iter().filter(|(name, queue)| {

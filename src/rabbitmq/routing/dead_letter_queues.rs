@@ -1,27 +1,34 @@
-//! Finds the dead-letter queues of a topology: the final targets of dead-lettered messages.
+//! Finds the dead-letter queues of a topology: the queues in which dead-lettered messages remain.
 
 use super::{Keys, Message, Reason, Routing};
 use crate::model::QueueName;
 use crate::model::naming::TierName;
+use crate::rabbitmq::effective::ActivePolicies;
+use crate::rabbitmq::wiring::has_dead_letter_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Routing<'_> {
-    /// Returns the dead-letter queues, each with the queues from which it can receive dead-lettered messages.
+    /// Returns the queues in which dead-lettered messages remain, each with the queues from which it receives them:
+    /// other queues dead-letter to the queue, and it does not dead-letter.
     ///
-    /// A dead-letter queue receives dead-lettered messages and has no dead-letter target of its own. Delayed retry
-    /// queues are neither sources nor targets. Targets that are only possible are included.
+    /// Delayed retry queues are neither. A source with a message TTL probably delays messages for its target, so its
+    /// target is a dead-letter queue only if it has the name of one. Targets that are only possible are included.
     pub fn dead_letter_queues(&self) -> BTreeMap<QueueName, BTreeSet<QueueName>> {
-        let mut found: BTreeMap<QueueName, BTreeSet<QueueName>> = BTreeMap::new();
+        let governors = ActivePolicies::of(&self.policies, self.profile).with_operators(&self.operator_policies);
+        let any = Message::with(Keys::any());
         let is_tier = |name: &QueueName| TierName::parse(name).is_some();
-        for source in self.topology.queues.keys().filter(|name| !is_tier(name)) {
-            for reason in Reason::ALL {
-                for route in self.route_dead_letter(&Message::with(Keys::any()), source, reason).into_values() {
-                    for target in route.certain_queues.into_iter().chain(route.possible_queues) {
-                        let is_final = self.dead_lettering(&target).iter().all(Option::is_none);
-                        if is_final && !is_tier(&target) && self.topology.queues.contains_key(&target) {
-                            found.entry(target).or_default().insert(source.clone());
-                        }
-                    }
+        let mut found: BTreeMap<QueueName, BTreeSet<QueueName>> = BTreeMap::new();
+        for (source, queue) in &self.topology.queues {
+            if is_tier(source) || self.dead_lettering(source).iter().all(Option::is_none) {
+                continue;
+            }
+            let delays = governors.likely(source, queue).has("message-ttl");
+            let routes = Reason::ALL.into_iter().flat_map(|reason| self.route_dead_letter(&any, source, reason));
+            for target in routes.flat_map(|(_, it)| it.certain_queues.into_iter().chain(it.possible_queues)) {
+                let is_final = self.dead_lettering(&target).iter().any(Option::is_none);
+                let is_named = !delays || has_dead_letter_name(target.as_str());
+                if target != *source && is_final && is_named && !is_tier(&target) {
+                    found.entry(target).or_default().insert(source.clone());
                 }
             }
         }

@@ -3,11 +3,10 @@
 
 use super::message::Message;
 use super::{Keys, Route, Routing};
-use crate::model::naming::TierName;
 use crate::model::{BrokerVersion, Queue, QueueName};
 use crate::rabbitmq::effective::ActivePolicies;
-use crate::rabbitmq::wiring::{DeadLettering, has_dead_letter_name};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::rabbitmq::wiring::DeadLettering;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The reason for which a queue dead-letters a message.
@@ -83,31 +82,6 @@ impl Routing<'_> {
             self.topology.queues.iter().map(|(name, queue)| (name, self.dead_lettering_of(name, queue))).collect()
         });
         all.get(name).map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns the queues in which dead-lettered messages remain: another queue dead-letters to them, and they do not
-    /// dead-letter. Excludes a queue that only receives expired messages, unless its name is the name of a dead-letter
-    /// queue: the other queue probably delays messages for it.
-    pub fn dead_letter_queues(&self) -> BTreeSet<QueueName> {
-        let governors = ActivePolicies::of(&self.policies, self.profile).with_operators(&self.operator_policies);
-        let any = Message::with(Keys::any());
-        let mut found = BTreeSet::new();
-        for (name, queue) in &self.topology.queues {
-            if TierName::parse(name).is_some() || self.dead_lettering(name).iter().all(Option::is_none) {
-                continue;
-            }
-            let delays = governors.likely(name, queue).has("message-ttl");
-            for reason in Reason::ALL {
-                let routes = self.route_dead_letter(&any, name, reason).into_values();
-                found.extend(
-                    routes
-                        .flat_map(|route| route.certain_queues.into_iter().chain(route.possible_queues))
-                        .filter(|target| target != name && (!delays || has_dead_letter_name(target.as_str())))
-                        .filter(|target| self.dead_lettering(target).iter().any(Option::is_none)),
-                );
-            }
-        }
-        found
     }
 
     fn dead_lettering_of(&self, name: &QueueName, queue: &Queue) -> Vec<Option<DeadLettering>> {
