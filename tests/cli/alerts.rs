@@ -100,6 +100,13 @@ fn every_rule_fires_at_its_threshold_and_not_below() {
 }
 
 #[test]
+fn tests_of_long_ages_are_fast() {
+    let spec = "version: 1\nvhost: shop\ndeadLetterQueues:\n  a.dead: {type: quorum, thresholds: {age: {warning: 100m, critical: 30d}}}\n";
+    let topo = checked(topo(spec), &[]);
+    assert!(topo.read("tests/rules.yaml").contains("evaluation_interval: 3h\n"));
+}
+
+#[test]
 fn rules_of_old_brokers_and_matchers_are_valid() {
     let classic = SPEC.replace("type: quorum", "type: classic").replace("deadLetterStrategy: at-least-once, ", "");
     let topo =

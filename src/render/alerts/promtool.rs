@@ -1,17 +1,21 @@
 //! Renders tests of alert rules for `promtool test rules`. In these tests, every rule fires at its threshold, and does
-//! not fire one message or one minute below it.
+//! not fire one message or one evaluation below it.
 
 use super::text::{Shown, annotations};
 use crate::model::Growth;
 use crate::model::yaml::Tree;
-use crate::operate::alerts::{Alert, Condition, Metric, Series, VhostAlerts};
+use crate::operate::alerts::{Alert, Condition, Metric, Series, VhostAlerts, time};
 use serde_json::{Map, Value, json};
 
 /// The first line of the tests.
 pub(super) const TITLE: &str = "# Tests of alert rules for promtool, written by topo alerts";
 
-/// The interval of the evaluations, in minutes of the test.
+/// The minimum interval of the evaluations, and the interval of the samples.
 const MINUTE: i64 = 60_000;
+
+/// The maximum number of evaluations of one test. promtool evaluates all rules each time, which would take minutes for an
+/// age of several days.
+const MAX_EVALUATIONS: i64 = 240;
 
 /// The error for a matcher that does not determine the labels of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,7 @@ pub struct UntestableMatcher;
 /// Returns an error if a matcher does not compare with `=`, because the tests then cannot create a matching series.
 pub fn tests(vhosts: &[VhostAlerts], rules: &str) -> Result<String, UntestableMatcher> {
     let mut all = Vec::new();
+    let step = step(vhosts);
     let alerts: Vec<&Alert> = vhosts.iter().flat_map(|vhost| &vhost.alerts).collect();
     let unseen: Vec<&Alert> = alerts.iter().copied().filter(|it| it.condition == Condition::NotSeen).collect();
     if alerts.iter().any(|alert| alert.series.labels().is_none()) {
@@ -34,14 +39,21 @@ pub fn tests(vhosts: &[VhostAlerts], rules: &str) -> Result<String, UntestableMa
         let is_first = !alerts[..index].iter().any(is_same);
         if is_first && alert.condition != Condition::NotSeen {
             let same: Vec<&Alert> = alerts.iter().copied().filter(is_same).collect();
-            all.extend(cases(&same).iter().map(|case| test(case, &same)));
+            all.extend(cases(&same, step).iter().map(|case| test(case, &same, step)));
         }
     }
     if !unseen.is_empty() {
-        all.extend(unseen_tests(&unseen));
+        all.extend(unseen_tests(&unseen, step));
     }
-    let document = json!({"rule_files": [rules], "evaluation_interval": "1m", "tests": all});
+    let document = json!({"rule_files": [rules], "evaluation_interval": time(step), "tests": all});
     Ok(format!("{TITLE}. Run them with: promtool test rules FILE\n{}", Tree::from_json(&document).document()))
+}
+
+/// Returns the interval of the evaluations, in milliseconds: a minute, or more if an alert has a long time.
+fn step(vhosts: &[VhostAlerts]) -> i64 {
+    let longest = vhosts.iter().flat_map(|vhost| &vhost.alerts).map(|alert| alert.persists).max().unwrap_or_default();
+    let minutes = longest.saturating_add(MAX_EVALUATIONS * MINUTE - 1) / (MAX_EVALUATIONS * MINUTE);
+    minutes.max(1).saturating_mul(MINUTE)
 }
 
 fn is_same_queue(a: &Alert, b: &Alert) -> bool {
@@ -84,36 +96,35 @@ impl Case {
 }
 
 /// Returns the first evaluation at which an alert fires, in milliseconds since its condition was met.
-fn fires_at(alert: &Alert) -> i64 {
-    let evaluations = alert.persists.saturating_add(MINUTE - 1) / MINUTE;
-    evaluations.saturating_mul(MINUTE)
+fn fires_at(alert: &Alert, step: i64) -> i64 {
+    let evaluations = alert.persists.saturating_add(step - 1) / step;
+    evaluations.saturating_mul(step)
 }
 
 /// Returns the tests of the alerts of one queue that have the same name.
-fn cases(alerts: &[&Alert]) -> Vec<Case> {
+fn cases(alerts: &[&Alert], step: i64) -> Vec<Case> {
     // For an alert with a time, the tests compare before and after this time.
     let around = |alert: &Alert, values: &[(Metric, i64)]| {
-        let at = fires_at(alert);
+        let at = fires_at(alert, step);
         let named = |word: &str| format!("{} {}, {word} its time", alert.name(), alert.severity.as_str());
-        let before =
-            (at >= MINUTE).then(|| Case::constant(named("before"), values, at - MINUTE, State::Met(values[0].1)));
+        let before = (at >= step).then(|| Case::constant(named("before"), values, at - step, State::Met(values[0].1)));
         before.into_iter().chain([Case::constant(named("after"), values, at, State::Met(values[0].1))])
     };
     let not_met = |alert: &Alert, values: &[(Metric, i64)]| {
         let name = format!("{}, not met", alert.name());
-        Case::constant(name, values, fires_at(alert), State::NotMet)
+        Case::constant(name, values, fires_at(alert, step), State::NotMet)
     };
     let mut cases = Vec::new();
     for alert in alerts {
         match alert.condition {
             Condition::Depth(count) => {
-                let at = fires_at(alert);
+                let at = fires_at(alert, step);
                 for value in [count - 1, count] {
                     let name = format!("{} at {value}", alert.name());
                     cases.push(Case::constant(name, &[(Metric::Messages, value)], at, State::Contains(value)));
                 }
             }
-            Condition::Growth(growth) => cases.extend(growths(alert, growth, alerts)),
+            Condition::Growth(growth) => cases.extend(growths(alert, growth, alerts, step)),
             Condition::Age => {
                 cases.extend(around(alert, &[(Metric::Messages, 1)]));
                 cases.push(not_met(alert, &[(Metric::Messages, 0)]));
@@ -130,7 +141,7 @@ fn cases(alerts: &[&Alert]) -> Vec<Case> {
             }
             Condition::Unmoved => {
                 cases.extend(around(alert, &[(Metric::Messages, 1)]));
-                cases.push(falling(alert));
+                cases.push(falling(alert, step));
             }
             Condition::NotSeen => {}
         }
@@ -139,7 +150,7 @@ fn cases(alerts: &[&Alert]) -> Vec<Case> {
 }
 
 /// Returns the tests of a growth. The queue grows in the last sample, so that every window contains the growth.
-fn growths(alert: &Alert, growth: Growth, alerts: &[&Alert]) -> [Case; 2] {
+fn growths(alert: &Alert, growth: Growth, alerts: &[&Alert], step: i64) -> [Case; 2] {
     let within = |alert: &&&Alert| match alert.condition {
         Condition::Growth(growth) => Some(growth.within),
         Condition::Depth(_)
@@ -151,7 +162,7 @@ fn growths(alert: &Alert, growth: Growth, alerts: &[&Alert]) -> [Case; 2] {
     };
     let shortest = alerts.iter().filter_map(|alert| within(&alert)).min().unwrap_or(growth.within);
     let interval = (shortest / 4).clamp(250, MINUTE);
-    let at = MINUTE * 2;
+    let at = step * 2;
     let before = at / interval - 1;
     [growth.messages - 1, growth.messages].map(|messages| Case {
         name: format!("{} at {messages}", alert.name()),
@@ -163,8 +174,8 @@ fn growths(alert: &Alert, growth: Growth, alerts: &[&Alert]) -> [Case; 2] {
 }
 
 /// Returns the test of a tier whose number of messages falls.
-fn falling(alert: &Alert) -> Case {
-    let at = fires_at(alert);
+fn falling(alert: &Alert, step: i64) -> Case {
+    let at = fires_at(alert, step);
     let pairs = at / MINUTE / 2 + 1;
     let values = vec!["2 1"; usize::try_from(pairs).unwrap_or_default()].join(" ");
     let name = format!("{}, not met", alert.name());
@@ -172,8 +183,8 @@ fn falling(alert: &Alert) -> Case {
 }
 
 /// Returns the value with which an alert fires in a state; `None` if the alert does not fire.
-fn value_in(alert: &Alert, state: State, at: i64) -> Option<i64> {
-    let is_late_enough = at >= fires_at(alert);
+fn value_in(alert: &Alert, state: State, at: i64, step: i64) -> Option<i64> {
+    let is_late_enough = at >= fires_at(alert, step);
     match (alert.condition, state) {
         (Condition::Depth(count), State::Contains(value)) => (is_late_enough && value >= count).then_some(value),
         (Condition::Growth(growth), State::GrewBy(value)) => (value >= growth.messages).then_some(value),
@@ -182,23 +193,18 @@ fn value_in(alert: &Alert, state: State, at: i64) -> Option<i64> {
     }
 }
 
-fn test(case: &Case, alerts: &[&Alert]) -> Value {
-    let firing = alerts.iter().filter_map(|alert| Some((*alert, value_in(alert, case.state, case.at)?)));
+fn test(case: &Case, alerts: &[&Alert], step: i64) -> Value {
+    let firing = alerts.iter().filter_map(|alert| Some((*alert, value_in(alert, case.state, case.at, step)?)));
     let expected: Vec<Value> = firing.map(|(alert, value)| expected(alert, value, false)).collect();
     let Some(alert) = alerts.first() else { return Value::Null };
     let series: Vec<Value> =
         case.samples.iter().map(|(metric, values)| input(&alert.series, *metric, values)).collect();
     json!({
         "name": format!("{} of {}", case.name, alert.series.of_metric(Metric::Messages)),
-        "interval": milliseconds(case.interval),
+        "interval": time(case.interval),
         "input_series": series,
         "alert_rule_test": [compared(case.at, alert.name(), &expected)],
     })
-}
-
-/// Formats an interval, which can be shorter than a second.
-fn milliseconds(interval: i64) -> String {
-    crate::operate::alerts::time(interval)
 }
 
 fn input(series: &Series, metric: Metric, values: &str) -> Value {
@@ -206,7 +212,7 @@ fn input(series: &Series, metric: Metric, values: &str) -> Value {
 }
 
 fn compared(at: i64, name: &str, expected: &[Value]) -> Value {
-    let at = if at == 0 { "0s".to_owned() } else { milliseconds(at) };
+    let at = if at == 0 { "0s".to_owned() } else { time(at) };
     json!({"eval_time": at, "alertname": name, "exp_alerts": expected})
 }
 
@@ -228,9 +234,9 @@ fn expected(alert: &Alert, value: i64, has_all_labels: bool) -> Value {
 }
 
 /// Returns the tests of the alerts about missing metrics. Without any series, all of them fire.
-fn unseen_tests(alerts: &[&Alert]) -> [Value; 3] {
+fn unseen_tests(alerts: &[&Alert], step: i64) -> [Value; 3] {
     let name = alerts.first().map_or("", |alert| alert.name());
-    let at = alerts.iter().map(|alert| fires_at(alert)).max().unwrap_or_default();
+    let at = alerts.iter().map(|alert| fires_at(alert, step)).max().unwrap_or_default();
     let firing: Vec<Value> = alerts.iter().map(|alert| expected(alert, 1, true)).collect();
     let values = format!("0+0x{}", at / MINUTE + 1);
     let series: Vec<Value> = alerts.iter().map(|alert| input(&alert.series, Metric::Messages, &values)).collect();
@@ -243,7 +249,7 @@ fn unseen_tests(alerts: &[&Alert]) -> [Value; 3] {
         })
     };
     [
-        test("before its time", &[], at - MINUTE, &[]),
+        test("before its time", &[], at - step, &[]),
         test("after its time", &[], at, &firing),
         test("not met", &series, at, &[]),
     ]
