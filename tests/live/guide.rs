@@ -98,10 +98,9 @@ impl<'node> PageRun<'node> {
                 self.held = Some((held, amqp));
             }
             ["subscribe", "to", queue, "in", vhost] => {
-                let vhost = self.vhost(vhost);
-                let amqp = vhost.amqp();
+                let amqp = self.vhost(vhost).amqp();
                 self.held = Some((amqp.hold(queue, 0), amqp));
-                let vhost = self.vhost(vhost.name());
+                let vhost = self.vhost(vhost);
                 until("the consumer to be listed", || (vhost.queue(queue)["consumers"] == 1).then_some(()));
             }
             ["fail", messages, "of", queue, "in", vhost] => {
