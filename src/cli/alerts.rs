@@ -89,10 +89,10 @@ fn refused_name(
         Metrics::Detailed => "/metrics/detailed",
         Metrics::PerObject => "/metrics/per-object",
     };
-    let failure = Failure::failed(format!("the name of {kind} `{}` breaks {endpoint}", clean(name)))
-        .because(format!(
-            "RabbitMQ {version} does not escape a double quote or a backslash there, so Prometheus refuses the metrics of all queues"
-        ));
+    let failure = Failure::failed(format!("the name of {kind} `{}` breaks {endpoint}", clean(name))).because(format!(
+        "RabbitMQ {version} does not escape a double quote or a backslash there, so Prometheus refuses the \
+             metrics of all queues"
+    ));
     match (is_usable_elsewhere, metrics) {
         (true, Metrics::PerObject) => failure.hint("use --metrics detailed, or choose a name without these characters"),
         (true, Metrics::Detailed) => {
