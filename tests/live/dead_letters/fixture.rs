@@ -80,9 +80,11 @@ impl Fixture<'_> {
         .unwrap();
     }
 
-    /// Rejects this number of messages.
+    /// Rejects this number of messages. Closes the channel only after the messages are dead-lettered, because the channel
+    /// of a quorum queue delays rejections, and a close discards them. With few messages, there is no delay.
     pub(super) fn fail(&self, queue: &str, count: usize) {
         let channel = self.amqp.channel();
+        let before = self.ready(DEAD);
         block_on(async {
             channel.basic_qos(500, BasicQosOptions::default()).await?;
             let options = BasicConsumeOptions::default();
@@ -91,10 +93,13 @@ impl Fixture<'_> {
                 let delivery = consumer.next().await.expect("a delivery")?;
                 delivery.reject(BasicRejectOptions { requeue: false }).await?;
             }
-            channel.basic_qos(1, BasicQosOptions::default()).await?;
-            channel.close(200, "done".into()).await
+            channel.basic_qos(1, BasicQosOptions::default()).await
         })
         .unwrap();
+        if count > 30 {
+            self.until_dead(before + count);
+        }
+        block_on(channel.close(200, "done".into())).unwrap();
     }
 
     /// Waits until the dead-letter queue contains this number of ready messages.

@@ -75,8 +75,9 @@ fn replayed_messages_have_all_retries() {
 }
 
 fn contract_of(fixture: &Fixture<'_>) -> Value {
-    let contract = fixture.topo.run(["contract", "topology.yaml", "--format", "json"]).expect_code(0).json();
-    contract["vhosts"][0]["queues"][WORK].clone()
+    let version = fixture.vhost.node().version();
+    let words = ["contract", "topology.yaml", "--format", "json", "--broker-version", version];
+    fixture.topo.run(words).expect_code(0).json()["vhosts"][fixture.vhost.name()]["queues"][WORK].clone()
 }
 
 /// Fails a message until it is dead-lettered. Returns the routing key and the retry number of each delivery.

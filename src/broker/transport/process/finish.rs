@@ -12,6 +12,8 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The time within which a quorum queue processes acknowledgements that its channel holds back
 /// (`unsent_commands` of `rabbit_fifo_client`). Without the pause, up to 20 messages were delivered again.
 const QUORUM_PAUSE: Duration = Duration::from_millis(500);
+/// The time without a delivery after which no delivery is in transit, if the queue is empty.
+const IDLE: Duration = Duration::from_millis(200);
 /// The maximum wait for the next message that was returned before.
 const RETURNED_WAIT: Duration = Duration::from_secs(1);
 /// The maximum time for the receipt of messages that were returned before.
@@ -38,19 +40,36 @@ impl<H: MessageHandler> Session<'_, H> {
         let settled = timeout(GRACE, self.settle_all()).await.unwrap_or(Ok(()));
         self.complete_fences().await?;
         if self.order.kind == Some(QueueType::Quorum) {
-            self.receive_returned().await?;
             if self.order.returns_by_nack {
-                let nack = BasicNackOptions { multiple: true, requeue: true };
-                // The tag 0 means all messages of the channel.
-                self.channel.basic_nack(0, nack).await.map_err(|error| self.failed(&error))?;
-                let fenced = fence(&self.channel, self.order.prefetch).await;
-                fenced.map_err(|error| self.failed(&error))?;
+                self.return_by_nack().await?;
+            } else {
+                self.receive_returned().await?;
             }
             if self.order.returns_by_nack || self.counts.published + self.counts.removed > 0 {
                 tokio::time::sleep(QUORUM_PAUSE).await;
             }
         }
         stored.and(settled)
+    }
+
+    /// Returns all messages with `basic.nack`, which is not counted as a delivery. The consumer must be canceled before,
+    /// because it would receive the messages again. A cancel breaks the order if deliveries are in transit, so all of
+    /// them are received first. If they do not arrive in time, the messages return when the channel is closed.
+    async fn return_by_nack(&mut self) -> Result<(), ProcessEnd> {
+        let deadline = Instant::now() + RETURNED_LIMIT;
+        while self.kept < u64::from(self.order.prefetch) {
+            if Instant::now() >= deadline {
+                return Ok(());
+            }
+            if !self.keep_next(IDLE).await? && self.is_empty().await? {
+                break;
+            }
+        }
+        self.cancel().await?;
+        let nack = BasicNackOptions { multiple: true, requeue: true };
+        // The tag 0 means all messages of the channel.
+        self.channel.basic_nack(0, nack).await.map_err(|error| self.failed(&error))?;
+        fence(&self.channel, self.order.prefetch).await.map_err(|error| self.failed(&error))
     }
 
     /// After a failure, counts the messages that the broker has confirmed, and acknowledges them if possible.

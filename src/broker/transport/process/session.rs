@@ -12,7 +12,7 @@ use crate::model::{ExchangeName, QueueType};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
-use lapin::options::{BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
+use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
 use lapin::types::{AMQPValue, DeliveryTag, FieldTable};
 use lapin::{Channel, Consumer};
 use std::collections::BTreeSet;
@@ -403,11 +403,9 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         if self.order.kind == Some(QueueType::Stream) {
             return Ok(Some(ProcessEnd::Complete));
         }
-        let request = format!("queue.declare of {}", self.order.queue);
-        let counted = self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await;
-        match counted.map_err(ProcessEnd::Failed)? {
-            Some(counts) if counts.ready == 0 => Ok(Some(ProcessEnd::Complete)),
-            Some(_) | None => Ok((self.answered.elapsed() >= MAX_UNANSWERED).then_some(ProcessEnd::NotDelivered)),
+        match self.is_empty().await? {
+            true => Ok(Some(ProcessEnd::Complete)),
+            false => Ok((self.answered.elapsed() >= MAX_UNANSWERED).then_some(ProcessEnd::NotDelivered)),
         }
     }
 
@@ -423,6 +421,24 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             Ok(None) => Err(self.canceled()),
             Err(_) => Ok(false),
         }
+    }
+
+    /// Returns true if the queue contains no ready message.
+    pub(super) async fn is_empty(&self) -> Result<bool, ProcessEnd> {
+        let request = format!("queue.declare of {}", self.order.queue);
+        let counted = self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await;
+        Ok(counted.map_err(ProcessEnd::Failed)?.is_some_and(|counts| counts.ready == 0))
+    }
+
+    /// Cancels the consumer, and keeps the deliveries that arrive before the reply.
+    pub(super) async fn cancel(&mut self) -> Result<(), ProcessEnd> {
+        let canceled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
+        canceled.map_err(|error| self.failed(&error))?;
+        while let Some(next) = self.consumer.next().await {
+            let delivery = next.map_err(|error| self.failed(&error))?;
+            self.keep(delivery.delivery_tag).await?;
+        }
+        Ok(())
     }
 
     fn canceled(&self) -> ProcessEnd {
