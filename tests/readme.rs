@@ -53,7 +53,7 @@ fn spec_is_valid_and_plans() {
 #[test]
 fn tables_list_every_flag() {
     let text = Page::read("docs/reference.md").text;
-    let reference = &text[text.find("## Commands").unwrap()..text.find("## Hazards").unwrap()];
+    let reference = &text[text.find("## Commands").unwrap()..text.find("## Dead-letter queues").unwrap()];
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
     for command in [
         "plan", "apply", "show", "status", "lock", "validate", "export", "graph", "alerts", "contract", "explain",

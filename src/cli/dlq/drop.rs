@@ -3,15 +3,14 @@
 use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::{interaction, output};
+use super::archive_file::ArchiveFile;
 use super::audit;
 use super::selection::SelectionArguments;
 use super::target::{ReadingArguments, Shown, Target, TargetArguments, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::count;
-use crate::operate::dlq::{
-    Archive, DropOptions, InspectOptions, Inspection, Selection, drop_messages, inspect, run_id,
-};
+use crate::operate::dlq::{DropOptions, InspectOptions, Inspection, Selection, Store, drop_messages, inspect, run_id};
 use crate::render::dlq::{report_json, report_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -71,9 +70,13 @@ async fn run_with(
             return Err(Failure::failed("not confirmed; no message was dropped"));
         }
     }
-    let archive = match &arguments.backup {
+    let store = match &arguments.backup {
         None => None,
-        Some(path) => Some(Archive::open(path).map_err(|error| output::write_failure(path, &error))?),
+        Some(path) => {
+            let mut file = ArchiveFile::open(path).map_err(|error| output::write_failure(path, &error))?;
+            let store: Store = Box::new(move |lines| file.append(lines).map_err(|error| error.to_string()));
+            Some(store)
+        }
     };
     let shown = Shown::start(global, format!("dropping messages of {queue}"));
     let total = arguments.limit.unwrap_or(0);
@@ -83,7 +86,7 @@ async fn run_with(
         limit: arguments.limit,
         hold: arguments.reading.hold,
         window: arguments.window,
-        archive,
+        store,
         allowed: arguments.reading.allow.clone(),
         run: run_id(),
     };

@@ -1,5 +1,6 @@
 //! `topo dlq`: inspects dead-letter queues, and replays, drops, exports and restores their messages.
 
+mod archive_file;
 mod audit;
 mod drop;
 mod export;

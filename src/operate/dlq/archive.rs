@@ -9,9 +9,7 @@ use crate::model::{QueueName, VhostName};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::io::BufRead;
 
 /// The format version of an archive.
 const FORMAT_VERSION: u64 = 1;
@@ -191,65 +189,6 @@ impl ArchivedMessage {
     }
 }
 
-/// A file to which messages are appended. Only its owner can read it.
-pub struct Archive(File);
-
-impl Archive {
-    /// Opens a file, or creates it. An existing archive of an interrupted run is continued: an incomplete last line is
-    /// removed.
-    ///
-    /// # Errors
-    /// The file cannot be opened, or it is not an archive.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.create(true).read(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path)?;
-        let length = complete_length(&mut file)?;
-        file.set_len(length)?;
-        Ok(Self(file))
-    }
-
-    /// Appends lines, and writes them to the disk.
-    ///
-    /// # Errors
-    /// The lines cannot be written.
-    pub fn append(&mut self, lines: &str) -> io::Result<()> {
-        self.0.write_all(lines.as_bytes())?;
-        self.0.sync_data()
-    }
-}
-
-/// Returns the length of the complete lines of a file. The first line must be a message of an archive.
-fn complete_length(file: &mut File) -> io::Result<u64> {
-    let length = file.metadata()?.len();
-    if length == 0 {
-        return Ok(0);
-    }
-    file.seek(SeekFrom::Start(0))?;
-    let mut first = String::new();
-    let is_text = io::BufReader::new(&mut *file).read_line(&mut first).is_ok();
-    // A kill during the first write leaves the beginning of a message.
-    let is_started = first.starts_with("{\"formatVersion\":1,") && !first.ends_with('\n');
-    if !is_text || ArchivedMessage::parse(&first).is_err() && !is_started {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists, and is not an archive of messages"));
-    }
-    let (mut end, mut chunk) = (length, vec![0; 64 << 10]);
-    while end > 0 {
-        let start = end.saturating_sub(chunk.len() as u64);
-        let size = usize::try_from(end - start).unwrap_or(0);
-        file.seek(SeekFrom::Start(start))?;
-        let part = chunk.get_mut(..size).unwrap_or_default();
-        file.read_exact(part)?;
-        if let Some(at) = part.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(start + at as u64 + 1);
-        }
-        end = start;
-    }
-    Ok(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,23 +198,5 @@ mod tests {
         let texts = [(123, 2), (5, 3), (7, 0), (0, 1)].map(|(digits, scale)| decimal(digits, scale));
         assert_eq!(texts, ["1.23", "0.005", "7", "0.0"]);
         assert_eq!([camel_case("content_type"), camel_case("type")], ["contentType", "type"]);
-    }
-
-    #[test]
-    fn torn_lines_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.jsonl");
-        let line = r#"{"formatVersion":1,"vhost":"/","queue":"q","routingKey":"k","encodedProperties":"AAA=","bodyEncoding":"text","body":"b"}"#;
-        std::fs::write(&path, format!("{line}\n{line}\n{{\"formatVer")).unwrap();
-        Archive::open(&path).unwrap().append(&format!("{line}\n")).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{line}\n{line}\n{line}\n"));
-        let read: Vec<_> = ArchivedMessage::read_all(std::fs::read(&path).unwrap().as_slice()).collect();
-        assert_eq!(read.len(), 3);
-        assert_eq!(read[0].as_ref().unwrap().body, b"b");
-        std::fs::write(&path, "{\"formatVersion\":1,\"vh").unwrap();
-        Archive::open(&path).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"");
-        std::fs::write(&path, "other\n").unwrap();
-        assert_eq!(Archive::open(&path).map(|_| ()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     }
 }

@@ -64,7 +64,7 @@ impl DeadLetter {
     ) -> Self {
         let deaths = deaths(&message);
         let mut failed: Vec<&Death> = deaths.iter().filter(|death| !is_intermediate(&death.queue)).collect();
-        // The position of an entry is no evidence: up to 3.12, the broker reverses the older entries.
+        // The position of an entry shows nothing: up to 3.12, the broker reverses the older entries.
         failed.sort_by_key(|death| std::cmp::Reverse(death.time));
         let newest = failed.first().copied();
         let by_worker = || {

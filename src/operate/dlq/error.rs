@@ -1,6 +1,6 @@
 //! Defines the errors of the commands on dead-letter queues. No message was moved, except where an error says so.
 
-use super::hazards::Hazard;
+use super::hazard::Hazard;
 use crate::broker::BrokerError;
 use crate::model::count::count;
 use crate::model::{QueueName, VhostName};

@@ -1,42 +1,15 @@
-//! Defines the hazards of the commands on dead-letter queues, and finds them before the first message is read.
+//! Finds the hazards of the commands on dead-letter queues, before the first message is moved.
 
 use super::error::DlqError;
+use super::hazard::Hazard;
 use super::state::VhostState;
 use crate::model::count::{count, number};
 use crate::model::{QueueName, QueueType};
 
-/// A hazard that `--allow` permits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Hazard {
-    /// The dead-letter queue has consumers, which receive messages that the command does not see.
-    OtherConsumers,
-    /// Each inspection uses up one of the deliveries of a quorum queue with a delivery limit (4.0 to 4.2).
-    InspectionCost,
-    /// The target of a replay has no consumers.
-    NoConsumers,
-    /// The target of a replay drops its oldest messages when the replayed messages arrive.
-    MessageDrop,
-}
-
-impl Hazard {
-    /// All hazards.
-    pub const ALL: [Self; 4] = [Self::OtherConsumers, Self::InspectionCost, Self::NoConsumers, Self::MessageDrop];
-
-    /// Returns the name that `--allow` uses.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OtherConsumers => "other-consumers",
-            Self::InspectionCost => "inspection-cost",
-            Self::NoConsumers => "no-consumers",
-            Self::MessageDrop => "message-drop",
-        }
-    }
-}
-
 /// Returns the hazards of reading a dead-letter queue.
 ///
-/// A length limit is no hazard. Messages that are held do not count towards it, but the messages that the queue drops
-/// when they return are those that it would have dropped without the inspection.
+/// A length limit causes no hazard. Messages that are held do not count towards it, but the messages that the queue
+/// drops when they return are those that it would have dropped without the inspection.
 pub(super) fn of_inspection(state: &VhostState, queue: &QueueName) -> Vec<(Hazard, String)> {
     let mut hazards = Vec::new();
     if let Some(consumers) = state.consumers(queue).filter(|count| *count > 0) {

@@ -2,7 +2,8 @@
 
 use super::dead_letter::DeadLetter;
 use super::error::DlqError;
-use super::hazards::{self, Hazard, costly_limit};
+use super::hazard::Hazard;
+use super::hazards::{self, costly_limit};
 use super::opened::Opened;
 use super::selection::Selection;
 use super::state::VhostState;

@@ -4,6 +4,7 @@ mod archive;
 mod dead_letter;
 mod error;
 mod groups;
+mod hazard;
 mod hazards;
 mod inspection;
 mod opened;
@@ -14,13 +15,13 @@ mod restore;
 mod selection;
 mod state;
 
-pub use archive::{Archive, ArchiveError, ArchivedMessage, archived, archived_line};
+pub use archive::{ArchiveError, ArchivedMessage, archived, archived_line};
 pub use dead_letter::{DeadLetter, Death};
 pub use error::DlqError;
 pub use groups::{Group, GroupKey, Groups};
-pub use hazards::Hazard;
+pub use hazard::Hazard;
 pub use inspection::{InspectOptions, Inspection, InspectionEnd, inspect};
-pub use removal::{DropOptions, drop_messages};
+pub use removal::{DropOptions, Store, drop_messages};
 pub use replay::{
     Breaker, Destination, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
 };

@@ -1,8 +1,9 @@
 //! Drops messages from a dead-letter queue, after they are stored in an archive.
 
-use super::archive::{Archive, archived_line};
+use super::archive::archived_line;
 use super::error::DlqError;
-use super::hazards::{self, Hazard};
+use super::hazard::Hazard;
+use super::hazards;
 use super::inspection::Reader;
 use super::opened::Opened;
 use super::report::{RunCounts, RunEnd, RunReport, run_end};
@@ -14,6 +15,9 @@ use crate::broker::message::ReceivedMessage;
 use crate::broker::transport::{Decision, Gate, MessageHandler, ProcessCounts};
 use crate::model::{QueueName, QueueType};
 
+/// Stores lines of an archive permanently. The error is the reason why they cannot be stored.
+pub type Store = Box<dyn FnMut(&str) -> Result<(), String>>;
+
 /// The options of a drop.
 pub struct DropOptions {
     /// The messages to drop.
@@ -24,8 +28,8 @@ pub struct DropOptions {
     pub hold: u16,
     /// The maximum number of messages in doubt, and of messages that are stored at the same time.
     pub window: u16,
-    /// The archive; `None` to drop the messages without a backup.
-    pub archive: Option<Archive>,
+    /// Stores lines of an archive permanently; `None` to drop the messages without a backup.
+    pub store: Option<Store>,
     /// The allowed hazards.
     pub allowed: Vec<Hazard>,
     /// The identifier of the run.
@@ -114,7 +118,7 @@ impl MessageHandler for Dropper<'_> {
             return self.reader.keep(&it);
         }
         self.matched += 1;
-        if self.options.archive.is_some() {
+        if self.options.store.is_some() {
             self.lines.push_str(&archived_line(&self.state.snapshot.topology.vhost, self.queue, &it));
         }
         Decision::Remove
@@ -122,10 +126,7 @@ impl MessageHandler for Dropper<'_> {
 
     fn flush(&mut self) -> Result<(), String> {
         let lines = std::mem::take(&mut self.lines);
-        match &mut self.options.archive {
-            Some(archive) => archive.append(&lines).map_err(|error| error.to_string()),
-            None => Ok(()),
-        }
+        self.options.store.as_mut().map_or(Ok(()), |store| store(&lines))
     }
 
     fn progressed(&mut self, counts: &ProcessCounts) {

@@ -13,7 +13,7 @@ pub use breaker::Breaker;
 pub use plan::{ReplayPlan, ReplayTarget, ReturnPath, plan_replay};
 pub use run::replay;
 
-use super::hazards::Hazard;
+use super::hazard::Hazard;
 use super::selection::Selection;
 use crate::model::QueueName;
 use std::hash::{BuildHasher, Hasher, RandomState};

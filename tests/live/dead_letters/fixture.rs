@@ -44,9 +44,9 @@ impl Fixture<'_> {
         Self { vhost, topo, amqp }
     }
 
-    /// Applies a spec whose dead-letter queue can be inspected on every version.
+    /// Applies a spec with queues of this type. A quorum dead-letter queue has no delivery limit.
     pub(super) fn new(hint: &str, kind: &str) -> Self {
-        Self::with(hint, kind, "", unlimited(kind))
+        Self::with(hint, kind, "", "")
     }
 
     /// Publishes messages with the bodies `0`, `1` and so on, and rejects them. The routing keys alternate between
@@ -151,11 +151,6 @@ impl Fixture<'_> {
 /// The flags of a replay that neither asks nor waits.
 pub(super) const REPLAY: &[&str] =
     &["--yes", "--rate", "none", "--canary", "0", "--settle", "0s", "--allow", "no-consumers"];
-
-/// Returns the key that removes the delivery limit of a dead-letter queue.
-pub(super) fn unlimited(kind: &str) -> &'static str {
-    if kind == "quorum" && Node::shared().at_least(4, 0) { ", deliveryLimit: -1" } else { "" }
-}
 
 fn properties(number: usize) -> AMQPProperties {
     let mut headers = FieldTable::default();

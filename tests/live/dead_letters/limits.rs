@@ -3,7 +3,7 @@
 use super::fixture::{DEAD, Fixture, number_header, numbers, report};
 use crate::support::Node;
 
-/// From 4.0 on, a quorum queue without an own limit drops a message after 20 returned deliveries. Up to 4.2, topo refuses
+/// From 4.0 on, a quorum queue with the default limit drops a message after 20 returned deliveries. Up to 4.2, topo refuses
 /// the inspection; with `--allow inspection-cost`, it renews messages at their limit. From 4.3 on, an inspection is not
 /// counted.
 #[test]
@@ -12,7 +12,7 @@ fn inspections_of_a_limited_queue_lose_no_message() {
     if !node.at_least(4, 0) {
         return;
     }
-    let fixture = Fixture::with("limited", "quorum", "", "");
+    let fixture = Fixture::with("limited", "quorum", "", ", deliveryLimit: 20");
     fixture.dead_letter(20);
     let flags: &[&str] = match node.at_least(4, 3) {
         true => &[],

@@ -1,6 +1,6 @@
 //! Tests bad input, hazards, missing permissions and concurrent runs. No message moves.
 
-use super::fixture::{DEAD, EXCHANGE, Fixture, WORK, header_names, unlimited};
+use super::fixture::{DEAD, EXCHANGE, Fixture, WORK, header_names};
 use crate::support::{Argument, Node, Topo, text, until};
 use lapin::protocol::basic::AMQPProperties;
 
@@ -198,7 +198,7 @@ fn streams_can_be_inspected_but_not_changed() {
     if !Node::shared().at_least(3, 9) {
         return;
     }
-    let fixture = Fixture::with("stream", "classic", "", unlimited("classic"));
+    let fixture = Fixture::with("stream", "classic", "", "");
     fixture.amqp.declare_queue("log", &[("x-queue-type", text("stream"))]).unwrap();
     fixture.amqp.fill("log", 50);
     let run = |words: &[&str]| fixture.topo.run([&["dlq"], words, &["--vhost", "{vhost}", "--any-queue"]].concat());

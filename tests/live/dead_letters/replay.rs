@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::fixture::{
-    DEAD, EXCHANGE, Fixture, KINDS, WORK, header_names, number_header, numbers, report, text_header, unlimited,
-};
+use super::fixture::{DEAD, EXCHANGE, Fixture, KINDS, WORK, header_names, number_header, numbers, report, text_header};
 use crate::support::{Node, Worker, until};
 
 #[test]
@@ -61,7 +59,7 @@ fn replayed_messages_have_all_retries() {
         cases.push(("quorum", ", maxRetries: 2, retry: {strategy: delayed, delays: [200ms, 400ms]}", 3));
     }
     for (kind, retry, deliveries) in cases {
-        let fixture = Fixture::with("retries", kind, retry, unlimited(kind));
+        let fixture = Fixture::with("retries", kind, retry, "");
         let contract = contract_of(&fixture);
         fixture.publish(1);
         let first = fail_until_dead(&fixture, &contract);

@@ -1,7 +1,8 @@
 //! Ends a run: completes the messages in doubt, and returns all other messages to the queue in their order.
 
-use super::session::{Session, fence};
-use super::{MessageHandler, ProcessEnd};
+use super::fence::fence;
+use super::order::{MessageHandler, ProcessEnd};
+use super::session::Session;
 use crate::model::QueueType;
 use lapin::options::BasicNackOptions;
 use std::time::{Duration, Instant};

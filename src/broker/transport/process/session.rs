@@ -3,16 +3,16 @@
 use super::super::connection::{Connection, error_text, is_channel_error, protocol_error, short};
 use super::super::decode;
 use super::super::endpoints::{queue_counts, subscribe_as, was_delivered_before};
-use super::super::pipeline::{Acknowledging, Outcome, Pipeline};
+use super::super::pipeline::{Acknowledging, Pipeline};
 use super::super::raw_properties::{RawProperties, as_library_properties};
-use super::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
+use super::fence::{Fence, wait_for_fence};
+use super::order::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 use crate::broker::error::BrokerError;
 use crate::model::naming::DEAD_LETTER_TAG;
 use crate::model::{ExchangeName, QueueType};
-use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
-use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
+use lapin::options::{BasicCancelOptions, BasicConsumeOptions, ConfirmSelectOptions};
 use lapin::types::{AMQPValue, DeliveryTag, FieldTable};
 use lapin::{Channel, Consumer};
 use std::collections::BTreeSet;
@@ -42,13 +42,13 @@ pub(super) struct Session<'a, H> {
     tap: Option<Consumer>,
     pub(super) pipeline: Pipeline,
     /// The exchange of the last publish, for error messages.
-    exchange: ExchangeName,
+    pub(super) exchange: ExchangeName,
     pub(super) acknowledging: Acknowledging,
     /// The tags of messages to remove that are not stored yet.
-    removing: Vec<DeliveryTag>,
+    pub(super) removing: Vec<DeliveryTag>,
     /// The number of acknowledged messages that no fence covers.
-    unfenced: u64,
-    fence: Option<(BoxFuture<'static, lapin::Result<()>>, u64)>,
+    pub(super) unfenced: u64,
+    pub(super) fence: Option<Fence>,
     /// The number of messages that stay in the queue.
     pub(super) kept: u64,
     pub(super) counts: ProcessCounts,
@@ -59,7 +59,7 @@ pub(super) struct Session<'a, H> {
     other_users: BTreeSet<String>,
     of_other_users: u64,
     /// The time of the last response of the broker.
-    answered: Instant,
+    pub(super) answered: Instant,
 }
 
 impl<'a, H: MessageHandler> Session<'a, H> {
@@ -265,124 +265,6 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         }
     }
 
-    /// Acknowledges confirmed messages. If a message was returned or rejected, ends the run.
-    pub(super) async fn acknowledge_confirmed(&mut self) -> Result<(), ProcessEnd> {
-        self.answered = Instant::now();
-        if self.pipeline.has_only_confirms() {
-            let tags = self.pipeline.take_confirmed();
-            self.counts.published += tags.len() as u64;
-            self.acknowledge(&tags);
-            self.handler.progressed(&self.counts);
-            return Ok(());
-        }
-        let outcomes = self.pipeline.drain().await.map_err(|error| self.failed(&error))?;
-        let mut end = None;
-        for (tag, outcome) in outcomes {
-            match outcome {
-                Outcome::Confirmed => {
-                    self.counts.published += 1;
-                    self.acknowledge(&[tag]);
-                }
-                Outcome::Returned { reason } => {
-                    self.counts.in_doubt -= 1;
-                    self.kept += 1;
-                    end = Some(ProcessEnd::Unroutable { exchange: self.exchange.clone(), reason });
-                }
-                // It stays in doubt.
-                Outcome::Unknown { reason } => {
-                    self.kept += 1;
-                    end = Some(ProcessEnd::Unroutable { exchange: self.exchange.clone(), reason });
-                }
-                Outcome::Rejected(_) => {
-                    self.counts.in_doubt -= 1;
-                    self.kept += 1;
-                    end = end.or(Some(ProcessEnd::Rejected));
-                }
-            }
-        }
-        end.map_or(Ok(()), Err)
-    }
-
-    /// Acknowledges messages. If no message before them is kept, one acknowledgement is sufficient.
-    fn acknowledge(&mut self, tags: &[DeliveryTag]) {
-        if let Some(last) = tags.last().filter(|_| self.kept == 0 && self.removing.is_empty()) {
-            self.acknowledging.push(&self.channel, *last, true, tags.len() as u64);
-        } else {
-            for tag in tags {
-                self.acknowledging.push(&self.channel, *tag, false, 1);
-            }
-        }
-    }
-
-    /// Lets the handler store the messages to remove, and acknowledges them.
-    pub(super) async fn remove_stored(&mut self) -> Result<(), ProcessEnd> {
-        let tags = std::mem::take(&mut self.removing);
-        if tags.is_empty() {
-            return Ok(());
-        }
-        if let Err(reason) = self.handler.flush() {
-            self.counts.in_doubt -= tags.len() as u64;
-            self.kept += tags.len() as u64;
-            return Err(ProcessEnd::NotStored { reason });
-        }
-        self.counts.removed += tags.len() as u64;
-        self.acknowledge(&tags);
-        self.write_acknowledgements().await?;
-        self.handler.progressed(&self.counts);
-        Ok(())
-    }
-
-    /// Waits until all published messages are answered, and all acknowledgements are written.
-    pub(super) async fn settle_all(&mut self) -> Result<(), ProcessEnd> {
-        while !self.pipeline.is_empty() {
-            self.pipeline.settle().await.map_err(|error| self.failed(&error))?;
-            self.acknowledge_confirmed().await?;
-        }
-        self.write_acknowledgements().await
-    }
-
-    async fn write_acknowledgements(&mut self) -> Result<(), ProcessEnd> {
-        while let Some(written) = self.acknowledging.next().await {
-            self.count_acknowledged(written)?;
-        }
-        Ok(())
-    }
-
-    fn count_acknowledged(&mut self, written: lapin::Result<u64>) -> Result<(), ProcessEnd> {
-        self.unfenced += written.map_err(|error| self.failed(&error))?;
-        Ok(())
-    }
-
-    /// Starts a fence if half of the window is acknowledged, or if the window is full.
-    fn start_fence(&mut self) {
-        let is_full = self.counts.in_doubt >= u64::from(self.order.window) && self.pipeline.is_empty();
-        if self.fence.is_none() && self.unfenced > 0 && (self.unfenced * 2 >= u64::from(self.order.window) || is_full) {
-            self.fence = Some((fence(&self.channel, self.order.prefetch), self.unfenced));
-            self.unfenced = 0;
-        }
-    }
-
-    fn count_fenced(&mut self, fenced: lapin::Result<u64>) -> Result<(), ProcessEnd> {
-        let count = fenced.map_err(|error| self.failed(&error))?;
-        self.answered = Instant::now();
-        self.counts.in_doubt -= count;
-        Ok(())
-    }
-
-    /// Waits until the broker has processed all acknowledgements.
-    pub(super) async fn complete_fences(&mut self) -> Result<(), ProcessEnd> {
-        if self.fence.is_some() {
-            let fenced = wait_for_fence(&mut self.fence).await;
-            self.count_fenced(fenced)?;
-        }
-        if self.unfenced > 0 {
-            let count = std::mem::take(&mut self.unfenced);
-            fence(&self.channel, self.order.prefetch).await.map_err(|error| self.failed(&error))?;
-            self.counts.in_doubt -= count;
-        }
-        Ok(())
-    }
-
     /// Returns true if no message waits for a response.
     fn is_settled(&self) -> bool {
         self.pipeline.is_empty() && self.removing.is_empty()
@@ -463,20 +345,6 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             Some(_) | None => ProcessEnd::Failed(self.connection.request_error(&request, error)),
         }
     }
-}
-
-/// Returns a future that completes when the broker has processed all previous acknowledgements of the channel.
-pub(super) fn fence(channel: &Channel, prefetch: u16) -> BoxFuture<'static, lapin::Result<()>> {
-    let channel = channel.clone();
-    // The prefetch concerns only new consumers, of which there are none.
-    async move { channel.basic_qos(prefetch, BasicQosOptions::default()).await }.boxed()
-}
-
-async fn wait_for_fence(fence: &mut Option<(BoxFuture<'static, lapin::Result<()>>, u64)>) -> lapin::Result<u64> {
-    let Some((answer, count)) = fence else { return Ok(0) };
-    let (answered, count) = (answer.await, *count);
-    *fence = None;
-    answered.map(|()| count)
 }
 
 async fn next_of(consumer: &mut Option<Consumer>) -> Option<lapin::Result<Delivery>> {

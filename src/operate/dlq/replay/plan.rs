@@ -2,7 +2,8 @@
 
 use super::super::dead_letter::DeadLetter;
 use super::super::error::DlqError;
-use super::super::hazards::{self, Hazard};
+use super::super::hazard::Hazard;
+use super::super::hazards;
 use super::super::inspection::{InspectOptions, InspectionEnd, inspect};
 use super::super::state::VhostState;
 use super::{Destination, ReplayOptions};

@@ -1,0 +1,144 @@
+//! Defines the parameters, the decisions and the result of a run.
+
+use crate::broker::error::BrokerError;
+use crate::broker::message::ReceivedMessage;
+use crate::model::{ExchangeName, QueueName, QueueType};
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// The parameters of a run.
+#[derive(Clone, Debug)]
+pub struct ProcessOrder {
+    /// The queue.
+    pub queue: QueueName,
+    /// The type of the queue; `None` for a type from a plugin.
+    pub kind: Option<QueueType>,
+    /// The number of messages that the queue contained before the run. Later messages are not processed.
+    pub expected: u64,
+    /// The maximum number of messages that are held at the same time.
+    pub prefetch: u16,
+    /// The maximum number of messages in doubt.
+    pub window: u16,
+    /// True to return the held messages with `basic.nack`, which does not count as a delivery in quorum queues from
+    /// 4.3 on. False to return them by closing the channel.
+    pub returns_by_nack: bool,
+    /// An exclusive queue of this connection whose messages the handler also receives.
+    pub tap: Option<QueueName>,
+}
+
+/// The treatment of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// The message stays in the queue.
+    Keep,
+    /// The message is published, and removed from the queue when the broker has confirmed the copy.
+    Publish {
+        /// The exchange; empty for the default exchange.
+        exchange: ExchangeName,
+        /// The routing key.
+        routing_key: String,
+        /// The properties, as AMQP encodes them.
+        encoded_properties: Vec<u8>,
+    },
+    /// The message is removed after [`MessageHandler::flush`].
+    Remove,
+    /// The message stays in the queue, and the run ends.
+    End,
+}
+
+/// The permission to process the next message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// The next message can be processed.
+    Open,
+    /// The next message can be processed at this time.
+    Until(Instant),
+    /// The run ends.
+    Closed,
+}
+
+/// Decides about the messages of a run.
+pub trait MessageHandler {
+    /// Returns whether the next message can be processed. Called again after at most 200 ms.
+    fn gate(&mut self) -> Gate;
+
+    /// Decides about a message.
+    fn decide(&mut self, message: ReceivedMessage) -> Decision;
+
+    /// Stores the messages that are to be removed.
+    ///
+    /// # Errors
+    /// The reason why the messages cannot be stored. They then stay in the queue, and the run ends.
+    fn flush(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Returns true if the run can end when all messages are processed. Until then, the handler receives tapped
+    /// messages.
+    fn is_done(&mut self) -> bool {
+        true
+    }
+
+    /// Receives a message of [`ProcessOrder::tap`].
+    fn tapped(&mut self, _message: &ReceivedMessage) {}
+
+    /// Receives the counts after each change.
+    fn progressed(&mut self, _counts: &ProcessCounts) {}
+}
+
+/// The number of messages of a run, by their treatment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessCounts {
+    /// The messages that the run received.
+    pub received: u64,
+    /// The messages that were published, confirmed and removed from the queue.
+    pub published: u64,
+    /// The messages that were removed without being published.
+    pub removed: u64,
+    /// The messages in doubt. After the end of the run, they can be both in the queue and at their target.
+    pub in_doubt: u64,
+}
+
+/// The result of a run.
+#[derive(Debug)]
+pub struct Processed {
+    /// The counts.
+    pub counts: ProcessCounts,
+    /// The reason for the end.
+    pub end: ProcessEnd,
+    /// The users of messages that stay in the queue because only their user may publish them.
+    pub other_users: BTreeSet<String>,
+    /// The number of these messages.
+    pub of_other_users: u64,
+}
+
+/// The reason why a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProcessEnd {
+    /// All messages were processed.
+    Complete,
+    /// The handler ended the run.
+    Ended,
+    /// The maximum number of messages is held.
+    HoldFull,
+    /// The messages were held for so long that the broker would soon close the channel.
+    TimeLimit,
+    /// The queue contains messages, but delivers none: another consumer receives them, or the broker does not respond.
+    NotDelivered,
+    /// An exchange routed a message to no queue.
+    Unroutable {
+        /// The exchange.
+        exchange: ExchangeName,
+        /// The broker's reason.
+        reason: String,
+    },
+    /// A queue rejected a message because it is full.
+    Rejected,
+    /// The handler could not store messages.
+    NotStored {
+        /// The reason.
+        reason: String,
+    },
+    /// The broker closed the channel or the connection, or did not respond.
+    Failed(BrokerError),
+}

@@ -1,0 +1,29 @@
+//! Defines the hazards of the commands on dead-letter queues.
+
+/// A hazard that `--allow` permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hazard {
+    /// The dead-letter queue has consumers, which receive messages that the command does not see.
+    OtherConsumers,
+    /// Each inspection uses up one of the deliveries of a quorum queue with a delivery limit (4.0 to 4.2).
+    InspectionCost,
+    /// The target of a replay has no consumers.
+    NoConsumers,
+    /// The target of a replay drops its oldest messages when the replayed messages arrive.
+    MessageDrop,
+}
+
+impl Hazard {
+    /// All hazards.
+    pub const ALL: [Self; 4] = [Self::OtherConsumers, Self::InspectionCost, Self::NoConsumers, Self::MessageDrop];
+
+    /// Returns the name that `--allow` uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OtherConsumers => "other-consumers",
+            Self::InspectionCost => "inspection-cost",
+            Self::NoConsumers => "no-consumers",
+            Self::MessageDrop => "message-drop",
+        }
+    }
+}
