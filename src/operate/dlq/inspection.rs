@@ -119,10 +119,17 @@ impl<'a> Reader<'a> {
         DeadLetter::of(self.position, message, |name| state.is_intermediate(name), |name| state.has_queue(name))
     }
 
+    /// Returns true if the run must read all messages, because a message that was delivered but not read is returned
+    /// and may exceed its delivery limit.
+    pub(super) fn must_read_all(&self) -> bool {
+        self.limit.is_some()
+    }
+
     /// Returns the decision for a message that stays. The broker would drop or dead-letter a message that is returned
-    /// at its delivery limit, so it is published to the end of the queue instead.
+    /// at its delivery limit, so it is published to the end of the queue instead. This happens one delivery before the
+    /// limit, so that a kill of topo loses no message.
     pub(super) fn keep(&mut self, it: &DeadLetter) -> Decision {
-        if self.limit.is_none_or(|limit| it.delivery_count() < limit) {
+        if self.limit.is_none_or(|limit| it.delivery_count() + 1 < limit) {
             return Decision::Keep;
         }
         let edit = PropertyEdit {
@@ -150,16 +157,22 @@ struct Inspector<'a> {
     failure: Option<String>,
 }
 
+impl Inspector<'_> {
+    fn is_over(&self) -> bool {
+        self.options.limit.is_some_and(|limit| self.matched >= limit)
+    }
+}
+
 impl MessageHandler for Inspector<'_> {
     fn gate(&mut self) -> Gate {
-        let is_over = self.options.limit.is_some_and(|limit| self.matched >= limit);
+        let is_over = self.is_over() && !self.reader.must_read_all();
         if is_over || self.failure.is_some() || self.interrupt.is_requested() { Gate::Closed } else { Gate::Open }
     }
 
     fn decide(&mut self, message: ReceivedMessage) -> Decision {
         let it = self.reader.read(message);
         let decision = self.reader.keep(&it);
-        if self.options.selection.matches(&it) {
+        if !self.is_over() && self.options.selection.matches(&it) {
             self.matched += 1;
             self.failure = (self.visit)(it).err();
         }

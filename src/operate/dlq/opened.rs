@@ -36,10 +36,8 @@ impl Opened {
             Ok(lock) => lock,
             Err(error) => {
                 transport.close().await;
-                return Err(match error {
-                    BrokerError::Refused { status: RESOURCE_LOCKED, .. } => DlqError::Locked { queue: queue.clone() },
-                    other => other.into(),
-                });
+                let is_locked = matches!(error, BrokerError::Refused { status: RESOURCE_LOCKED, .. });
+                return Err(if is_locked { DlqError::Locked { queue: queue.clone() } } else { error.into() });
             }
         };
         let kind = state.kind(queue);

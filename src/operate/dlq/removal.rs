@@ -102,11 +102,17 @@ struct Dropper<'a> {
     ended: Option<RunEnd>,
 }
 
+impl Dropper<'_> {
+    fn is_over(&self) -> bool {
+        self.options.limit.is_some_and(|limit| self.matched >= limit)
+    }
+}
+
 impl MessageHandler for Dropper<'_> {
     fn gate(&mut self) -> Gate {
         self.ended = match self.options.limit {
             _ if self.interrupt.is_requested() => Some(RunEnd::Interrupted),
-            Some(limit) if self.matched >= limit => Some(RunEnd::Limit),
+            Some(_) if self.is_over() && !self.reader.must_read_all() => Some(RunEnd::Limit),
             Some(_) | None => None,
         };
         if self.ended.is_some() { Gate::Closed } else { Gate::Open }
@@ -114,7 +120,7 @@ impl MessageHandler for Dropper<'_> {
 
     fn decide(&mut self, message: ReceivedMessage) -> Decision {
         let it = self.reader.read(message);
-        if !self.options.selection.matches(&it) {
+        if self.is_over() || !self.options.selection.matches(&it) {
             return self.reader.keep(&it);
         }
         self.matched += 1;

@@ -34,7 +34,7 @@ pub fn message_text(it: &DeadLetter, body: BodyFormat, width: usize) -> String {
     let title = format!("message {}", number(it.position));
     let _ = writeln!(text, "{} {}", Painted(BOLD, title), Painted(DIM, it.fingerprint()));
     let mut field = |name: &str, value: &str| {
-        let _ = writeln!(text, "  {name:<12} {}", cut(&one_line(value), width.saturating_sub(15).max(40)));
+        let _ = writeln!(text, "  {name:<13} {}", cut(&one_line(value), width.saturating_sub(16).max(40)));
     };
     match (&it.source, it.other_sources.is_empty()) {
         (Some(source), true) => field("source", source.as_str()),
@@ -128,7 +128,7 @@ fn header_text(value: &HeaderValue) -> String {
 fn body_text(body: &[u8], format: BodyFormat) -> String {
     let size = count(body.len() as u64, "byte");
     if body.is_empty() || format == BodyFormat::None {
-        return format!("  {:<12} {size}\n", "body");
+        return format!("  {:<13} {size}\n", "body");
     }
     let shown = body.get(..MAX_BODY).unwrap_or(body);
     let rest = if shown.len() < body.len() {
@@ -146,7 +146,7 @@ fn body_text(body: &[u8], format: BodyFormat) -> String {
         },
         BodyFormat::Text | BodyFormat::None => ("text", String::from_utf8_lossy(shown).into_owned()),
     };
-    let mut text = format!("  {:<12} {kind}{rest}\n", "body");
+    let mut text = format!("  {:<13} {kind}{rest}\n", "body");
     for line in lines.lines() {
         let _ = writeln!(text, "    {}", clean(line));
     }
@@ -185,15 +185,15 @@ mod tests {
 
     #[test]
     fn bodies_are_shown_in_their_format() {
-        assert_eq!(body_text(b"", BodyFormat::Auto), "  body         0 bytes\n");
+        assert_eq!(body_text(b"", BodyFormat::Auto), "  body          0 bytes\n");
         assert_eq!(
             body_text(br#"{"a":1}"#, BodyFormat::Auto),
-            "  body         JSON, 7 bytes\n    {\n      \"a\": 1\n    }\n"
+            "  body          JSON, 7 bytes\n    {\n      \"a\": 1\n    }\n"
         );
         assert_eq!(body_text("é\x1b[0m".as_bytes(), BodyFormat::Auto).matches('\x1b').count(), 0);
-        let dumped = "  body         hex, 2 bytes\n    000000  ff 41                                            .A\n";
+        let dumped = "  body          hex, 2 bytes\n    000000  ff 41                                            .A\n";
         assert_eq!(body_text(&[0xff, b'A'], BodyFormat::Auto), dumped);
-        assert_eq!(body_text(b"A", BodyFormat::None), "  body         1 byte\n");
+        assert_eq!(body_text(b"A", BodyFormat::None), "  body          1 byte\n");
     }
 
     #[test]

@@ -72,10 +72,10 @@ fn history_properties_and_headers_are_shown() {
     let fixture = Fixture::new("peek", "classic");
     fixture.dead_letter(2);
     let shown = fixture.dlq("peek", &["--limit", "1"]).expect_code(0);
-    let shown = shown.expect_text("  source       orders.work\n").expect_text("  reason       rejected\n");
-    let shown = shown.expect_text("  published to exchange orders, key order.paid\n");
-    let shown = shown.expect_text("  history      rejected in orders.work, 20").expect_text("n: 0\n");
-    shown.expect_text("  message_id   m0\n").expect_text("2 messages: 1 inspected and returned.");
+    let shown = shown.expect_text("  source        orders.work\n").expect_text("  reason        rejected\n");
+    let shown = shown.expect_text("  published to  exchange orders, key order.paid\n");
+    let shown = shown.expect_text("  history       rejected in orders.work, 20").expect_text("n: 0\n");
+    shown.expect_text("  message_id    m0\n").expect_text("2 messages: 1 inspected and returned.");
     let shown = fixture.dlq("peek", &["--id", "m1", "--format", "json"]).expect_code(0).json();
     assert_eq!((shown[0]["position"].as_u64(), shown.as_array().unwrap().len()), (Some(2), 1));
     assert_eq!(shown[0]["headers"]["tenant"], "beta");

@@ -41,6 +41,10 @@ pub(super) struct Replayer<'a> {
 }
 
 impl Replayer<'_> {
+    fn is_over(&self) -> bool {
+        self.options.limit.is_some_and(|limit| self.breaker.next_number() >= limit)
+    }
+
     /// Returns the decision for a message that matches.
     fn replay(&mut self, it: &DeadLetter) -> Decision {
         if it.replays() > 0 && !self.options.again {
@@ -94,16 +98,16 @@ impl MessageHandler for Replayer<'_> {
     fn gate(&mut self) -> Gate {
         let now = Instant::now();
         let verdict = self.breaker.verdict(now);
-        self.ended = match (verdict, self.options.limit) {
+        self.ended = match verdict {
             _ if self.interrupt.is_requested() => Some(RunEnd::Interrupted),
-            (Verdict::Stop { judged }, _) => Some(RunEnd::Breaker { judged }),
-            (_, Some(limit)) if self.breaker.next_number() >= limit => {
+            Verdict::Stop { judged } => Some(RunEnd::Breaker { judged }),
+            _ if self.is_over() && !self.reader.must_read_all() => {
                 if !self.breaker.is_done(now) {
                     return Gate::Until(now + WAIT);
                 }
                 Some(RunEnd::Limit)
             }
-            (Verdict::Continue | Verdict::Wait, _) => None,
+            Verdict::Continue | Verdict::Wait => None,
         };
         match verdict {
             _ if self.ended.is_some() => Gate::Closed,
@@ -119,7 +123,7 @@ impl MessageHandler for Replayer<'_> {
             return Decision::End;
         }
         let it = self.reader.read(message);
-        if !self.options.selection.matches(&it) {
+        if self.is_over() || !self.options.selection.matches(&it) {
             return self.reader.keep(&it);
         }
         self.counts.matched += 1;
