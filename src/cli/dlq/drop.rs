@@ -29,7 +29,7 @@ pub(super) async fn run(arguments: &DropArguments, global: &Global) -> Result<Ex
     }
     let selection = arguments.selection.selection()?;
     if selection.is_empty() && arguments.limit.is_none() && !arguments.all {
-        return Err(Failure::usage("no condition selects the messages to drop")
+        return Err(Failure::usage("no flag selects the messages to drop")
             .hint("select messages with --source, --reason, --since and other conditions")
             .hint("or drop all messages: --all"));
     }
@@ -63,7 +63,7 @@ async fn run_with(
         drop(shown);
         let inspected = inspected.map_err(failure)?;
         if inspected.matched == 0 && inspected.is_complete() {
-            output::eprint("no message matches\n");
+            output::eprint("no messages match\n");
             return Ok(Exit::Done);
         }
         if interrupt.is_requested() || !interaction::is_confirmed(&question(arguments, queue, &inspected))? {
@@ -108,9 +108,9 @@ async fn run_with(
 
 fn question(arguments: &DropArguments, queue: &QueueName, inspected: &Inspection) -> String {
     let messages = arguments.limit.map_or(inspected.matched, |limit| limit.min(inspected.matched));
-    let more = if inspected.is_complete() { "" } else { " and the matching messages behind the inspected ones" };
+    let more = if inspected.is_complete() { "" } else { " and all matching messages that were not inspected" };
     let without = if arguments.no_backup { " without a backup" } else { "" };
-    format!("Drop {}{more} of {queue}{without}? [y/N] ", count(messages, "message"))
+    format!("Drop {} from {queue}{more}{without}? [y/N] ", count(messages, "message"))
 }
 
 #[derive(Debug, Args)]
@@ -118,25 +118,25 @@ pub(super) struct DropArguments {
     /// Dead-letter queue
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     queue: String,
-    /// File to which each message is written before it is dropped; an existing backup is continued
+    /// File to which topo writes each message before it drops the message; appends to an existing backup
     #[arg(long, value_name = "FILE", conflicts_with = "no_backup")]
     backup: Option<PathBuf>,
     /// Drop the messages without a backup
     #[arg(long)]
     no_backup: bool,
-    /// Drop all messages if no condition selects some of them
+    /// Drop all messages; required without a selection flag or --limit
     #[arg(long)]
     all: bool,
     /// Maximum number of messages to drop
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Maximum number of messages that may be in the queue and in the backup after a crash (1 to 10000)
+    /// Maximum number of messages that a crash can leave in both the queue and the backup (1 to 10000)
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     window: u16,
     /// Drop without confirmation
     #[arg(short, long)]
     yes: bool,
-    /// File to which a line about the run is appended [default: standard error]
+    /// File to which the audit record of the run is appended [default: standard error]
     #[arg(long, value_name = "FILE", env = "TOPO_AUDIT")]
     audit: Option<PathBuf>,
     /// Output format

@@ -66,7 +66,7 @@ fn group_key(word: &str) -> Result<GroupKey, String> {
 
 #[derive(Debug, Args)]
 pub(super) struct ListArguments {
-    /// Dead-letter queue; without it, all dead-letter queues are listed and no message is read
+    /// Dead-letter queue to inspect [default: list all dead-letter queues without reading messages]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     queue: Option<String>,
     /// Properties by which messages are grouped: source, reason, routing-key, error, exchange and replays [default:

@@ -24,7 +24,7 @@ pub(super) struct DlqArguments {
 
 #[derive(Debug, Subcommand)]
 enum DlqCommand {
-    /// List dead-letter queues, or the messages of one in groups
+    /// List dead-letter queues, or group the messages of one queue
     #[command(
         after_long_help = "Examples:\n  topo dlq list --vhost shop\n  topo dlq list orders.dead --vhost shop --group-by source,routing-key"
     )]
@@ -39,13 +39,13 @@ enum DlqCommand {
         after_long_help = "Examples:\n  topo dlq replay orders.dead --dry-run\n  topo dlq replay orders.dead --source orders.work --since 2h --rate 20/s"
     )]
     Replay(replay::ReplayArguments),
-    /// Drop messages, after they are written to a file
+    /// Write messages to a file, then drop them
     #[command(after_long_help = "Examples:\n  topo dlq drop orders.dead --reason expired --backup expired.jsonl")]
     Drop(drop::DropArguments),
-    /// Write messages to a file, and leave them in the queue
+    /// Write messages to a file without removing them from the queue
     #[command(after_long_help = "Examples:\n  topo dlq export orders.dead --out orders.jsonl")]
     Export(export::ExportArguments),
-    /// Publish the messages of a file to their dead-letter queue again
+    /// Republish the messages of a file to their dead-letter queue
     #[command(after_long_help = "Examples:\n  topo dlq restore expired.jsonl")]
     Restore(restore::RestoreArguments),
 }

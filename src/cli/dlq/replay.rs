@@ -62,7 +62,7 @@ async fn run_with(
         return Ok(Exit::Done);
     }
     if plan.targets.is_empty() {
-        output::eprint("no message is to be replayed\n");
+        output::eprint("no messages to replay\n");
         return Ok(Exit::Done);
     }
     let is_refused = plan.hazards.iter().any(|(hazard, _)| !options.allowed.contains(hazard));
@@ -86,7 +86,7 @@ async fn run_with(
 
 fn question(plan: &ReplayPlan, options: &ReplayOptions) -> String {
     let messages = options.limit.map_or(plan.messages(), |limit| limit.min(plan.messages()));
-    let more = if plan.is_complete { "" } else { " and the matching messages behind the inspected ones" };
+    let more = if plan.is_complete { "" } else { " and all matching messages that were not inspected" };
     format!("Replay {}{more}? [y/N] ", count(messages, "message"))
 }
 
@@ -155,22 +155,22 @@ pub(super) struct ReplayArguments {
     /// Stop if more than this share of the replayed messages comes back
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
     stop_after: f64,
-    /// Number of messages that are replayed first; topo waits for their outcome before it replays the others
+    /// Number of messages to replay first; topo waits for their outcome before it continues (0 to disable)
     #[arg(long, value_name = "N", default_value_t = 5)]
     canary: u64,
-    /// Time after the last retry of a message until its processing counts as successful
+    /// Time to wait after the last retry before a message counts as successful
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     settle: Duration,
-    /// Maximum number of messages that may exist twice after a crash (1 to 10000)
+    /// Maximum number of messages that a crash can duplicate (1 to 10000)
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     window: u16,
-    /// Show the plan, and move no message
+    /// Show the plan without moving messages
     #[arg(long)]
     dry_run: bool,
     /// Replay without confirmation
     #[arg(short, long)]
     yes: bool,
-    /// File to which a line about the run is appended [default: standard error]
+    /// File to which the audit record of the run is appended [default: standard error]
     #[arg(long, value_name = "FILE", env = "TOPO_AUDIT")]
     audit: Option<PathBuf>,
     /// Output format

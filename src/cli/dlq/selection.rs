@@ -30,10 +30,10 @@ pub(super) struct SelectionArguments {
     /// Original routing key (`*` matches any characters); may be repeated
     #[arg(long, value_name = "KEY", value_parser = any_glob)]
     routing_key: Vec<Glob>,
-    /// Text in the error of the last attempt
+    /// Text that the error header contains (set by the worker or its framework)
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
-    /// Text in the body
+    /// Text that the body contains
     #[arg(long, value_name = "TEXT")]
     body: Option<String>,
     /// Message ID, or the fingerprint that peek shows; may be repeated

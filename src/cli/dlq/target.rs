@@ -32,7 +32,7 @@ pub(in crate::cli) struct TargetArguments {
 /// The limits and allowances of a command that reads messages.
 #[derive(Debug, Args)]
 pub(super) struct ReadingArguments {
-    /// Maximum number of messages that are held until they are returned (1 to 65535)
+    /// Maximum number of unacknowledged messages that topo holds at a time (1 to 65535)
     #[arg(long, value_name = "N", default_value_t = u16::MAX, value_parser = clap::value_parser!(u16).range(1..), env = "TOPO_HOLD")]
     pub(super) hold: u16,
     /// Allow a hazard: other-consumers, inspection-cost, no-consumers or message-drop; may be repeated
@@ -97,7 +97,7 @@ impl TargetArguments {
             DlqError::NotDeadLetterQueue { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
                 .hint("list the dead-letter queues of the vhost: topo dlq list")
-                .hint("or use the queue nevertheless: --any-queue"),
+                .hint("or use the queue anyway: --any-queue"),
             DlqError::Stream { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
                 .hint("read the messages with `topo dlq peek`, or write them to a file with `topo dlq export`"),
@@ -115,7 +115,7 @@ impl TargetArguments {
                         flags.push_str(&flag);
                     }
                 }
-                failure.hint(format!("to continue nevertheless:{flags}"))
+                failure.hint(format!("to continue anyway:{flags}"))
             }
             DlqError::Target { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
@@ -147,9 +147,9 @@ pub(super) async fn until_second_signal<T>(
     tokio::select! {
         ended = run => ended,
         () = interaction::second_signal(interrupt) => {
-            Err(Failure::failed("stopped immediately: the broker returns the messages that were being processed")
+            Err(Failure::failed("stopped immediately: the broker requeues the unacknowledged messages")
                 .exit(Exit::Partial)
-                .hint("messages that were published but not acknowledged may exist twice"))
+                .hint("messages that were already published may be duplicated"))
         }
     }
 }
@@ -183,7 +183,7 @@ impl Shown {
         self.last.set(Some(now));
         let seconds = now.duration_since(self.started).as_secs_f64();
         let rate = if seconds > 0.5 { format!(", {:.0} per second", done as f64 / seconds) } else { String::new() };
-        let percent = (done * 100).checked_div(total).map_or_else(String::new, |it| format!(" ({it} %)"));
+        let percent = (done * 100).checked_div(total).map_or_else(String::new, |it| format!(" ({it}%)"));
         self.operation.update(&format!("{} {what}{percent}{rate}", crate::model::count::number(done)));
     }
 }

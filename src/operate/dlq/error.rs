@@ -31,13 +31,13 @@ pub enum DlqError {
         queue: QueueName,
     },
     /// The queue is a stream, from which no message can be removed.
-    #[error("queue `{queue}` is a stream, from which no message can be removed")]
+    #[error("queue `{queue}` is a stream; messages cannot be removed from a stream")]
     Stream {
         /// The queue.
         queue: QueueName,
     },
     /// Another run changes the queue.
-    #[error("another run of topo dlq changes queue `{queue}`")]
+    #[error("another topo dlq command is using queue `{queue}`")]
     Locked {
         /// The queue.
         queue: QueueName,

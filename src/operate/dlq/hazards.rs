@@ -14,15 +14,16 @@ pub(super) fn of_inspection(state: &VhostState, queue: &QueueName) -> Vec<(Hazar
     let mut hazards = Vec::new();
     if let Some(consumers) = state.consumers(queue).filter(|count| *count > 0) {
         let text = format!(
-            "queue `{queue}` has {}; messages that they receive are not processed",
+            "queue `{queue}` has {}; topo does not see messages that are delivered to other consumers",
             count(consumers, "consumer")
         );
         hazards.push((Hazard::OtherConsumers, text));
     }
     if let Some(limit) = costly_limit(state, queue) {
         let text = format!(
-            "each inspection counts as a delivery of queue `{queue}`, whose delivery limit is {limit}; topo publishes \
-             messages at the limit to the end of the queue again. A policy with `delivery-limit: -1` removes the limit"
+            "each inspection increments the delivery count of the messages in queue `{queue}` (delivery limit {limit}); \
+             topo republishes messages near the limit to the end of the queue. To remove the limit, set \
+             `delivery-limit: -1` in a policy"
         );
         hazards.push((Hazard::InspectionCost, text));
     }

@@ -106,20 +106,20 @@ pub(super) fn end_text(end: &ProcessEnd) -> String {
         ProcessEnd::Complete => "complete".to_owned(),
         ProcessEnd::Ended => "ended".to_owned(),
         ProcessEnd::HoldFull => {
-            "the maximum number of messages is held; the messages behind them were not read".to_owned()
+            "topo holds the maximum number of messages (--hold) and did not read the rest of the queue".to_owned()
         }
-        ProcessEnd::TimeLimit => "the messages were held for 14 minutes, which is the limit".to_owned(),
+        ProcessEnd::TimeLimit => "topo reached its limit of 14 minutes for unacknowledged messages".to_owned(),
         ProcessEnd::NotDelivered => {
             "the queue delivered no message for 60 s, although it contains messages; another consumer may receive them"
                 .to_owned()
         }
         ProcessEnd::Unroutable { exchange, reason } if exchange.as_str().is_empty() => {
-            format!("the default exchange routed a message to no queue: {reason}")
+            format!("a message was unroutable at the default exchange: {reason}")
         }
         ProcessEnd::Unroutable { exchange, reason } => {
-            format!("exchange {exchange} routed a message to no queue: {reason}")
+            format!("a message was unroutable at exchange {exchange}: {reason}")
         }
-        ProcessEnd::Rejected => "the target rejected a message because it is full".to_owned(),
+        ProcessEnd::Rejected => "the target queue is full and rejected a message".to_owned(),
         ProcessEnd::NotStored { reason } => format!("the messages cannot be written to the file: {reason}"),
         ProcessEnd::Failed(error) => error.to_string(),
     }

@@ -51,7 +51,7 @@ pub fn message_text(it: &DeadLetter, body: BodyFormat, width: usize) -> String {
         field("error", error);
     }
     if it.died_at.is_some() {
-        field("died at", &rfc3339(it.died_at));
+        field("dead-lettered", &rfc3339(it.died_at));
     }
     let published = match &it.original_exchange {
         Some(exchange) if exchange.is_empty() => format!("default exchange, key {}", quoted(&it.original_routing_key)),
@@ -102,7 +102,7 @@ fn death_text(death: &Death) -> String {
     let from = if death.exchange.is_empty() { "the default exchange" } else { &death.exchange };
     let keys = death.routing_keys.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(", ");
     let since = if death.count == 1 { "" } else { "since " };
-    format!("{} in {}{times}, {since}{} (came from {from}, key {keys})", death.reason, death.queue, rfc3339(death.time))
+    format!("{} in {}{times}, {since}{} (published to {from}, key {keys})", death.reason, death.queue, rfc3339(death.time))
 }
 
 fn header_text(value: &HeaderValue) -> String {

@@ -36,18 +36,18 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
     let mut notes = Vec::new();
     if plan.unknown_source > 0 {
         notes.push(format!(
-            "{} without a known source stay; replay them with --to QUEUE",
+            "{}: source unknown; to replay, use --to QUEUE",
             count(plan.unknown_source, "message")
         ));
     }
     if plan.replayed_before > 0 {
         notes.push(format!(
-            "{} that were replayed before stay; replay them with --again",
+            "{}: replayed before; to replay again, use --again",
             count(plan.replayed_before, "message")
         ));
     }
     if !plan.is_complete {
-        notes.push("the messages behind the inspected ones are selected during the replay".to_owned());
+        notes.push("topo selects from the messages that were not inspected during the replay itself".to_owned());
     }
     notes.push(pace(plan, options));
     for (hazard, reason) in plan.hazards.iter().filter(|(hazard, _)| !options.allowed.contains(hazard)) {
@@ -106,20 +106,20 @@ fn way(target: &ReplayTarget) -> String {
 fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
     let text = |it: Duration| i64::try_from(it.as_millis()).ok().and_then(duration).unwrap_or_else(|| "0s".to_owned());
     let rate =
-        options.rate.map_or_else(|| "without a rate limit".to_owned(), |rate| format!("at most {rate} per second"));
+        options.rate.map_or_else(|| "no rate limit".to_owned(), |rate| format!("rate limit {rate}/s"));
     if !plan.is_observed {
         return format!(
-            "{rate}; topo cannot observe whether messages come back, because no exchange routes to the queue"
+            "{rate}; topo cannot detect messages that come back, because the dead-letter queue has no bindings"
         );
     }
     let share = options.breaker.share * 100.0;
-    let stop = format!("stops if more than {share} % come back");
+    let stop = format!("stops if more than {share}% come back");
     match options.breaker.canary {
         0 => format!("{rate}; {stop}"),
         canary => {
             let verdict = text(plan.verdict(options.breaker.settle));
             format!(
-                "first {}, then a wait of {verdict} for their outcome; then {rate}; {stop}",
+                "replays {} first and waits {verdict} for their outcome; {rate}; {stop}",
                 count(canary, "message")
             )
         }

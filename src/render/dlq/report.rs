@@ -15,10 +15,10 @@ pub fn inspection_notes(queue: &QueueName, it: &Inspection) -> String {
     let mut text = match (it.before, it.received) {
         (0, 0) => format!("{queue} contains no ready messages.\n"),
         (before, received) if before == received => {
-            format!("{}: all inspected and returned.\n", count(before, "message"))
+            format!("{}: all inspected and requeued.\n", count(before, "message"))
         }
         (before, received) => {
-            format!("{}: {} inspected and returned.\n", count(before, "message"), number(received))
+            format!("{}: {} inspected and requeued.\n", count(before, "message"), number(received))
         }
     };
     if it.matched != it.received {
@@ -45,7 +45,7 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
         }
         RunEnd::Breaker { judged } => writeln!(
             text,
-            "{} {} of {} came back. The cause of the failures remains. {done} {verb}.",
+            "{} {} of {} came back. {done} {verb}.",
             Painted(RED, "Stopped by the circuit breaker:"),
             number(counts.came_back),
             count(*judged, "message"),
@@ -65,22 +65,27 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
     if !matches!(end, RunEnd::Breaker { .. }) {
         line(counts.came_back, "came back during the run");
     }
-    line(counts.arrived, "arrived from other failures during the run");
-    line(counts.replayed_before, "stayed, because they were replayed before (--again)");
-    line(counts.unknown_source, "stayed, because their source is unknown (--to QUEUE)");
-    line(counts.unreadable, "stayed, because their properties cannot be read");
+    line(counts.arrived, "arrived during the run");
+    line(counts.replayed_before, "not replayed: replayed before (use --again)");
+    line(counts.unknown_source, "not replayed: source unknown (use --to QUEUE)");
+    line(counts.unreadable, "not replayed: properties not readable");
     line(counts.renewed, "at the delivery limit moved to the end of the queue");
     if counts.of_other_users > 0 {
         let users: Vec<String> = other_users.iter().map(|user| format!("`{}`", clean(user))).collect();
         let what = format!(
-            "stayed, because only their user may publish them: {}; give your user the tag `impersonator`",
+            "not replayed: only their publisher may publish them: {}; add the tag `impersonator` to your user",
             users.join(", ")
         );
         line(counts.of_other_users, &what);
     }
-    line(counts.in_doubt, "may exist twice: in this queue and at the target");
+    line(counts.in_doubt, "may be duplicated: still in the queue, although processed");
     if !end.is_complete() {
-        text.push_str("  Nothing is lost. To continue, run the same command again.\n");
+        let next = if matches!(end, RunEnd::Breaker { .. }) {
+            "Fix the cause, then run the command again."
+        } else {
+            "To continue, run the same command again."
+        };
+        let _ = writeln!(text, "  All other messages are still in the queue. {next}");
     }
     text
 }
@@ -138,7 +143,7 @@ pub fn restore_text(report: &RestoreReport) -> String {
         (None, false) => format!("{} {done}.\n", Painted(GREEN, "Done:")),
     };
     if *skipped > 0 {
-        let _ = writeln!(text, "  {} were restored before", count(*skipped, "message"));
+        let _ = writeln!(text, "  {} already restored", count(*skipped, "message"));
     }
     if *in_doubt > 0 {
         let _ = writeln!(text, "  {} may be restored twice", count(*in_doubt, "message"));

@@ -58,7 +58,7 @@ fn messages_are_grouped() {
     assert_eq!(found, [(&group("order.created"), 5), (&group("order.paid"), 5)]);
     assert_eq!((&listed["messages"], &listed["complete"]), (&json!(10), &json!(true)));
     let text = fixture.dlq("list", &[]).expect_code(0);
-    text.expect_text("10 messages: all inspected and returned.").expect_text("order.created");
+    text.expect_text("10 messages: all inspected and requeued.").expect_text("order.created");
     // Without a queue, no message is read.
     let all = fixture.topo.run(["dlq", "list", "--vhost", "{vhost}"]).expect_code(0);
     all.expect_text("orders.dead").expect_text("Next: topo dlq list orders.dead --vhost ");
@@ -75,7 +75,7 @@ fn history_properties_and_headers_are_shown() {
     let shown = shown.expect_text("  source        orders.work\n").expect_text("  reason        rejected\n");
     let shown = shown.expect_text("  published to  exchange orders, key order.paid\n");
     let shown = shown.expect_text("  history       rejected in orders.work, 20").expect_text("n: 0\n");
-    shown.expect_text("  message_id    m0\n").expect_text("2 messages: 1 inspected and returned.");
+    shown.expect_text("  message_id    m0\n").expect_text("2 messages: 1 inspected and requeued.");
     let shown = fixture.dlq("peek", &["--id", "m1", "--format", "json"]).expect_code(0).json();
     assert_eq!((shown[0]["position"].as_u64(), shown.as_array().unwrap().len()), (Some(2), 1));
     assert_eq!(shown[0]["headers"]["tenant"], "beta");

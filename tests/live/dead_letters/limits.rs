@@ -46,9 +46,9 @@ fn held_messages_are_limited() {
     let fixture = Fixture::new("hold", "classic");
     fixture.dead_letter(100);
     let listed = fixture.dlq("list", &["--hold", "10"]).expect_code(0);
-    listed.expect_text("100 messages: 10 inspected and returned.").expect_text("maximum number of messages is held");
+    listed.expect_text("100 messages: 10 inspected and requeued.").expect_text("topo holds the maximum number of messages");
     let stopped = fixture.replay(&["--hold", "10", "--header", "n=50"]).expect_code(1);
-    stopped.expect_text("maximum number of messages is held").expect_text("0 messages replayed.");
+    stopped.expect_text("topo holds the maximum number of messages").expect_text("0 messages replayed.");
     let stopped = fixture.replay(&["--hold", "10", "--header", "n=5", "--format", "json"]).expect_code(4);
     let stopped = report(&stopped);
     assert_eq!((stopped["done"].as_u64(), stopped["end"].as_str()), (Some(1), Some("stopped")));

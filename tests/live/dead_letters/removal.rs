@@ -97,7 +97,7 @@ fn backup_of_an_interrupted_drop_is_continued_and_other_files_are_kept() {
     fixture.dead_letter(4);
     fixture.topo.write("notes.txt", "not an archive\n");
     let refused = fixture.dlq("drop", &["--yes", "--all", "--backup", "notes.txt"]).expect_code(1);
-    refused.expect_text("not an archive of messages");
+    refused.expect_text("was not written by topo dlq");
     assert_eq!(fixture.topo.read("notes.txt"), "not an archive\n");
     fixture.until_dead(4);
     for position in ["1", "2"] {

@@ -130,8 +130,8 @@ fn messages_that_came_back_stay_unless_again_is_set() {
     fixture.until_dead(3);
     fixture.dlq("list", &["--group-by", "replays", "--format", "json"]).expect_code(0);
     let again = fixture.replay(&[]).expect_code(0);
-    assert_eq!(again.stderr, "no message is to be replayed\n");
-    assert!(again.stdout.contains("3 messages that were replayed before stay"), "{again}");
+    assert_eq!(again.stderr, "no messages to replay\n");
+    assert!(again.stdout.contains("3 messages: replayed before"), "{again}");
     fixture.replay(&["--again"]).expect_code(0).expect_text("3 messages replayed.");
     let drained = fixture.drain(WORK);
     assert_eq!(number_header(&drained[0], "x-topo-replay"), Some(2));
