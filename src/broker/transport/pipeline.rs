@@ -42,6 +42,8 @@ enum Answer {
     Awaited(BoxFuture<'static, (Delivery, lapin::Result<Confirmation>)>),
     Confirmed(Delivery),
     Rejected(Delivery),
+    /// The channel or the connection failed.
+    Failed,
 }
 
 /// The outcome of one published message, after all messages in transit are answered.
@@ -54,6 +56,8 @@ pub(super) enum Outcome {
     Unknown { reason: String },
     /// A queue that is bound to the target rejected the message.
     Rejected(Box<Delivery>),
+    /// The channel or the connection failed before the message was answered.
+    Failed,
 }
 
 /// Publishes a message with unchanged routing key, properties and body.
@@ -136,7 +140,7 @@ impl Pipeline {
                 let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
                 let Some(sent) = index.and_then(|index| self.sent.get_mut(index)) else { continue };
                 failed = failed.and(sent.poll(&mut self.returned));
-                self.has_rejected |= matches!(sent.answer, Answer::Rejected(_));
+                self.has_rejected |= matches!(sent.answer, Answer::Rejected(_) | Answer::Failed);
             }
         }
     }
@@ -177,6 +181,7 @@ impl Pipeline {
                     }
                 }
                 Answer::Rejected(delivery) => Outcome::Rejected(Box::new(delivery)),
+                Answer::Failed => Outcome::Failed,
                 // Not possible after the loop above.
                 Answer::Awaited(_) => continue,
             };
@@ -215,7 +220,7 @@ impl Sent {
             // Confirms were requested. Without a confirm, the message is not known to be at the target.
             Ok(Confirmation::NotRequested) => Answer::Rejected(delivery),
             Err(error) => {
-                self.answer = Answer::Rejected(delivery);
+                self.answer = Answer::Failed;
                 return Err(error);
             }
         };

@@ -207,6 +207,8 @@ impl Session {
                     unroutable = Some(reason);
                 }
                 Outcome::Rejected(delivery) => rejected.push(delivery),
+                // The channel has failed, so the message returns to the source. The next operation reports the failure.
+                Outcome::Failed => {}
             }
         }
         if let Some(reason) = unroutable {
@@ -240,6 +242,7 @@ impl Session {
                         *pause = Duration::ZERO;
                         self.acknowledge(job, tag, false, 1).await?;
                     }
+                    Outcome::Failed => {}
                     Outcome::Rejected(rejected) => {
                         *pause = LONGEST_PAUSE.min(FIRST_PAUSE.max(*pause * 2));
                         delivery = Some(*rejected);

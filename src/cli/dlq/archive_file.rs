@@ -47,7 +47,10 @@ fn complete_length(file: &mut File) -> io::Result<u64> {
     // A kill during the first write leaves the beginning of a message.
     let is_started = first.starts_with("{\"formatVersion\":1,") && !first.ends_with('\n');
     if !is_text || ArchivedMessage::parse(&first).is_err() && !is_started {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file already exists and was not written by topo dlq"));
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "the file already exists and was not written by topo dlq",
+        ));
     }
     let (mut end, mut chunk) = (length, vec![0; 64 << 10]);
     while end > 0 {

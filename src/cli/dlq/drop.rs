@@ -6,7 +6,7 @@ use super::super::{interaction, output};
 use super::archive_file::ArchiveFile;
 use super::audit;
 use super::selection::SelectionArguments;
-use super::target::{ReadingArguments, Shown, Target, TargetArguments, until_second_signal};
+use super::target::{ReadingArguments, Shown, Target, TargetArguments, is_confirmed, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::count;
@@ -66,8 +66,9 @@ async fn run_with(
             output::eprint("no messages match\n");
             return Ok(Exit::Done);
         }
-        if interrupt.is_requested() || !interaction::is_confirmed(&question(arguments, queue, &inspected))? {
-            return Err(Failure::failed("not confirmed; no message was dropped"));
+        if interrupt.is_requested() || !is_confirmed(question(arguments, queue, &inspected), interrupt).await? {
+            let failure = Failure::failed("not confirmed; no message was dropped");
+            return Err(if interrupt.is_requested() { failure.exit(Exit::Interrupted) } else { failure });
         }
     }
     let store = match &arguments.backup {
@@ -93,6 +94,7 @@ async fn run_with(
     let dropped = drop_messages(&target.access, &target.state, queue, options, interrupt, &progress).await;
     drop(shown);
     let report = dropped.map_err(failure)?;
+    audit::write(arguments.audit.as_deref(), &report, "drop", &target.access, global.quiet)?;
     output::print(&match arguments.format {
         ReportFormat::Text => report_text(&report, "dropped"),
         ReportFormat::Json => report_json(&report, "drop"),
@@ -102,7 +104,6 @@ async fn run_with(
         let path = super::super::files::path_argument(path);
         output::eprint(&format!("to restore the messages: topo dlq restore {path}{}\n", arguments.target.flags()));
     }
-    audit::write(arguments.audit.as_deref(), &report, "drop", &target.access, global.quiet)?;
     Ok(audit::exit(&report))
 }
 

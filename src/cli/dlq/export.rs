@@ -43,7 +43,12 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     };
     let inspection = until_second_signal(&interrupt, inspected).await;
     drop(shown);
-    let inspection = inspection?;
+    let inspection = inspection.inspect_err(|_| {
+        // The same command can be repeated.
+        if arguments.out != Path::new("-") {
+            let _ = std::fs::remove_file(&arguments.out);
+        }
+    })?;
     file.flush().map_err(|error| output::write_failure(&arguments.out, &error))?;
     drop(file);
     output::eprint(&inspection_notes(&queue, &inspection));
@@ -51,7 +56,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         InspectionEnd::Complete => Exit::Done,
         InspectionEnd::Limit if interrupt.is_requested() => Exit::Interrupted,
         InspectionEnd::Limit => Exit::Done,
-        InspectionEnd::Incomplete(_) => Exit::Failed,
+        InspectionEnd::HoldFull | InspectionEnd::Incomplete(_) => Exit::Failed,
     })
 }
 

@@ -4,7 +4,7 @@ use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::output;
 use super::selection::SelectionArguments;
-use super::target::{ReadingArguments, Shown, TargetArguments, until_second_signal};
+use super::target::{ReadingArguments, Shown, TargetArguments, inspection_exit, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::operate::dlq::{GroupKey, Groups, InspectOptions, inspect};
@@ -54,7 +54,7 @@ pub(super) async fn run(arguments: &ListArguments, global: &Global) -> Result<Ex
         ReportFormat::Text => groups_text(&queue, &groups, &inspection, SystemTime::now(), output::width()),
         ReportFormat::Json => groups_json(&target.vhost, &queue, &groups, &inspection),
     })?;
-    Ok(if interrupt.is_requested() { Exit::Interrupted } else { Exit::Done })
+    Ok(inspection_exit(&inspection, &interrupt))
 }
 
 const DEFAULT_KEYS: [GroupKey; 4] = [GroupKey::Source, GroupKey::Reason, GroupKey::RoutingKey, GroupKey::Error];

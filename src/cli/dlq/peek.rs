@@ -4,7 +4,7 @@ use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::output;
 use super::selection::SelectionArguments;
-use super::target::{ReadingArguments, TargetArguments, until_second_signal};
+use super::target::{ReadingArguments, TargetArguments, inspection_exit, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::operate::dlq::{DeadLetter, InspectOptions, archived, inspect};
@@ -45,10 +45,13 @@ pub(super) async fn run(arguments: &PeekArguments, global: &Global) -> Result<Ex
     match arguments.format {
         ReportFormat::Text => output::print(&(shown + &inspection_notes(&queue, &inspection)))?,
         ReportFormat::Json => {
+            if !inspection.is_complete() && !global.quiet {
+                output::eprint(&inspection_notes(&queue, &inspection));
+            }
             output::print(&crate::model::printable::clean_json(format!("{:#}\n", serde_json::Value::from(documents))))?;
         }
     }
-    Ok(if interrupt.is_requested() { Exit::Interrupted } else { Exit::Done })
+    Ok(inspection_exit(&inspection, &interrupt))
 }
 
 /// The format of bodies.

@@ -6,16 +6,21 @@ use super::super::value_parsers::duration;
 use super::super::{interaction, output};
 use super::audit;
 use super::selection::SelectionArguments;
-use super::target::{ReadingArguments, Shown, Target, TargetArguments, until_second_signal};
+use super::target::{ReadingArguments, Shown, Target, TargetArguments, is_confirmed, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::count;
+use crate::model::naming::TierName;
 use crate::operate::dlq::{Breaker, Destination, ReplayOptions, ReplayPlan, plan_replay, replay, run_id};
 use crate::render::dlq::{plan_json, plan_text, report_json, report_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The maximum time for which a replay waits for the outcome of its first messages. The broker closes a channel that
+/// holds messages for too long.
+const MAX_VERDICT: Duration = Duration::from_secs(10 * 60);
 
 pub(super) async fn run(arguments: &ReplayArguments, global: &Global) -> Result<Exit, Failure> {
     let can_continue = arguments.yes || arguments.dry_run || interaction::can_confirm();
@@ -26,6 +31,9 @@ pub(super) async fn run(arguments: &ReplayArguments, global: &Global) -> Result<
     }
     let options = arguments.options()?;
     let queue = QueueName::new(arguments.queue.as_str());
+    if matches!(&options.destination, Destination::Queue(to) if TierName::parse(to).is_some()) {
+        return Err(Failure::usage("the target of --to is a delayed retry queue"));
+    }
     if options.destination == Destination::Queue(queue.clone()) {
         return Err(Failure::usage("the target of --to is the dead-letter queue itself"));
     }
@@ -61,13 +69,24 @@ async fn run_with(
     if arguments.dry_run {
         return Ok(Exit::Done);
     }
-    if plan.targets.is_empty() {
+    if plan.messages() == 0 && plan.is_complete {
         output::eprint("no messages to replay\n");
         return Ok(Exit::Done);
     }
+    if plan.targets.is_empty() {
+        let message = format!("no message matches among the {} that topo could hold", count(plan.inspected, "message"));
+        return Err(Failure::failed(message));
+    }
+    if plan.is_observed && options.breaker.canary > 0 && plan.verdict(options.breaker.settle) > MAX_VERDICT {
+        return Err(Failure::usage(
+            "the outcome of the first messages is known only after all of their retries, which is too late",
+        )
+        .hint("replay without waiting for the outcome: --canary 0"));
+    }
     let is_refused = plan.hazards.iter().any(|(hazard, _)| !options.allowed.contains(hazard));
-    if !arguments.yes && !is_refused && !interaction::is_confirmed(&question(&plan, options))? {
-        return Err(Failure::failed("not confirmed; no message was moved"));
+    if !arguments.yes && !is_refused && !is_confirmed(question(&plan, options), interrupt).await? {
+        let failure = Failure::failed("not confirmed; no message was moved");
+        return Err(if interrupt.is_requested() { failure.exit(Exit::Interrupted) } else { failure });
     }
     let shown = Shown::start(global, format!("replaying {queue}"));
     let total = options.limit.unwrap_or(u64::MAX).min(if plan.is_complete { plan.messages() } else { plan.before });
@@ -78,9 +97,9 @@ async fn run_with(
     let replayed = replay(&target.access, &target.state, &mut plan, options, interrupt, &progress).await;
     drop(shown);
     let report = replayed.map_err(failure)?;
+    audit::write(arguments.audit.as_deref(), &report, "replay", &target.access, global.quiet)?;
     output::print(&if is_text { report_text(&report, "replayed") } else { report_json(&report, "replay") })
         .map_err(|failure| failure.exit(Exit::Partial))?;
-    audit::write(arguments.audit.as_deref(), &report, "replay", &target.access, global.quiet)?;
     Ok(audit::exit(&report))
 }
 

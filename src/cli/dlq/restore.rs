@@ -2,17 +2,18 @@
 
 use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
-use super::super::{interaction, output};
+use super::super::{files, interaction, output};
 use super::target::{Shown, TargetArguments, until_second_signal};
 use crate::apply::Interrupt;
-use crate::model::QueueName;
 use crate::model::count::count;
+use crate::model::naming::digest;
+use crate::model::{QueueName, VhostName};
 use crate::operate::dlq::{ArchivedMessage, RestoreOptions, restore};
 use crate::render::dlq::{restore_json, restore_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::fs::File;
-use std::io::{BufReader, Seek, Write};
+use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
 
 pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result<Exit, Failure> {
@@ -22,8 +23,9 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
     }
     let (messages, queue) = check(arguments)?;
     let state_path = state_path(&arguments.archive);
-    let skip = restored_before(&state_path)?.min(messages);
     let target = arguments.target.read(global).await?;
+    let identity = identity(&target.access.broker.shown_url(), &target.vhost, &queue, &arguments.archive)?;
+    let skip = restored_before(&state_path, &identity)?.min(messages);
     target.state.expect_queue(&queue).map_err(|error| arguments.target.failure(error))?;
     let question = format!("Restore {} to {queue}? [y/N] ", count(messages - skip, "message"));
     if !arguments.yes && !interaction::is_confirmed(&question)? {
@@ -41,7 +43,8 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
     let shown = Shown::start(global, format!("restoring to {queue}"));
     let mut confirmed = |count: u64| {
         shown.update(count, messages, "restored");
-        let written = progress.rewind().and_then(|()| progress.write_all(format!("{count:020}\n").as_bytes()));
+        let written =
+            progress.rewind().and_then(|()| progress.write_all(format!("{count:020}\n{identity}\n").as_bytes()));
         written.map_err(|error| format!("cannot write {}: {error}", state_path.display()))
     };
     let restored = async {
@@ -110,10 +113,25 @@ fn state_path(archive: &Path) -> PathBuf {
     name.into()
 }
 
-fn restored_before(path: &Path) -> Result<u64, Failure> {
+/// Returns a digest of the target of a restore and of the first message.
+fn identity(url: &str, vhost: &VhostName, queue: &QueueName, archive: &Path) -> Result<String, Failure> {
+    let file = File::open(archive).map_err(|error| read_failure(archive, &error.to_string()))?;
+    let mut first = String::new();
+    BufReader::new(file).read_line(&mut first).map_err(|error| read_failure(archive, &error.to_string()))?;
+    Ok(digest(&format!("{url}\n{vhost}\n{queue}\n{first}")))
+}
+
+/// Returns the number of messages that an interrupted restore with the same identity has restored.
+fn restored_before(path: &Path, identity: &str) -> Result<u64, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) if text.trim().is_empty() => Ok(0),
-        Ok(text) => text.trim().parse().map_err(|_| read_failure(path, "it does not contain a number")),
+        Ok(text) => match text.trim().split_once('\n') {
+            Some((count, of)) if of == identity => {
+                count.parse().map_err(|_| read_failure(path, "it does not contain a number"))
+            }
+            Some(_) | None => Err(Failure::usage(format!("{} belongs to another restore", path.display()))
+                .hint(format!("to restore the file from the beginning: rm {}", files::path_argument(path)))),
+        },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
         Err(error) => Err(read_failure(path, &error.to_string())),
     }

@@ -10,7 +10,7 @@ use crate::cli::progress::{Operation, Progress};
 use crate::model::names::DEFAULT_VHOST;
 use crate::model::printable::clean;
 use crate::model::{Intervals, QueueName, VhostName};
-use crate::operate::dlq::{DlqError, Hazard, VhostState};
+use crate::operate::dlq::{DlqError, Hazard, Inspection, InspectionEnd, VhostState};
 use crate::render::shell::quote;
 use crate::spec::closest;
 use clap::Args;
@@ -101,6 +101,10 @@ impl TargetArguments {
             DlqError::Stream { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
                 .hint("read the messages with `topo dlq peek`, or write them to a file with `topo dlq export`"),
+            DlqError::LowLimit { .. } => Failure::failed(clean(&message))
+                .exit(Exit::Blocked)
+                .hint("set a policy with `delivery-limit: -1` for the queue"),
+            DlqError::Inspection { .. } => Failure::failed(clean(&message)),
             DlqError::Locked { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Locked)
                 .hint("wait until the other run ends; the broker releases its lock when its connection closes"),
@@ -137,6 +141,28 @@ impl Target {
         }
         Err(DlqError::NotDeadLetterQueue { queue: queue.clone() })
     }
+}
+
+/// Returns the exit code of an inspection.
+pub(super) fn inspection_exit(inspection: &Inspection, interrupt: &Interrupt) -> Exit {
+    match inspection.end {
+        InspectionEnd::Incomplete(_) => Exit::Failed,
+        _ if interrupt.is_requested() => Exit::Interrupted,
+        InspectionEnd::Complete | InspectionEnd::Limit | InspectionEnd::HoldFull => Exit::Done,
+    }
+}
+
+/// Asks for confirmation. Returns false after a signal, because [`until_second_signal`] handles signals.
+pub(super) async fn is_confirmed(question: String, interrupt: &Interrupt) -> Result<bool, Failure> {
+    let mut answer = tokio::task::spawn_blocking(move || interaction::is_confirmed(&question));
+    while !interrupt.is_requested() {
+        match tokio::time::timeout(std::time::Duration::from_millis(100), &mut answer).await {
+            Ok(Ok(answer)) => return answer,
+            Ok(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => {}
+        }
+    }
+    Ok(false)
 }
 
 /// Runs a command until it ends, or until the second signal.

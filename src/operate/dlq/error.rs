@@ -36,6 +36,24 @@ pub enum DlqError {
         /// The queue.
         queue: QueueName,
     },
+    /// An inspection could exceed the delivery limit of the queue, so that messages would be lost.
+    #[error(
+        "the delivery limit of queue `{queue}` is {limit}, so an inspection could lose messages; at least {required} is required"
+    )]
+    LowLimit {
+        /// The queue.
+        queue: QueueName,
+        /// The limit.
+        limit: i64,
+        /// The minimum limit.
+        required: i64,
+    },
+    /// The messages could not be inspected.
+    #[error("the messages could not be inspected: {reason}")]
+    Inspection {
+        /// The reason.
+        reason: String,
+    },
     /// Another run changes the queue.
     #[error("another topo dlq command is using queue `{queue}`")]
     Locked {

@@ -19,7 +19,7 @@ pub(super) fn of_inspection(state: &VhostState, queue: &QueueName) -> Vec<(Hazar
         );
         hazards.push((Hazard::OtherConsumers, text));
     }
-    if let Some(limit) = costly_limit(state, queue) {
+    if let Some(limit) = costly_limit(state, queue).filter(|limit| *limit >= MIN_LIMIT) {
         let text = format!(
             "each inspection increments the delivery count of the messages in queue `{queue}` (delivery limit {limit}); \
              topo republishes messages near the limit to the end of the queue. To remove the limit, set \
@@ -28,6 +28,18 @@ pub(super) fn of_inspection(state: &VhostState, queue: &QueueName) -> Vec<(Hazar
         hazards.push((Hazard::InspectionCost, text));
     }
     hazards
+}
+
+/// The minimum delivery limit of a quorum queue that topo can inspect. With a lower limit, an inspection could lose
+/// messages.
+const MIN_LIMIT: i64 = 8;
+
+/// Refuses a queue whose delivery limit is so low that an inspection could lose messages.
+pub(super) fn refuse_low_limit(state: &VhostState, queue: &QueueName) -> Result<(), DlqError> {
+    match costly_limit(state, queue).filter(|limit| *limit < MIN_LIMIT) {
+        Some(limit) => Err(DlqError::LowLimit { queue: queue.clone(), limit, required: MIN_LIMIT }),
+        None => Ok(()),
+    }
 }
 
 /// Returns the delivery limit of a quorum queue whose messages topo cannot return without a counted delivery; `None`

@@ -9,9 +9,9 @@ use super::selection::Selection;
 use super::state::VhostState;
 use crate::apply::Interrupt;
 use crate::broker::Access;
-use crate::broker::message::ReceivedMessage;
+use crate::broker::message::{HeaderValue, ReceivedMessage};
 use crate::broker::transport::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, PropertyEdit, edited};
-use crate::model::message_headers::is_delivery_count;
+use crate::model::message_headers::{ORIGINAL_ROUTING_KEY, SOURCE_QUEUE, is_delivery_count};
 use crate::model::{ExchangeName, QueueName};
 
 /// The options of an inspection.
@@ -57,6 +57,8 @@ pub enum InspectionEnd {
     Complete,
     /// The limit was reached, or the inspection was interrupted.
     Limit,
+    /// The maximum number of messages is held.
+    HoldFull,
     /// An error or a limit of the broker, with its text.
     Incomplete(String),
 }
@@ -74,6 +76,7 @@ pub async fn inspect(
     visit: &mut dyn FnMut(DeadLetter) -> Result<(), String>,
 ) -> Result<Inspection, DlqError> {
     state.expect_queue(queue)?;
+    hazards::refuse_low_limit(state, queue)?;
     hazards::refuse(hazards::of_inspection(state, queue), &options.allowed)?;
     let opened = Opened::open(access, state, queue, (options.hold, WINDOW)).await?;
     let mut handler =
@@ -87,10 +90,14 @@ pub async fn inspect(
         (Some(failure), _) => InspectionEnd::Incomplete(failure),
         (None, ProcessEnd::Complete) => InspectionEnd::Complete,
         (None, ProcessEnd::Ended) => InspectionEnd::Limit,
+        (None, ProcessEnd::HoldFull) => InspectionEnd::HoldFull,
         (None, other) => InspectionEnd::Incomplete(super::report::end_text(&other)),
     };
     Ok(Inspection { before, received: processed.counts.received, matched, renewed: reader.renewed, end })
 }
+
+/// The number of deliveries before the limit at which a message is renewed.
+pub(super) const MARGIN: u64 = 4;
 
 /// The number of messages in doubt, which are only those that an inspection renews.
 const WINDOW: u16 = 100;
@@ -126,15 +133,21 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the decision for a message that stays. The broker would drop or dead-letter a message that is returned
-    /// at its delivery limit, so it is published to the end of the queue instead. This happens one delivery before the
-    /// limit, so that a kill of topo loses no message.
+    /// at its delivery limit, so it is published to the end of the queue instead. This happens some deliveries before the
+    /// limit, because a run that is killed also counts as a delivery.
     pub(super) fn keep(&mut self, it: &DeadLetter) -> Decision {
-        if self.limit.is_none_or(|limit| it.delivery_count() + 1 < limit) {
+        if self.limit.is_none_or(|limit| it.delivery_count() + MARGIN < limit) {
             return Decision::Keep;
+        }
+        // The default exchange replaces the routing key.
+        let text = |text: &str| HeaderValue::Text(text.to_owned());
+        let mut adds = vec![(ORIGINAL_ROUTING_KEY, text(&it.original_routing_key))];
+        if let Some(source) = &it.source {
+            adds.push((SOURCE_QUEUE, text(source.as_str())));
         }
         let edit = PropertyEdit {
             removes: |name| is_delivery_count(name) || ["CC", "BCC"].contains(&name),
-            adds: &[],
+            adds: &adds,
             makes_persistent: false,
         };
         match edited(&it.message.encoded_properties, &edit) {

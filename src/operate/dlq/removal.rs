@@ -52,6 +52,7 @@ pub async fn drop_messages(
     if state.kind(queue) == Some(QueueType::Stream) {
         return Err(DlqError::Stream { queue: queue.clone() });
     }
+    hazards::refuse_low_limit(state, queue)?;
     hazards::refuse(hazards::of_inspection(state, queue), &options.allowed)?;
     let opened = Opened::open(access, state, queue, (options.hold, options.window)).await?;
     let mut handler = Dropper {

@@ -70,16 +70,26 @@ async fn restore_opened(
     opened.transport.check_publish(&exchange).await?;
     let mut publisher = opened.transport.publisher(exchange.as_str(), options.window.into()).await?;
     let (mut published, mut done) = (0, 0);
+    // The number of messages that were not accepted. Confirms of later messages are then not counted, because the
+    // number of restored messages is the number of the first messages of the archive.
+    let mut refused = 0;
+    let mut is_interrupted = false;
     let mut stopped = None;
     let skip = usize::try_from(options.skip).unwrap_or(usize::MAX);
     for message in ArchivedMessage::read_all(archive).skip(skip) {
         let sent = match message {
             Err(ArchiveError { line, reason }) => Err(format!("line {line}: {reason}")),
-            Ok(_) if interrupt.is_requested() => break,
+            Ok(_) if interrupt.is_requested() => {
+                is_interrupted = true;
+                break;
+            }
             Ok(ArchivedMessage { routing_key, encoded_properties, body, .. }) => {
-                published += 1;
                 let message = OutgoingMessage { routing_key, encoded_properties, body };
-                publisher.publish(message).await.map_err(|fault: PublishFault| fault.to_string())
+                let sent = publisher.publish(message).await;
+                // After a fault of an earlier message, this message was not sent.
+                published += u64::from(sent.is_ok());
+                refused += u64::from(sent.as_ref().is_err_and(is_refusal));
+                sent.map_err(|fault| fault.to_string())
             }
         };
         let counted = sent.and_then(|count| {
@@ -91,9 +101,11 @@ async fn restore_opened(
             break;
         }
     }
+    let mut has_gap = stopped.is_some();
     loop {
         match publisher.confirm_next().await {
             Ok(0) => break,
+            Ok(_) if has_gap => {}
             Ok(count) => {
                 done += count;
                 if let Err(reason) = confirmed(options.skip + done) {
@@ -101,8 +113,13 @@ async fn restore_opened(
                 }
             }
             Err(fault) => {
+                has_gap = true;
+                refused += u64::from(is_refusal(&fault));
+                let is_lost = matches!(fault, PublishFault::Broker(_));
                 stopped = stopped.or(Some(fault.to_string()));
-                break;
+                if is_lost {
+                    break;
+                }
             }
         }
     }
@@ -111,8 +128,16 @@ async fn restore_opened(
         queue: options.queue.clone(),
         skipped: options.skip,
         restored: done,
-        in_doubt: published - done,
+        in_doubt: published.saturating_sub(done + refused),
         stopped,
-        is_interrupted: interrupt.is_requested(),
+        is_interrupted,
     })
+}
+
+/// Returns true if the fault means that the broker did not accept the message.
+fn is_refusal(fault: &PublishFault) -> bool {
+    match fault {
+        PublishFault::Unroutable(_) | PublishFault::Rejected => true,
+        PublishFault::Broker(_) => false,
+    }
 }

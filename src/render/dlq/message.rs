@@ -102,7 +102,12 @@ fn death_text(death: &Death) -> String {
     let from = if death.exchange.is_empty() { "the default exchange" } else { &death.exchange };
     let keys = death.routing_keys.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(", ");
     let since = if death.count == 1 { "" } else { "since " };
-    format!("{} in {}{times}, {since}{} (published to {from}, key {keys})", death.reason, death.queue, rfc3339(death.time))
+    format!(
+        "{} in {}{times}, {since}{} (published to {from}, key {keys})",
+        death.reason,
+        death.queue,
+        rfc3339(death.time)
+    )
 }
 
 fn header_text(value: &HeaderValue) -> String {

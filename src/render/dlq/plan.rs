@@ -35,16 +35,11 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
     }
     let mut notes = Vec::new();
     if plan.unknown_source > 0 {
-        notes.push(format!(
-            "{}: source unknown; to replay, use --to QUEUE",
-            count(plan.unknown_source, "message")
-        ));
+        notes.push(format!("{}: source unknown; to replay, use --to QUEUE", count(plan.unknown_source, "message")));
     }
     if plan.replayed_before > 0 {
-        notes.push(format!(
-            "{}: replayed before; to replay again, use --again",
-            count(plan.replayed_before, "message")
-        ));
+        notes
+            .push(format!("{}: replayed before; to replay again, use --again", count(plan.replayed_before, "message")));
     }
     if !plan.is_complete {
         notes.push("topo selects from the messages that were not inspected during the replay itself".to_owned());
@@ -105,8 +100,7 @@ fn way(target: &ReplayTarget) -> String {
 
 fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
     let text = |it: Duration| i64::try_from(it.as_millis()).ok().and_then(duration).unwrap_or_else(|| "0s".to_owned());
-    let rate =
-        options.rate.map_or_else(|| "no rate limit".to_owned(), |rate| format!("rate limit {rate}/s"));
+    let rate = options.rate.map_or_else(|| "no rate limit".to_owned(), |rate| format!("rate limit {rate}/s"));
     if !plan.is_observed {
         return format!(
             "{rate}; topo cannot detect messages that come back, because the dead-letter queue has no bindings"
@@ -118,10 +112,7 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
         0 => format!("{rate}; {stop}"),
         canary => {
             let verdict = text(plan.verdict(options.breaker.settle));
-            format!(
-                "replays {} first and waits {verdict} for their outcome; {rate}; {stop}",
-                count(canary, "message")
-            )
+            format!("replays {} first and waits {verdict} for their outcome; {rate}; {stop}", count(canary, "message"))
         }
     }
 }

@@ -27,9 +27,14 @@ pub fn inspection_notes(queue: &QueueName, it: &Inspection) -> String {
     if it.renewed > 0 {
         let _ = writeln!(text, "{} at the delivery limit moved to the end of the queue.", count(it.renewed, "message"));
     }
-    if let InspectionEnd::Incomplete(reason) = &it.end {
-        let _ = writeln!(text, "{} {}", Painted(YELLOW, "Incomplete:"), clean(reason));
-    }
+    let reason = match &it.end {
+        InspectionEnd::Complete | InspectionEnd::Limit => return text,
+        InspectionEnd::HoldFull => {
+            "topo holds the maximum number of messages (--hold) and did not read the rest of the queue".to_owned()
+        }
+        InspectionEnd::Incomplete(reason) => clean(reason),
+    };
+    let _ = writeln!(text, "{} {reason}", Painted(YELLOW, "Incomplete:"));
     text
 }
 

@@ -18,7 +18,7 @@ fn inspections_of_a_limited_queue_lose_no_message() {
         true => &[],
         false => {
             let refused = fixture.dlq("peek", &[]).expect_code(3);
-            refused.expect_text("inspection-cost").expect_text("delivery limit is 20");
+            refused.expect_text("inspection-cost").expect_text("delivery limit 20");
             &["--allow", "inspection-cost"]
         }
     };
@@ -46,7 +46,9 @@ fn held_messages_are_limited() {
     let fixture = Fixture::new("hold", "classic");
     fixture.dead_letter(100);
     let listed = fixture.dlq("list", &["--hold", "10"]).expect_code(0);
-    listed.expect_text("100 messages: 10 inspected and requeued.").expect_text("topo holds the maximum number of messages");
+    listed
+        .expect_text("100 messages: 10 inspected and requeued.")
+        .expect_text("topo holds the maximum number of messages");
     let stopped = fixture.replay(&["--hold", "10", "--header", "n=50"]).expect_code(1);
     stopped.expect_text("topo holds the maximum number of messages").expect_text("0 messages replayed.");
     let stopped = fixture.replay(&["--hold", "10", "--header", "n=5", "--format", "json"]).expect_code(4);

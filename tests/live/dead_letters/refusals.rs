@@ -91,7 +91,9 @@ fn unsafe_targets_are_refused_before_the_first_message_moves() {
         .declare_queue("half", &[("x-max-length", Argument::LongInt(2)), ("x-overflow", text("reject-publish"))])
         .unwrap();
     let stopped = replay(&["--to", "half", "--allow", "no-consumers", "--window", "1"]).expect_code(4);
-    stopped.expect_text("the target queue is full and rejected a message").expect_text("All other messages are still in the queue.");
+    stopped
+        .expect_text("the target queue is full and rejected a message")
+        .expect_text("All other messages are still in the queue.");
     let (half, dead) = (fixture.ready("half"), fixture.ready(DEAD));
     assert!((2..=3).contains(&half) && half + dead == 3, "{half} {dead}");
     // The source was deleted.
@@ -207,6 +209,8 @@ fn streams_can_be_inspected_but_not_changed() {
         (listed["inspected"] == 50).then_some(())
     });
     run(&["peek", "log", "--position", "7"]).expect_code(0).expect_text("message 7 ");
-    run(&["replay", "log", "--yes"]).expect_code(3).expect_error("is a stream; messages cannot be removed from a stream");
+    run(&["replay", "log", "--yes"])
+        .expect_code(3)
+        .expect_error("is a stream; messages cannot be removed from a stream");
     run(&["drop", "log", "--yes", "--all", "--no-backup"]).expect_code(3).expect_error("is a stream");
 }

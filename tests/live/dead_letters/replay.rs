@@ -143,7 +143,7 @@ fn breaker_stops_a_replay_to_a_broken_worker() {
     for kind in KINDS {
         let fixture = Fixture::new("breaker", kind);
         fixture.dead_letter(200);
-        let flags = ["--yes", "--rate", "200/s", "--settle", "2s", "--stop-after", "5%", "--format", "json"];
+        let flags = ["--yes", "--rate", "200/s", "--settle", "60s", "--stop-after", "5%", "--format", "json"];
         let words = fixture.words("replay", &[&flags[..], &["--allow", "no-consumers"]].concat());
         let running = fixture.topo.start(words.iter().map(String::as_str));
         fixture.fail(WORK, 5);

@@ -4,9 +4,10 @@
 use super::super::pipeline::Outcome;
 use super::fence::{fence, wait_for_fence};
 use super::order::{MessageHandler, ProcessEnd};
-use super::session::Session;
+use super::session::{MAX_UNANSWERED, Session};
 use lapin::types::DeliveryTag;
 use std::time::Instant;
+use tokio::time::timeout;
 
 impl<H: MessageHandler> Session<'_, H> {
     /// Acknowledges confirmed messages. If a message was returned or rejected, ends the run.
@@ -19,7 +20,9 @@ impl<H: MessageHandler> Session<'_, H> {
             self.handler.progressed(&self.counts);
             return Ok(());
         }
-        let outcomes = self.pipeline.drain().await.map_err(|error| self.failed(&error))?;
+        let drained = timeout(MAX_UNANSWERED, self.pipeline.drain()).await;
+        let drained = drained.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish")))?;
+        let outcomes = drained.map_err(|error| self.failed(&error))?;
         let mut end = None;
         for (tag, outcome) in outcomes {
             match outcome {
@@ -37,6 +40,8 @@ impl<H: MessageHandler> Session<'_, H> {
                     self.kept += 1;
                     end = Some(ProcessEnd::Unroutable { exchange: self.exchange.clone(), reason });
                 }
+                // It stays in doubt.
+                Outcome::Failed => self.kept += 1,
                 Outcome::Rejected(_) => {
                     self.counts.in_doubt -= 1;
                     self.kept += 1;
@@ -70,7 +75,14 @@ impl<H: MessageHandler> Session<'_, H> {
             return Err(ProcessEnd::NotStored { reason });
         }
         self.counts.removed += tags.len() as u64;
-        self.acknowledge(&tags);
+        // The pipeline can contain earlier messages.
+        if self.pipeline.is_empty() {
+            self.acknowledge(&tags);
+        } else {
+            for tag in &tags {
+                self.acknowledging.push(&self.channel, *tag, false, 1);
+            }
+        }
         self.write_acknowledgements().await?;
         self.handler.progressed(&self.counts);
         Ok(())
@@ -79,7 +91,9 @@ impl<H: MessageHandler> Session<'_, H> {
     /// Waits until all published messages are answered, and all acknowledgements are written.
     pub(super) async fn settle_all(&mut self) -> Result<(), ProcessEnd> {
         while !self.pipeline.is_empty() {
-            self.pipeline.settle().await.map_err(|error| self.failed(&error))?;
+            let settled = timeout(MAX_UNANSWERED, self.pipeline.settle()).await;
+            let settled = settled.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish")))?;
+            settled.map_err(|error| self.failed(&error))?;
             self.acknowledge_confirmed().await?;
         }
         self.write_acknowledgements().await

@@ -23,7 +23,7 @@ const RETURNED_LIMIT: Duration = Duration::from_secs(30);
 impl<H: MessageHandler> Session<'_, H> {
     /// Ends the run, and returns the reason for the end.
     pub(super) async fn finish(&mut self, end: ProcessEnd) -> ProcessEnd {
-        let is_usable = !matches!(end, ProcessEnd::Failed(_));
+        let is_usable = !matches!(end, ProcessEnd::Failed(_)) || self.channel.status().connected();
         let completed = match is_usable {
             true => timeout(GRACE + RETURNED_LIMIT, self.complete()).await.unwrap_or(Ok(())),
             false => timeout(GRACE, self.settle_after_failure()).await.unwrap_or(Ok(())),
@@ -75,6 +75,8 @@ impl<H: MessageHandler> Session<'_, H> {
 
     /// After a failure, counts the messages that the broker has confirmed, and acknowledges them if possible.
     async fn settle_after_failure(&mut self) -> Result<(), ProcessEnd> {
+        // They were neither stored nor acknowledged.
+        self.counts.in_doubt -= std::mem::take(&mut self.removing).len() as u64;
         self.settle_all().await?;
         self.complete_fences().await
     }

@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 /// and of 15 minutes in 3.8.15.
 const MAX_HELD: Duration = Duration::from_secs(14 * 60);
 /// The time without a delivery, a confirm or another response after which a run ends.
-const MAX_UNANSWERED: Duration = Duration::from_secs(60);
+pub(super) const MAX_UNANSWERED: Duration = Duration::from_secs(60);
 /// The time without a delivery after which topo queries whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(500);
 /// The longest wait before the handler's gate is checked again.
@@ -131,7 +131,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
                 return Ok(ProcessEnd::Complete);
             }
             if started.elapsed() >= MAX_HELD {
-                return Ok(ProcessEnd::TimeLimit);
+                return Ok(if is_processed { ProcessEnd::Complete } else { ProcessEnd::TimeLimit });
             }
             let gate = self.handler.gate();
             if gate == Gate::Closed {
@@ -247,7 +247,8 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         let confirm = channel.confirm_select(ConfirmSelectOptions::default());
         self.connection.answer("confirm.select", confirm).await.map_err(ProcessEnd::Failed)?;
         self.pipeline.push(&channel, self.exchange.as_str(), delivery);
-        match self.pipeline.settle().await {
+        let settled = timeout(MAX_UNANSWERED, self.pipeline.settle()).await;
+        match settled.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish")))? {
             Ok(()) => {
                 self.impersonates = true;
                 self.acknowledge_confirmed().await?;
@@ -272,11 +273,20 @@ impl<'a, H: MessageHandler> Session<'a, H> {
 
     /// Checks after a pause whether the queue is empty, or whether the broker does not respond.
     async fn check_idle(&mut self, gate: Gate) -> Result<Option<ProcessEnd>, ProcessEnd> {
-        self.remove_stored().await?;
+        if !self.removing.is_empty() {
+            self.remove_stored().await?;
+            self.answered = Instant::now();
+            return Ok(None);
+        }
         if !self.pipeline.is_empty() {
             // An alarm blocks publishers, or a quorum queue has no leader.
             let is_unanswered = self.answered.elapsed() >= MAX_UNANSWERED;
             return Ok(is_unanswered.then(|| ProcessEnd::Failed(self.unanswered("basic.publish"))));
+        }
+        if self.counts.in_doubt >= u64::from(self.order.window) {
+            // Waits for a fence.
+            let is_unanswered = self.answered.elapsed() >= MAX_UNANSWERED;
+            return Ok(is_unanswered.then(|| ProcessEnd::Failed(self.unanswered("basic.qos"))));
         }
         if gate != Gate::Open || self.counts.received >= self.order.expected {
             self.answered = Instant::now();
@@ -286,7 +296,11 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             return Ok(Some(ProcessEnd::Complete));
         }
         match self.is_empty().await? {
-            true => Ok(Some(ProcessEnd::Complete)),
+            // The queue can be empty because its last messages are in transit.
+            true => match timeout(QUIET, self.consumer.next()).await {
+                Ok(next) => self.receive_ready(next).await,
+                Err(_) => Ok(Some(ProcessEnd::Complete)),
+            },
             false => Ok((self.answered.elapsed() >= MAX_UNANSWERED).then_some(ProcessEnd::NotDelivered)),
         }
     }
@@ -328,7 +342,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         ProcessEnd::Failed(BrokerError::NotFound { request, reason: "the broker canceled the consumer".to_owned() })
     }
 
-    fn unanswered(&self, request: &str) -> BrokerError {
+    pub(super) fn unanswered(&self, request: &str) -> BrokerError {
         let url = self.connection.options.address.to_string();
         match self.connection.is_blocked() {
             true => BrokerError::Alarm { url, request: request.to_owned() },

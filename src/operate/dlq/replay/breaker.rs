@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 /// The number of messages that must come back before the breaker stops a replay, unless fewer were replayed.
 const MIN_RETURNED: u64 = 5;
 
+/// The maximum wait for the outcome of the last messages.
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
+
 /// The settings of the circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Breaker {
@@ -80,6 +83,18 @@ impl BreakerState {
         self.sent.partition_point(is_known) as u64
     }
 
+    /// Returns the number of messages that must come back before the breaker stops the replay.
+    fn required(&self) -> u64 {
+        if self.settings.canary == 0 { MIN_RETURNED } else { MIN_RETURNED.min(self.settings.canary) }
+    }
+
+    /// Judges a replay that has processed all messages. Returns the number of replayed messages if too many came back.
+    pub(super) fn final_verdict(&self) -> Option<u64> {
+        let (sent, returned) = (self.next_number(), self.returned());
+        let is_above = returned as f64 > self.settings.share * sent as f64;
+        (self.is_observing && returned > 0 && returned >= self.required().min(sent) && is_above).then_some(sent)
+    }
+
     /// Judges the replay.
     pub(super) fn verdict(&self, now: Instant) -> Verdict {
         if !self.is_observing {
@@ -87,7 +102,7 @@ impl BreakerState {
         }
         let (sent, due, returned) = (self.next_number(), self.due(now), self.returned());
         let is_above = |count: u64, of: u64| count as f64 > self.settings.share * of as f64;
-        let required = MIN_RETURNED.min(self.settings.canary.max(1));
+        let required = self.required();
         // All messages without a known outcome may still succeed.
         if returned >= required && is_above(returned, sent) {
             return Verdict::Stop { judged: due.max(returned) };
@@ -105,9 +120,10 @@ impl BreakerState {
     /// the settle time is awaited, because retries can take hours.
     pub(super) fn is_done(&self, now: Instant) -> bool {
         let Some(last) = self.sent.last().filter(|_| self.is_observing) else { return true };
+        // The broker closes a channel that holds messages for too long.
         let wait = if self.next_number() <= self.settings.canary { self.verdict } else { self.settings.settle };
         let since = now.saturating_duration_since(self.started).as_millis();
-        since > u128::from(*last) + wait.as_millis() || self.returned() == self.next_number()
+        since > u128::from(*last) + wait.min(MAX_WAIT).as_millis() || self.returned() == self.next_number()
     }
 }
 

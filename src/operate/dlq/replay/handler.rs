@@ -120,6 +120,7 @@ impl MessageHandler for Replayer<'_> {
     fn decide(&mut self, message: ReceivedMessage) -> Decision {
         // All messages from here on came back or arrived after the start of the run.
         if self.number(&message).is_some() {
+            self.ended = Some(RunEnd::Complete);
             return Decision::End;
         }
         let it = self.reader.read(message);

@@ -79,7 +79,7 @@ impl ReplayPlan {
 
     /// Returns the time after which the outcome of a message is known.
     pub fn verdict(&self, settle: Duration) -> Duration {
-        self.targets.iter().map(|target| target.retries).max().unwrap_or_default() + settle
+        self.targets.iter().map(|target| target.retries).max().unwrap_or_default().saturating_add(settle)
     }
 }
 
@@ -131,7 +131,11 @@ pub async fn plan_replay(
         allowed: options.allowed.clone(),
     };
     let inspected = inspect(access, state, queue, &inspection, interrupt, &mut visit).await?;
-    let is_complete = inspected.end == InspectionEnd::Complete;
+    let is_complete = match inspected.end {
+        InspectionEnd::Complete => true,
+        InspectionEnd::Limit | InspectionEnd::HoldFull => false,
+        InspectionEnd::Incomplete(reason) => return Err(DlqError::Inspection { reason }),
+    };
     // Messages behind the inspected ones may come from any source of the queue.
     if !is_complete && options.destination == Destination::Source {
         for source in state.dead_letter_queues.get(queue).into_iter().flatten() {

@@ -4,7 +4,7 @@ use super::super::error::DlqError;
 use super::super::hazards;
 use super::super::inspection::Reader;
 use super::super::opened::Opened;
-use super::super::report::{RunCounts, RunReport, run_end};
+use super::super::report::{RunCounts, RunEnd, RunReport, run_end};
 use super::super::state::VhostState;
 use super::ReplayOptions;
 use super::breaker::BreakerState;
@@ -49,7 +49,7 @@ async fn replay_opened(
     progress: &dyn Fn(&ProcessCounts, u64),
 ) -> Result<RunReport, DlqError> {
     let targets = prepare(opened, plan).await?;
-    let is_observing = tap(opened, state, plan).await;
+    let is_observing = tap(opened, state, plan).await?;
     plan.is_observed = is_observing;
     let now = Instant::now();
     let verdict = plan.verdict(options.breaker.settle);
@@ -65,6 +65,11 @@ async fn replay_opened(
         ended: None,
     };
     let processed = opened.transport.process(&opened.order, &mut handler).await?;
+    if matches!(handler.ended, None | Some(RunEnd::Complete | RunEnd::Limit))
+        && let Some(judged) = handler.breaker.final_verdict()
+    {
+        handler.ended = Some(RunEnd::Breaker { judged });
+    }
     let after = opened.ready().await;
     let renewed = handler.reader.renewed;
     let counts = RunCounts {
@@ -113,7 +118,13 @@ async fn prepare_one(opened: &Opened, queue: &QueueName, path: &mut ReturnPath) 
             }
             ReturnPath::TemporaryExchange => {
                 let declared = match opened.transport.declare_replay_exchange(queue).await {
-                    Ok(exchange) => opened.transport.check_publish(&exchange).await.map(|()| exchange),
+                    Ok(exchange) => match opened.transport.check_publish(&exchange).await {
+                        Ok(()) => Ok(exchange),
+                        Err(error) => {
+                            opened.transport.delete_replay_exchange(queue).await;
+                            Err(error)
+                        }
+                    },
                     Err(error) => Err(error),
                 };
                 (declared, Some(ReturnPath::DefaultExchange))
@@ -132,18 +143,18 @@ async fn prepare_one(opened: &Opened, queue: &QueueName, path: &mut ReturnPath) 
     }
 }
 
-/// Binds the queue of the run where the dead-letter queue is bound. Returns false if there is no such binding, or if the
-/// user may not bind it.
-async fn tap(opened: &mut Opened, state: &VhostState, plan: &ReplayPlan) -> bool {
+/// Binds the queue of the run where the dead-letter queue is bound. Returns false if there is no such binding.
+///
+/// # Errors
+/// The user may not bind the queue. Without it, the circuit breaker could not stop the replay.
+async fn tap(opened: &mut Opened, state: &VhostState, plan: &ReplayPlan) -> Result<bool, BrokerError> {
     let mut is_bound = false;
     for binding in state.bindings_of(&plan.queue) {
-        if opened.lock.bind(binding).await.is_err() {
-            return false;
-        }
+        opened.lock.bind(binding).await?;
         is_bound = true;
     }
     if is_bound {
         opened.order.tap = Some(opened.lock.queue().clone());
     }
-    is_bound
+    Ok(is_bound)
 }
