@@ -7,6 +7,7 @@
 //! - `<!-- live: killed at "move messages": topo apply --yes -->`: runs the command, and kills it when it prints this
 //!   text
 //! - `<!-- live: subscribe to orders.work in store -->`: an idle consumer, until `release`
+//! - `<!-- live: list 5 of orders.work in store -->`: the statistics contain this number of messages
 //! - `<!-- live: fail 5 of orders.work in store -->`: a worker rejects messages
 //! - `<!-- live: locked by deploy-42 in store -->`
 //! - `<!-- live: bind audit to events.work with event.created in store -->`: declares exchange `audit` and an unmanaged
@@ -106,6 +107,12 @@ impl<'node> PageRun<'node> {
             ["fail", messages, "of", queue, "in", vhost] => {
                 let messages = messages.parse().unwrap();
                 assert_eq!(self.vhost(vhost).amqp().reject(queue, messages), messages);
+            }
+            ["list", messages, "of", queue, "in", vhost] => {
+                let (vhost, messages) = (self.vhost(vhost), messages.parse::<u64>().unwrap());
+                until("the messages to be in the statistics", || {
+                    (vhost.queue(queue)["messages"] == messages).then_some(())
+                });
             }
             ["release"] => self.held = None,
             ["bind", exchange, "to", queue, "with", key, "in", vhost] => {
