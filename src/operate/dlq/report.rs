@@ -91,6 +91,9 @@ impl RunEnd {
     }
 }
 
+/// The reason of a run that holds the maximum number of messages.
+pub const HOLD_FULL: &str = "topo holds the maximum number of messages (--hold) and did not read the rest of the queue";
+
 /// Returns the reason for the end. `ended` is the reason if the handler ended the run.
 pub(super) fn run_end(processed: &Processed, ended: Option<RunEnd>) -> RunEnd {
     match (&processed.end, ended) {
@@ -105,9 +108,7 @@ pub(super) fn end_text(end: &ProcessEnd) -> String {
     match end {
         ProcessEnd::Complete => "complete".to_owned(),
         ProcessEnd::Ended => "ended".to_owned(),
-        ProcessEnd::HoldFull => {
-            "topo holds the maximum number of messages (--hold) and did not read the rest of the queue".to_owned()
-        }
+        ProcessEnd::HoldFull => HOLD_FULL.to_owned(),
         ProcessEnd::TimeLimit => "topo reached its limit of 14 minutes for unacknowledged messages".to_owned(),
         ProcessEnd::NotDelivered => {
             "the queue delivered no message for 60 s, although it contains messages; another consumer may receive them"

@@ -4,7 +4,7 @@ use super::FORMAT_VERSION;
 use crate::model::QueueName;
 use crate::model::count::{count, number};
 use crate::model::printable::{clean, clean_json};
-use crate::operate::dlq::{Inspection, InspectionEnd, RestoreReport, RunEnd, RunReport};
+use crate::operate::dlq::{HOLD_FULL, Inspection, InspectionEnd, RestoreReport, RunEnd, RunReport};
 use crate::render::style::{GREEN, Painted, RED, YELLOW};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -29,9 +29,7 @@ pub fn inspection_notes(queue: &QueueName, it: &Inspection) -> String {
     }
     let reason = match &it.end {
         InspectionEnd::Complete | InspectionEnd::Limit => return text,
-        InspectionEnd::HoldFull => {
-            "topo holds the maximum number of messages (--hold) and did not read the rest of the queue".to_owned()
-        }
+        InspectionEnd::HoldFull => HOLD_FULL.to_owned(),
         InspectionEnd::Incomplete(reason) => clean(reason),
     };
     let _ = writeln!(text, "{} {reason}", Painted(YELLOW, "Incomplete:"));
