@@ -2,12 +2,15 @@
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
-use super::document::{self, ChangeKind, ClusterPlan, Desired, Options, Plan, Summary, Target, VhostPlan};
+use super::document::{
+    self, ChangeKind, ClusterPlan, Desired, Options, Plan, PlannedChange, Summary, Target, VhostPlan,
+};
 use super::{
     changes_by_kind, conflict, deletions, effects, externals, fingerprint, keeps, migrate, old_bindings,
     optional_activity, order, recreate, retries, simulate, target, topic_permissions, wiring,
 };
 use crate::diff::{Change, diff};
+use crate::model::naming::run_queue;
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
 use crate::rabbitmq::{BrokerProfile, with_default_type};
 use std::borrow::Cow;
@@ -135,6 +138,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
 
     // Precondition: the changes and migrations are final. These passes add hazards, blocks and notes, but no changes.
     deletions::block_unmanaged_auto_delete(builder, context);
+    block_running_dlq_commands(builder, context);
     optional_activity::shovel_hazards(builder, context);
     optional_activity::report_unqueried_queues(builder, context);
     old_bindings::report(builder, context);
@@ -193,6 +197,27 @@ fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>
             );
             builder.info(&context.address(&ObjectId::Queue(name.clone())), text);
         }
+    }
+}
+
+/// Blocks the deletion and the recreation of a queue while `topo dlq` holds or moves its messages. The command refuses to
+/// start while an apply holds the lock of the vhost.
+fn block_running_dlq_commands(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let is_removed = |kind| matches!(kind, ChangeKind::Delete | ChangeKind::Recreate);
+    let removed = builder.changes.iter().filter(|change| is_removed(change.kind)).filter_map(PlannedChange::id);
+    let running: Vec<ObjectId> = removed
+        .filter(|id| match id {
+            ObjectId::Queue(name) => context.current.queues.contains_key(&run_queue(name)),
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Binding(_)
+            | ObjectId::Record(_) => false,
+        })
+        .collect();
+    for id in running {
+        let remedy = "wait until the command ends, then run this command again".to_owned();
+        builder.block(&context.address(&id), format!("a `topo dlq` command is using {id}"), Some(remedy));
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::live::requests::five_quorum_queues;
 use crate::scenarios::make_live;
-use crate::support::{Node, Options, Topo, Vhost, until};
+use crate::support::{Node, Options, SetOnDrop, Topo, Vhost, until};
 
 const ALLOWED: &str = "--allow=routing-gap,consumer-disruption";
 
@@ -147,6 +147,7 @@ fn a_longer_statistics_interval_lengthens_the_wait_for_consumers() {
     make_live(&vhost, &json!({"queues": [{"name": "q", "arguments": {"x-queue-type": "classic"}}]}));
     let (amqp, is_over) = (vhost.amqp(), AtomicBool::new(false));
     std::thread::scope(|scope| {
+        let _stop = SetOnDrop([&is_over]);
         scope.spawn(|| {
             let mut consumer = amqp.hold("q", 0);
             while !is_over.load(Ordering::Relaxed) {
@@ -161,7 +162,6 @@ fn a_longer_statistics_interval_lengthens_the_wait_for_consumers() {
         let topo = Topo::new(&vhost).spec("queues:\n  q: {type: classic, maxLength: 1000}\n");
         let recreate = format!("--recreate=queues/{}/q=migrate", vhost.name());
         let output = topo.run(["apply", "-y", &recreate, ALLOWED, "--transport=shovel"]);
-        is_over.store(true, Ordering::Relaxed);
         output.expect_code(0).expect_text("1 consumer before, 1 now");
     });
 }

@@ -58,13 +58,13 @@ fn thresholds_determine_the_exit_code() {
     let vhost = Node::shared().vhost("status-codes");
     let topo = applied(&vhost, SPEC);
     let fine = topo.run(["status"]).expect_code(0);
-    fine.expect_text("No problem in 2 queues.").expect_text("no changes pending").expect_no_text("Next:");
+    fine.expect_text("No problems in 2 queues.").expect_text("no changes pending").expect_no_text("Next:");
     let amqp = vhost.amqp();
     amqp.fill("orders.dead", 2);
     let warning = topo.run(["status"]).expect_code(2).expect_text("warning: depth 2");
     warning.expect_text(&format!("Next: topo dlq list orders.dead --vhost {}", vhost.name()));
     amqp.fill("orders.dead", 2);
-    topo.run(["status"]).expect_code(3).expect_text("critical: depth 4").expect_text("1 of 2 queues critical.");
+    topo.run(["status"]).expect_code(3).expect_text("critical: depth 4").expect_text("Critical: 1 of 2 queues.");
     let (code, document) = status(&topo, &[]);
     assert_eq!((code, &document["state"], problems(&document, "orders.dead").len()), (Some(3), &json!("critical"), 1));
     assert_eq!(
@@ -350,7 +350,7 @@ fn watch_ends_with_a_signal() {
     let topo = applied(&vhost, SPEC);
     for signal in ["INT", "TERM"] {
         let watch = topo.start(["status", "--watch=100ms"]);
-        until("two blocks", || (watch.printed().matches("No problem in 2 queues.").count() > 1).then_some(()));
+        until("two blocks", || (watch.printed().matches("No problems in 2 queues.").count() > 1).then_some(()));
         watch.signal(signal);
         watch.wait().expect_code(0).expect_no_text("\u{1b}[2J").expect_no_text("error");
     }
@@ -393,7 +393,7 @@ fn watch_redraws_a_terminal() {
     until("two screens", || (watch.printed().matches("\u{1b}[2J").count() > 1).then_some(()));
     topo.write("stop", "");
     let output: Output = watch.wait();
-    output.expect_code(0).expect_text("No problem in 0 queues.");
+    output.expect_code(0).expect_text("No problems in 0 queues.");
 }
 
 #[test]
@@ -404,5 +404,5 @@ fn several_vhosts_are_shown() {
     topo.write("other.yaml", &other);
     let output = topo.run(["status", "topology.yaml", "other.yaml"]).expect_code(2);
     let output = output.expect_text(&format!("vhost {} ·", first.name()));
-    output.expect_text(&format!("vhost {} ·", second.name())).expect_text("1 of 3 queues with a warning.");
+    output.expect_text(&format!("vhost {} ·", second.name())).expect_text("Warning: 1 of 3 queues.");
 }

@@ -55,6 +55,6 @@ pub(crate) use self::{
     tls::Tls,
     topo::{Output, Running, Topo, valid_contract, valid_plan, valid_status},
     vhost::{User, Vhost},
-    wait::{block_on, until, until_ok},
+    wait::{SetOnDrop, block_on, until, until_ok},
     worker::{Work, Worker},
 };

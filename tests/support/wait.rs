@@ -1,6 +1,7 @@
 //! Waits without fixed sleeps: runs futures on a shared runtime, and polls conditions with a deadline.
 
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Connections of a test may outlive a call, so their tasks need a runtime that outlives every test.
@@ -23,6 +24,18 @@ pub(crate) fn try_block_on<T>(future: impl Future<Output = T>) -> Option<T> {
 /// Runs a future to completion, and panics after [`TIMEOUT`]. Must not be used in `drop`, which must not panic.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     try_block_on(future).unwrap_or_else(|| panic!("no answer within {TIMEOUT:?}"))
+}
+
+/// Sets flags when it is dropped, also by a panic, so that threads that run until a flag is set end. A failed test would
+/// otherwise never end, because a scope waits for its threads.
+pub(crate) struct SetOnDrop<'a, const N: usize>(pub(crate) [&'a AtomicBool; N]);
+
+impl<const N: usize> Drop for SetOnDrop<'_, N> {
+    fn drop(&mut self) {
+        for flag in self.0 {
+            flag.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Polls until there is a value and returns it. After [`TIMEOUT`], panics with the awaited condition.

@@ -7,7 +7,7 @@ use super::super::interaction;
 use crate::apply::Interrupt;
 use crate::broker::Access;
 use crate::cli::progress::{Operation, Progress};
-use crate::model::names::DEFAULT_VHOST;
+use crate::model::names::{DEFAULT_VHOST, LOCK_QUEUE};
 use crate::model::printable::clean;
 use crate::model::{Intervals, QueueName, VhostName};
 use crate::operate::dlq::{DlqError, Hazard, Inspection, InspectionEnd, VhostState};
@@ -25,6 +25,9 @@ pub(in crate::cli) struct TargetArguments {
     /// Vhost of the queue
     #[arg(long, value_name = "NAME", default_value = DEFAULT_VHOST, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_VHOST")]
     pub(super) vhost: String,
+    /// Name of the lock queue, as in apply --lock-name
+    #[arg(long, value_name = "NAME", default_value = LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME")]
+    pub(super) lock_name: String,
     #[command(flatten)]
     pub(super) connection: ConnectionArguments,
 }
@@ -62,7 +65,7 @@ impl TargetArguments {
         let access = connection::connect(&self.connection, Intervals::default())?;
         let vhost = VhostName::new(self.vhost.as_str());
         let reading = Progress::new(global).start_spinner(format!("reading {}", access.broker.shown_url()));
-        let state = VhostState::read(&access, &vhost).await.map_err(|error| self.failure(error))?;
+        let state = VhostState::read(&access, &vhost, QueueName::new(self.lock_name.as_str())).await.map_err(|error| self.failure(error))?;
         drop(reading);
         Ok(Target { access, vhost, state })
     }
@@ -71,7 +74,7 @@ impl TargetArguments {
     pub(super) fn flags(&self) -> String {
         let preset = connection::environment("TOPO_VHOST").unwrap_or_else(|| DEFAULT_VHOST.to_owned());
         let vhost = if self.vhost == preset { String::new() } else { format!(" --vhost {}", quote(&self.vhost)) };
-        format!("{vhost}{}", connection::flags(&self.connection))
+        format!("{vhost}{}{}", connection::lock_flag(&self.lock_name), connection::flags(&self.connection))
     }
 
     /// Converts an error to a failure with hints.

@@ -23,7 +23,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens a queue. Holds at most `hold` messages.
+    /// Opens a queue. Holds at most `hold` messages. Each of this run and an apply refuses to start while the other is
+    /// running: the run acquires its lock before it reads the lock of the vhost, and an apply does the opposite.
     pub(super) async fn open(
         access: &Access,
         state: &VhostState,
@@ -31,6 +32,7 @@ impl Opened {
         (hold, window): (u16, u16),
     ) -> Result<Self, DlqError> {
         let vhost = &state.snapshot.topology.vhost;
+        state.refuse_during_apply(access).await?;
         let transport = access.amqp(vhost).await.map_err(|reason| DlqError::Amqp { reason })?;
         let lock = match transport.lock_run(queue).await {
             Ok(lock) => lock,
@@ -40,6 +42,11 @@ impl Opened {
                 return Err(if is_locked { DlqError::Locked { queue: queue.clone() } } else { error.into() });
             }
         };
+        if let Err(error) = state.refuse_during_apply(access).await {
+            lock.release().await;
+            transport.close().await;
+            return Err(error.into());
+        }
         let kind = state.kind(queue);
         let counted = transport.queue_counts(queue).await?.map(|counts| u64::from(counts.ready));
         let listed = state.activity.queues.get(queue).and_then(|it| it.ready).unwrap_or(0);

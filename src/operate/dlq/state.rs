@@ -1,7 +1,7 @@
 //! Reads a vhost for the commands on dead-letter queues: its topology, its counts and its dead-letter queues.
 
 use super::error::DlqError;
-use crate::broker::{Access, Snapshot};
+use crate::broker::{Access, BrokerError, Snapshot};
 use crate::model::naming::TierName;
 use crate::model::{Binding, Destination, Policy, PolicyName, QueueName, QueueType, VhostName};
 use crate::plan::Activity;
@@ -17,6 +17,8 @@ pub struct VhostState {
     /// The dead-letter queues, each with the queues from which it receives messages.
     pub dead_letter_queues: BTreeMap<QueueName, BTreeSet<QueueName>>,
     operator_policies: BTreeMap<PolicyName, Policy>,
+    /// The name of the lock that an apply holds.
+    lock_queue: QueueName,
 }
 
 /// The counts of a dead-letter queue in a list.
@@ -39,7 +41,7 @@ impl VhostState {
     ///
     /// # Errors
     /// The vhost does not exist, or the broker cannot be read.
-    pub async fn read(access: &Access, vhost: &VhostName) -> Result<Self, DlqError> {
+    pub async fn read(access: &Access, vhost: &VhostName, lock_queue: QueueName) -> Result<Self, DlqError> {
         let read = access.broker.read(std::slice::from_ref(vhost)).await?;
         let snapshot = read.into_iter().next().filter(|it| it.topology.settings.is_some());
         let Some(snapshot) = snapshot else {
@@ -58,7 +60,18 @@ impl VhostState {
         };
         let stale: Vec<QueueName> = dead_letter_queues.keys().filter(is_empty_quorum).cloned().collect();
         access.query_queues(&snapshot.topology, &stale, &mut activity).await;
-        Ok(Self { activity, dead_letter_queues, operator_policies, snapshot })
+        Ok(Self { activity, dead_letter_queues, operator_policies, snapshot, lock_queue })
+    }
+
+    /// Checks that no apply is running. An apply could delete or recreate a queue while its messages are held.
+    ///
+    /// # Errors
+    /// [`BrokerError::LockHeld`] if an apply holds the lock of the vhost.
+    pub(super) async fn refuse_during_apply(&self, access: &Access) -> Result<(), BrokerError> {
+        let vhost = &self.snapshot.topology.vhost;
+        let Some(held) = access.broker.held_lock(vhost, &self.lock_queue).await? else { return Ok(()) };
+        let down = held.node.filter(|_| held.node_is_up == Some(false));
+        Err(BrokerError::LockHeld { vhost: vhost.clone(), queue: self.lock_queue.clone(), holder: held.holder, down })
     }
 
     /// Returns the dead-letter queues with their counts.

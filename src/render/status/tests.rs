@@ -107,7 +107,7 @@ drift       3 changes pending (1 conflict), 2 unmanaged objects; run
             `topo plan shop.yaml`
 unknown     nodes: user `u` lacks the tag monitoring
 
-1 of 4 queues critical, 2 with a warning.
+Critical: 1, warning: 2 of 4 queues.
 Next: topo dlq list orders.dead --vhost shop
 ";
     assert_eq!(plain(&status(vhost), &view()), expected);
@@ -170,7 +170,7 @@ migration   a text
 cluster
 drift       no changes pending
 
-No problem in 0 queues.
+No problems in 0 queues.
 Next: topo plan shop.yaml
 ";
     assert_eq!(plain(&status, &view()), expected);

@@ -171,11 +171,11 @@ fn summary(status: &Status) -> String {
     let (warning, critical) = (of_state(State::Warning), of_state(State::Critical));
     let all = count(queues(status).count() as u64, "queue");
     let line = match (warning, critical) {
-        (0, 0) => Painted(GREEN, format!("No problem in {all}.")),
-        (warning, 0) => Painted(YELLOW, format!("{} of {all} with a warning.", number(warning))),
-        (0, critical) => Painted(RED, format!("{} of {all} critical.", number(critical))),
+        (0, 0) => Painted(GREEN, format!("No problems in {all}.")),
+        (warning, 0) => Painted(YELLOW, format!("Warning: {} of {all}.", number(warning))),
+        (0, critical) => Painted(RED, format!("Critical: {} of {all}.", number(critical))),
         (warning, critical) => {
-            Painted(RED, format!("{} of {all} critical, {} with a warning.", number(critical), number(warning)))
+            Painted(RED, format!("Critical: {}, warning: {} of {all}.", number(critical), number(warning)))
         }
     };
     format!("{line}\n")

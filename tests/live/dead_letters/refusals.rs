@@ -1,7 +1,7 @@
 //! Tests bad input, hazards, missing permissions and concurrent runs. No message moves.
 
 use super::fixture::{DEAD, EXCHANGE, Fixture, WORK, header_names};
-use crate::support::{Argument, Node, Topo, text, until};
+use crate::support::{Argument, NONE, Node, Topo, text, until};
 use lapin::protocol::basic::AMQPProperties;
 
 #[test]
@@ -115,6 +115,36 @@ fn consumers_of_the_dead_letter_queue_are_reported() {
     });
     fixture.dlq("list", &["--allow", "other-consumers"]).expect_code(0).expect_text("2 messages");
     drop(held);
+}
+
+#[test]
+fn apply_and_dlq_commands_exclude_each_other() {
+    let fixture = Fixture::new("exclusion", "classic");
+    fixture.dead_letter(10);
+    let words = fixture.words("replay", &["--yes", "--rate", "1/s", "--canary", "0", "--allow", "no-consumers"]);
+    let running = fixture.topo.start(words.iter().map(String::as_str));
+    until("the first message", || (fixture.ready(WORK) >= 1).then_some(()));
+    let topo = Topo::new(&fixture.vhost)
+        .spec("deadLetterQueues: {orders.dead: {type: classic, messageTtl: 1d}}\nqueues: {q: {type: classic}}\n");
+    let address = format!("queues/{}/{DEAD}", fixture.vhost.name());
+    for resolution in ["migrate", "discard"] {
+        let recreate = format!("--recreate={address}={resolution}");
+        let plan = topo.run(["plan", "--detailed-exitcode", recreate.as_str()]).expect_code(3);
+        plan.expect_text("a `topo dlq` command is using queue orders.dead").expect_text("wait until the command ends");
+    }
+    // Other changes are applied.
+    topo.run(["apply", "--yes", "--target", "queues/{vhost}/q"]).expect_code(0);
+    running.signal("INT");
+    running.wait().expect_code(4);
+    let plan = topo.run(["plan", format!("--recreate={address}=migrate").as_str()]);
+    plan.expect_no_text("topo dlq");
+
+    fixture.amqp.declare_queue("topo.lock", NONE).unwrap();
+    for (command, flags) in [("list", &[][..]), ("peek", &[]), ("export", &["--out", "e"]), ("replay", &["--yes"])] {
+        let refused = fixture.dlq(command, flags).expect_code(6);
+        refused.expect_error(&format!("vhost {} is locked", fixture.vhost.name()));
+    }
+    fixture.dlq("list", &["--lock-name", "other"]).expect_code(0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::fixture::{Fixture, Q, QUORUM, TRANSPORTS, declare_old, duplicates, since, supports_quorum_queues};
 use super::traffic::{Publisher, emptied};
 use crate::support::random::is_long;
-use crate::support::{Amqp, Node, Random, Topo, seed, until, writes};
+use crate::support::{Amqp, Node, Random, SetOnDrop, Topo, seed, until, writes};
 
 /// The number of messages in the queue before the migration.
 const MESSAGES: usize = 1_000;
@@ -24,15 +24,6 @@ enum Victim {
     Leader,
     /// The node that topo uses.
     Topos,
-}
-
-/// Stops the other threads on every exit, including a panic.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Kills one node after this number of writes by topo.
@@ -53,8 +44,7 @@ fn kill_one_node(victim: Victim, transport: &str, after: usize) {
     let what = format!("{victim:?} dies after request {after}, by {transport}");
     let (mut outputs, was_in_time) = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
-        // Required if the run fails the test, because the publisher would otherwise never stop.
-        let _over = Over(&full);
+        let _stop = SetOnDrop([&full]);
         let mut running = fixture.start(transport);
         until("the specified number of requests", || {
             (proxy.count(&writes()) >= after || running.is_over()).then_some(())

@@ -1,6 +1,5 @@
 //! Tests applications that declare, bind or consume during a migration, and conditions that prevent a transport.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use super::fixture::{
 };
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
 use crate::support::random::is_long;
-use crate::support::{Argument, Node, Options, Outcome, Proxy, Topo, block_on, posts, puts, text};
+use crate::support::{Argument, Node, Options, Outcome, Proxy, SetOnDrop, Topo, block_on, posts, puts, text};
 
 const OFTEN: Duration = Duration::from_millis(5);
 /// No process listens on port 1, and no other test uses it.
@@ -38,11 +37,9 @@ fn with_concurrent(
             }
         });
         let publishing = scope.spawn(|| publisher.keep_on(100, over));
-        // Required if the run fails the test, because the other threads would otherwise never stop.
-        let migrated =
-            std::panic::catch_unwind(AssertUnwindSafe(|| fixture.migrate(transport, &["--drain-timeout=20s"])));
-        over.store(true, Ordering::Relaxed);
-        let output = migrated.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let stop = SetOnDrop([over]);
+        let output = fixture.migrate(transport, &["--drain-timeout=20s"]);
+        drop(stop);
         publishing.join().unwrap();
         output
     })
@@ -154,6 +151,7 @@ fn single_active_consumer_drains_or_the_migration_is_rolled_back() {
         let (over, counts) = (AtomicBool::new(false), Counts::default());
         let (output, consumed) = std::thread::scope(|scope| {
             let consumer = scope.spawn(|| consume_until(&fixture.vhost, Q, Duration::from_millis(1), &counts, &over));
+            let _stop = SetOnDrop([&over]);
             crate::support::until("a consumer", || (counts.seen.load(Ordering::Relaxed) > 0).then_some(()));
             let output = with_concurrent(&fixture, transport, &mut publisher, || {});
             over.store(true, Ordering::Relaxed);

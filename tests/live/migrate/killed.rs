@@ -10,7 +10,9 @@ use super::fixture::{
 };
 use super::traffic::{Publisher, disorder, emptied};
 use crate::support::random::is_long;
-use crate::support::{AmqpProxy, Fault, Proxy, Random, Running, Stop, deletes, number, puts, seed, until, writes};
+use crate::support::{
+    AmqpProxy, Fault, Proxy, Random, Running, SetOnDrop, Stop, deletes, number, puts, seed, until, writes,
+};
 
 /// The number of messages in the queue before the migration.
 const MESSAGES: usize = 200;
@@ -123,6 +125,7 @@ fn killed_on(
     let full = AtomicBool::new(false);
     let (was_killed, output) = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
+        let _stop = SetOnDrop([&full]);
         let was_killed = kill(&proxy, fixture.start(transports[0]));
         let output = was_killed.then(|| {
             fixture.unlock();

@@ -9,7 +9,7 @@ use super::fixture::{
 };
 use super::traffic::{Consumed, Counts, Disorder, Publisher, consume_until, disorder, emptied};
 use crate::support::random::is_long;
-use crate::support::{Output, until};
+use crate::support::{Output, SetOnDrop, until};
 
 /// Returns the number of publishes per second during the migration.
 fn rate() -> usize {
@@ -81,17 +81,6 @@ struct Flowed {
     reconnected: usize,
 }
 
-/// Calls a function if the thread panics.
-struct OnPanic<F: Fn() -> T, T>(F);
-
-impl<F: Fn() -> T, T> Drop for OnPanic<F, T> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            (self.0)();
-        }
-    }
-}
-
 /// A busy quorum queue applies acknowledgements late, and ignores those that are in flight when their channel closes.
 fn until_acknowledged(fixture: &Fixture<'_>) {
     let mut since = Instant::now();
@@ -122,9 +111,7 @@ fn flow(flow: Flow) -> Flowed {
             publisher.keep_on(rate(), &full);
             publisher.published()
         });
-        // Stops the other threads after a failure, because the test would otherwise never end.
-        let stop = || [&full, &over].map(|flag| flag.store(true, Ordering::Relaxed));
-        let _stop = OnPanic(stop);
+        let _stop = SetOnDrop([&full, &over]);
         // The report counts the consumers that the broker lists, with a delay.
         until("consumers in the list", || (fixture.consumers() >= flow.consumers).then_some(()));
         let began = Instant::now();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::fixture::{Fixture, QUIET, TIMEOUT, in_parallel};
 use super::worker::{Verb, channel, consume, fail, next, publish_plain, take};
-use crate::support::{Amqp, Output, block_on, number};
+use crate::support::{Amqp, Output, SetOnDrop, block_on, number};
 
 /// The maximum number of retries of the worker.
 const MOST: u32 = 3;
@@ -161,6 +161,7 @@ fn apply_in_turn(retry_change: &RetryChange) {
     let (published, seen) = std::thread::scope(|scope| {
         let publisher = scope.spawn(|| publish_until(&fixture.vhost.amqp(), &full));
         let worker = scope.spawn(|| fail_until(&fixture.vhost.amqp(), &retry_change.verb(), &over));
+        let _stop = SetOnDrop([&full, &over]);
         for index in 1..retry_change.delays.len() {
             fixture.topo.rewrite(&retry_change.spec(index));
             let began = Instant::now();
@@ -366,6 +367,7 @@ fn killed_change_is_completed() {
     let (published, seen) = std::thread::scope(|scope| {
         let publisher = scope.spawn(|| publish_until(&fixture.vhost.amqp(), &full));
         let worker = scope.spawn(|| fail_until(&fixture.vhost.amqp(), &retry_change.verb(), &over));
+        let _stop = SetOnDrop([&full, &over]);
         for round in 0..times {
             fixture
                 .topo
