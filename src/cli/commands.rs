@@ -4,11 +4,12 @@ use super::alerts::AlertsArguments;
 use super::arguments::{CompletionsArguments, Global, ManArguments};
 use super::contract::ContractArguments;
 use super::dlq::DlqArguments;
-use super::explain::{ExplainArguments, RulesArguments};
+use super::explain::ExplainArguments;
 use super::export::ExportArguments;
 use super::graph::GraphArguments;
 use super::lock::LockArguments;
 use super::plan_arguments::{ApplyArguments, PlanArguments, ValidateArguments};
+use super::rules::RulesArguments;
 use super::show::ShowArguments;
 use super::status::StatusArguments;
 use super::version::{SchemaArguments, VersionArguments};
@@ -122,8 +123,10 @@ pub(super) enum Command {
     )]
     Contract(ContractArguments),
     /// Draw the lifecycle of a message in a queue, or explain a lint rule, hazard, spec key or term
-    #[command(after_long_help = "Examples:\n  topo explain orders.work topology.yaml\n  topo explain message-loss")]
-    Explain(ExplainArguments),
+    #[command(
+        after_long_help = "Examples:\n  topo explain orders.work topology.yaml\n  topo explain orders.work topology.yaml --live\n  topo explain message-loss"
+    )]
+    Explain(Box<ExplainArguments>),
     /// Draw the topology, or the changes of a saved plan
     #[command(
         after_long_help = "Examples:\n  topo graph topology.yaml --out topology.svg\n  topo graph topology.yaml --focus orders.work --depth 2"

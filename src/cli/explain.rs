@@ -1,35 +1,34 @@
 //! `topo explain`: prints the lifecycle of messages in a queue of the specs, or the page of a lint rule, hazard, spec
-//! key, error or term. `topo rules`: lists the lint rules with their severities. Neither command needs a broker.
+//! key, error or term. `--live` adds the current counts of the queues, and is the only form that needs a broker.
 
-use super::arguments::{ExplainFormat, FindingsFormat, SpecArguments};
-use super::failure::{Exit, Failure};
+use super::arguments::{ExplainFormat, FindingsFormat, Global, SpecArguments};
+use super::connection::{self, ConnectionArguments};
+use super::failure::{Exit, Failure, no_such_vhost};
 use super::input::{self, Loaded};
 use super::output;
+use super::progress::Progress;
 use super::sources::{self, Sources};
 use super::value_parsers::broker_version;
 use crate::contract::lifecycle::{Explanation, explanation};
-use crate::lint::{RULES, Rule};
+use crate::lint::RULES;
 use crate::model::printable::{clean, clean_json};
-use crate::model::{BrokerVersion, QueueName};
+use crate::model::{BrokerVersion, Intervals, QueueName};
+use crate::operate::counts::current_counts;
 use crate::plan::HazardKind;
 use crate::rabbitmq::BrokerProfile;
 use crate::render::glossary::{Term, term_of, terms};
+use crate::render::lifecycle_counts::explanation_json;
 use crate::render::lifecycle_text::{self, View};
 use crate::render::shell::quote;
-use crate::render::style::{self, Painted, YELLOW, for_version, wrap};
-use crate::spec::{closest, code_names, code_page, key_names, key_of, key_page, parse_all};
+use crate::render::style::{self, Painted, YELLOW, for_version};
+use crate::spec::{QueueSpec, closest, code_names, code_page, key_names, key_of, key_page, parse_all};
 use clap::Args;
+use clap::builder::BoolishValueParser;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The format version of the JSON document of `topo explain`.
 const FORMAT_VERSION: u32 = 1;
-
-#[derive(Debug, Args)]
-pub(super) struct RulesArguments {
-    /// Output format
-    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
-    pub(super) format: ExplainFormat,
-}
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArguments {
@@ -44,10 +43,18 @@ pub(super) struct ExplainArguments {
     /// Output format
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ExplainFormat,
+    /// Show the current messages and consumers of the queue, its tiers and its dead-letter queues
+    #[arg(long, conflicts_with = "for_version", env = "TOPO_LIVE", value_parser = BoolishValueParser::new())]
+    pub(super) live: bool,
+    #[command(flatten)]
+    pub(super) connection: ConnectionArguments,
 }
 
-pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
+pub(super) async fn run(arguments: &ExplainArguments, global: &Global) -> Result<Exit, Failure> {
     let what = arguments.what.as_str();
+    if arguments.live {
+        return live(arguments, global).await;
+    }
     let page = page(what);
     let has_spec_argument = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
     // Pages need no spec. A spec on the command line may declare a queue with this name, which then takes precedence.
@@ -80,21 +87,59 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
         ([], Some(page)) => print(&page, arguments.format),
         ([], None) => Err(unknown_name(&loaded, what)),
         ([_, ..], _) => {
-            output::print(&match arguments.format {
-                ExplainFormat::Text => {
-                    let (flags, version) = (flags(arguments, &loaded), for_version(arguments.broker_version));
-                    let view = View { width: output::width(), flags: &flags, version: &version };
-                    let texts: Vec<String> =
-                        stories.iter().map(|explanation| lifecycle_text::explanation(explanation, &view)).collect();
-                    texts.join("\n")
-                }
-                ExplainFormat::Json => {
-                    clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": stories })))
-                }
-            })?;
-            Ok(Exit::Done)
+            let (flags, version) = (flags(arguments, &loaded), for_version(arguments.broker_version));
+            let view = View { width: output::width(), flags: &flags, version: &version, live: None };
+            print_stories(&stories, arguments.format, &view)
         }
     }
+}
+
+fn print_stories(stories: &[Explanation], format: ExplainFormat, view: &View<'_>) -> Result<Exit, Failure> {
+    output::print(&match format {
+        ExplainFormat::Text => {
+            let texts: Vec<String> =
+                stories.iter().map(|explanation| lifecycle_text::explanation(explanation, view)).collect();
+            texts.join("\n")
+        }
+        ExplainFormat::Json => {
+            let documents: Vec<Value> =
+                stories.iter().map(|explanation| explanation_json(explanation, view.live)).collect();
+            clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": documents })))
+        }
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Explains a queue with its current counts, for the version of the broker.
+async fn live(arguments: &ExplainArguments, global: &Global) -> Result<Exit, Failure> {
+    connection::refuse_password(&arguments.connection)?;
+    let mut loaded = input::load(Sources::read(&arguments.spec, "topo explain QUEUE --live")?)?;
+    let access = connection::connect(&arguments.connection, Intervals::default())?;
+    let reading = Progress::new(global).start_spinner(format!("reading {}", access.broker.shown_url()));
+    let survey = access.broker.survey().await?;
+    let profiles: Vec<BrokerProfile> = loaded.vhosts().iter().map(|vhost| survey.profile(vhost)).collect();
+    let newest = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
+    loaded.expand_for(|index| profiles.get(index).unwrap_or(&newest))?;
+    let name = QueueName::new(arguments.what.as_str());
+    let (mut stories, mut counts) = (Vec::new(), BTreeMap::new());
+    for ((spec, expansion), profile) in loaded.expanded.iter().zip(&profiles) {
+        let Some(story) = explanation(&name, spec, expansion, profile) else { continue };
+        let vhost = &spec.vhost.value;
+        if !survey.has_vhost(vhost) {
+            return Err(no_such_vhost(vhost, &access.broker.vhosts().await?));
+        }
+        counts.insert(vhost.clone(), current_counts(&access, &expansion.topology, story.stations()).await?);
+        stories.push(story);
+    }
+    drop(reading);
+    if stories.is_empty() {
+        return Err(unknown_queue(&loaded, &arguments.what));
+    }
+    let flags = format!("{} --live{}", flags(arguments, &loaded), connection::flags(&arguments.connection));
+    let target = survey.target(access.broker.shown_url());
+    let version = clean(&format!("{} {} at {}", target.product, target.version, target.url));
+    let view = View { width: output::width(), flags: &flags, version: &version, live: Some(&counts) };
+    print_stories(&stories, arguments.format, &view)
 }
 
 /// Returns the arguments that follow the queue in suggested commands.
@@ -191,64 +236,42 @@ fn unknown_name_without_spec(what: &str) -> Failure {
 
 /// Returns the failure for a name that is neither a queue of the specs nor the name of a page.
 fn unknown_name(loaded: &Loaded, what: &str) -> Failure {
-    let queues = || {
-        let specs = loaded.expanded.iter().map(|(spec, _)| spec);
-        specs.flat_map(|spec| {
-            let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
-            spec.queues.iter().chain(dead_letter_queues)
-        })
-    };
-    if queues().any(|(name, queue)| name.as_str() == what && queue.is_external) {
+    if declared(loaded).any(|(name, queue)| name.as_str() == what && queue.is_external) {
         return Failure::usage(format!(
             "queue `{what}` is external: the spec does not define what happens to its messages"
         ));
     }
-    let failure = Failure::usage(format!(
-        "the spec declares no queue `{what}`, and no lint rule, hazard, key, error or term has that name"
-    ));
-    let explainable = queues().filter(|(_, queue)| !queue.is_external).map(|(name, _)| name.as_str());
-    let mut known: Vec<&str> = names().collect();
-    known.extend(explainable);
+    with_suggestion(
+        Failure::usage(format!(
+            "the spec declares no queue `{what}`, and no lint rule, hazard, key, error or term has that name"
+        )),
+        what,
+        names().map(|name| -> &str { name }).chain(explainable(loaded)),
+    )
+}
+
+/// Returns the failure for a name that is not a queue of the specs.
+fn unknown_queue(loaded: &Loaded, what: &str) -> Failure {
+    let failure = Failure::usage(format!("the spec declares no queue `{what}`, and `--live` shows only queues"));
+    with_suggestion(failure, what, explainable(loaded))
+}
+
+/// Returns the names of the queues whose lifecycles the specs define.
+fn explainable(loaded: &Loaded) -> impl Iterator<Item = &str> {
+    declared(loaded).filter(|(_, queue)| !queue.is_external).map(|(name, _)| name.as_str())
+}
+
+/// Returns the queues and dead-letter queues of the specs.
+fn declared(loaded: &Loaded) -> impl Iterator<Item = (&QueueName, &QueueSpec)> {
+    loaded.expanded.iter().flat_map(|(spec, _)| {
+        let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
+        spec.queues.iter().chain(dead_letter_queues)
+    })
+}
+
+fn with_suggestion<'a>(failure: Failure, what: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     match closest(what, known) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
     }
-}
-
-/// The format version of the JSON document of `topo rules`.
-const RULES_FORMAT_VERSION: u32 = 1;
-/// The indentation of a rule's summary.
-const RULE_INDENT: &str = "    ";
-
-pub(super) fn rules(arguments: &RulesArguments) -> Result<Exit, Failure> {
-    output::print(&match arguments.format {
-        ExplainFormat::Text => rules_text(output::width()),
-        ExplainFormat::Json => {
-            let rules: Vec<Value> = RULES.iter().map(|rule| rule_document(rule)).collect();
-            format!("{:#}\n", json!({ "formatVersion": RULES_FORMAT_VERSION, "rules": rules }))
-        }
-    })?;
-    Ok(Exit::Done)
-}
-
-fn rule_document(rule: &Rule) -> Value {
-    json!({
-        "name": rule.name,
-        "severity": rule.severity.as_str(),
-        "otherSeverities": rule.other_severities.iter().map(|it| it.as_str()).collect::<Vec<_>>(),
-        "isOptional": rule.is_optional,
-        "summary": rule.summary,
-    })
-}
-
-fn rules_text(width: usize) -> String {
-    let longest = RULES.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for rule in RULES {
-        let level = rule.level();
-        let words: Vec<String> = rule.summary.split(' ').map(str::to_owned).collect();
-        let summary = wrap(&words, " ", width.saturating_sub(RULE_INDENT.len())).join(&format!("\n{RULE_INDENT}"));
-        text.push_str(&format!("{:longest$}  {level}\n{RULE_INDENT}{summary}\n", rule.name));
-    }
-    text + "\nTo explain a rule: topo explain RULE\nTo change its level: --lint RULE=LEVEL, or `lint:` in a spec\n"
 }

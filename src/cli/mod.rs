@@ -29,6 +29,7 @@ mod plan_arguments;
 mod planning;
 mod progress;
 mod rights;
+mod rules;
 mod run_display;
 mod show;
 mod sources;
@@ -88,10 +89,10 @@ fn run(cli: commands::Cli) -> Result<Exit, Failure> {
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
         Command::Export(arguments) => in_runtime(export::run(&arguments, &cli.global)),
         Command::Contract(arguments) => contract::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Explain(arguments) => in_runtime(explain::run(&arguments, &cli.global)),
         Command::Graph(arguments) => graph::run(&arguments),
         Command::Alerts(arguments) => alerts::run(&arguments),
-        Command::Rules(arguments) => explain::rules(&arguments),
+        Command::Rules(arguments) => rules::run(&arguments),
         Command::Schema(arguments) => version::schema(&arguments),
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => generate::man(&arguments),

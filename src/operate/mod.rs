@@ -3,5 +3,6 @@
 //! Unlike `apply`, this layer changes no objects of a spec. It reads counts, and it reads, moves and deletes messages.
 
 pub mod alerts;
+pub mod counts;
 pub mod dlq;
 pub mod status;

@@ -2,12 +2,15 @@
 //! the worker must do, the headers of a dead-lettered message, and the origin of each setting.
 
 use super::contract_table::{publish_target, terms};
+use super::lifecycle_counts::{Live, counts_of_one, live_counts};
+use super::shell::quote;
 use super::style::{self, BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
 use crate::contract::Wait;
 use crate::contract::lifecycle::{
-    DeadLetteredProperties, Exit, Explanation, Lifecycle, Replay, SettingOrigin, SpecLine, State, Step, TierDescription,
+    DeadLetteredProperties, Exit, Explanation, Lifecycle, Replay, SettingOrigin, SpecLine, State, TierDescription,
 };
 use crate::model::QueueName;
+use crate::model::names::DEFAULT_VHOST;
 use anstyle::Style;
 use std::fmt::Write;
 
@@ -22,6 +25,8 @@ pub struct View<'a> {
     pub flags: &'a str,
     /// The description of the RabbitMQ version.
     pub version: &'a str,
+    /// The activity of each vhost, to show the current counts; `None` without a broker.
+    pub live: Live<'a>,
 }
 
 /// Renders the explanation of a queue or a tier.
@@ -94,7 +99,7 @@ fn explain_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
         if always_fails { "A message that always fails (excluding processing time)" } else { "A message" },
         width,
     );
-    draw(text, &lifecycle.steps, width);
+    draw(text, lifecycle, view);
     title(text, "How messages leave the queue", width);
     exits(text, &lifecycle.exits, width);
     if let Some(contract) = lifecycle.contract.as_ref().filter(|_| !lifecycle.is_dead_letter_queue) {
@@ -107,11 +112,15 @@ fn explain_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
     }
     if let Some(replay) = &lifecycle.replay {
         title(text, "Replay", width);
+        for queue in lifecycle.dead_letter_queues() {
+            replay_command(text, lifecycle, queue, Some(&lifecycle.queue));
+        }
         replay_steps(text, replay, width);
     } else if let [first, ..] = &lifecycle.dead_letter_sources[..] {
         title(text, "Replay", width);
-        let hint = "the x-death header contains the queue that dead-lettered a message. To see how to replay the \
-                    message, explain that queue:";
+        replay_command(text, lifecycle, &lifecycle.queue, None);
+        let hint =
+            "returns each message to the queue that dead-lettered it. To see the lifecycle of a returned message:";
         sentence(text, "  ", hint, width);
         explain_command(text, first, view);
     }
@@ -119,7 +128,10 @@ fn explain_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
     settings(text, &lifecycle.settings, width);
 }
 
-fn draw(text: &mut String, steps: &[Step], width: usize) {
+fn draw(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
+    let (steps, width) = (&lifecycle.steps, view.width);
+    let now = |queue: &QueueName| live_counts(view.live, &lifecycle.vhost, queue);
+    let own = live_counts(view.live, &lifecycle.vhost, &lifecycle.queue);
     for (index, step) in steps.iter().enumerate() {
         let time = step.after.as_ref().map_or_else(|| "after the messages in the queue".to_owned(), at);
         match &step.state {
@@ -130,7 +142,11 @@ fn draw(text: &mut String, steps: &[Step], width: usize) {
                     sentence(text, &first, &format!("to {source}"), width);
                 }
             }
-            State::Attempt { number } => state(text, (BOLD, "●"), &format!("attempt {number}"), &time, width),
+            State::Attempt { number } => {
+                // The broker does not report how often the messages of a queue have been attempted.
+                let counts = if *number == 1 { own.as_str() } else { "" };
+                state(text, (BOLD, "●"), &format!("attempt {number}"), &format!("{time}{counts}"), width);
+            }
             State::Attempts { from, to } => {
                 state(
                     text,
@@ -141,13 +157,18 @@ fn draw(text: &mut String, steps: &[Step], width: usize) {
                 );
             }
             State::Waiting { queue, wait } => {
-                let location = queue.as_ref().map_or_else(|| "in the queue itself".to_owned(), |it| format!("in {it}"));
+                let location =
+                    queue.as_ref().map_or_else(|| "in the queue itself".to_owned(), |it| format!("in {it}{}", now(it)));
                 state(text, (DIM, "◌"), &format!("waits {}", wait.text), &location, width);
             }
-            State::Kept { until } => state(text, (BOLD, "■"), "stays", until, width),
-            State::DeadLetter { place } => {
+            State::Kept { until } => state(text, (BOLD, "■"), "stays", &format!("{until}{own}"), width),
+            State::DeadLetter { place, queues } => {
                 let time = step.after.as_ref().map_or_else(String::new, |after| format!(", {}", at(after)));
-                state(text, (RED, "■"), "dead-letter", &format!("{place}{time}"), width);
+                let counts = match &queues[..] {
+                    [queue] => now(queue),
+                    queues => queues.iter().map(|queue| counts_of_one(queue, &now(queue))).collect(),
+                };
+                state(text, (RED, "■"), "dead-letter", &format!("{place}{time}{counts}"), width);
             }
             State::Dropped => state(text, (RED, "✗"), "dropped", &time, width),
         }
@@ -207,10 +228,21 @@ fn dead_lettered_properties(text: &mut String, dead_lettered_message: &DeadLette
     }
 }
 
+/// Writes the command that replays the messages of a dead-letter queue.
+fn replay_command(text: &mut String, lifecycle: &Lifecycle, queue: &QueueName, source: Option<&QueueName>) {
+    let source = source.map_or_else(String::new, |source| format!(" --source {}", quote(source.as_str())));
+    let vhost = match lifecycle.vhost.as_str() {
+        DEFAULT_VHOST => String::new(),
+        vhost => format!(" --vhost {}", quote(vhost)),
+    };
+    let _ = writeln!(text, "  topo dlq replay {}{source}{vhost}", quote(queue.as_str()));
+}
+
 fn replay_steps(text: &mut String, replay: &Replay, width: usize) {
     let without = replay.without_headers.join(", ");
     let how = format!(
-        "publish a copy of the body and properties to {}, without {without}; then basic.ack the original message",
+        "without topo: publish a copy of the body and properties to {}, without {without}; then basic.ack the original \
+         message",
         publish_target(&replay.publish)
     );
     sentence(text, "  ", &how, width);
@@ -266,6 +298,10 @@ fn explain_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
         tier.routing_key
     );
     sentence(text, "  ", &waits, width);
+    let counts = live_counts(view.live, &tier.vhost, &tier.tier);
+    if let Some(counts) = counts.strip_prefix(" · ") {
+        sentence(text, "  ", &format!("Now: {counts}."), width);
+    }
     if !tier.is_made {
         let retired = format!(
             "The current spec does not generate this tier: {queue} has different retries, or none. An existing tier \
@@ -280,7 +316,7 @@ fn explain_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
 
 /// Writes the command that explains a queue of the same specs.
 fn explain_command(text: &mut String, queue: &QueueName, view: &View<'_>) {
-    let _ = writeln!(text, "  topo explain {}{}", super::shell::quote(queue.as_str()), view.flags);
+    let _ = writeln!(text, "  topo explain {}{}", quote(queue.as_str()), view.flags);
 }
 
 fn times(number: u32) -> String {

@@ -12,6 +12,7 @@ mod family;
 pub mod findings;
 pub mod glossary;
 pub mod graph;
+pub mod lifecycle_counts;
 pub mod lifecycle_text;
 pub mod plan_github;
 pub mod plan_markdown;

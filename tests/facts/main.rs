@@ -24,6 +24,7 @@
 //! | [`governing`] | the governing policy of a queue |
 //! | [`effective`] | effects of a policy on a queue with arguments |
 //! | [`dead_letters`] | destinations of dead-lettered messages |
+//! | [`held_messages`] | messages that a consumer returns |
 //! | [`lock`] | a queue as a lock |
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
@@ -38,6 +39,7 @@ mod delivery_limits;
 mod effective;
 mod exchanges;
 mod governing;
+mod held_messages;
 mod http_status;
 mod lock;
 mod names;

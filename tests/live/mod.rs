@@ -22,6 +22,7 @@ mod differential_report;
 mod effective;
 mod environment;
 mod examples;
+mod explain;
 pub(crate) mod export;
 mod failures;
 pub(crate) mod guide;

@@ -65,7 +65,9 @@ impl TargetArguments {
         let access = connection::connect(&self.connection, Intervals::default())?;
         let vhost = VhostName::new(self.vhost.as_str());
         let reading = Progress::new(global).start_spinner(format!("reading {}", access.broker.shown_url()));
-        let state = VhostState::read(&access, &vhost, QueueName::new(self.lock_name.as_str())).await.map_err(|error| self.failure(error))?;
+        let state = VhostState::read(&access, &vhost, QueueName::new(self.lock_name.as_str()))
+            .await
+            .map_err(|error| self.failure(error))?;
         drop(reading);
         Ok(Target { access, vhost, state })
     }

@@ -49,6 +49,53 @@ pub struct Lifecycle {
     pub replay: Option<Replay>,
 }
 
+impl Explanation {
+    /// Returns the vhost.
+    pub fn vhost(&self) -> &VhostName {
+        match self {
+            Self::Queue(lifecycle) => &lifecycle.vhost,
+            Self::Tier(tier) => &tier.vhost,
+        }
+    }
+
+    /// Returns the queues in which a message can be: the queue, its tiers and its dead-letter queues, in the order in which
+    /// a message reaches them.
+    pub fn stations(&self) -> Vec<&QueueName> {
+        let lifecycle = match self {
+            Self::Queue(lifecycle) => lifecycle,
+            Self::Tier(tier) => return vec![&tier.tier],
+        };
+        let tiers = lifecycle.steps.iter().filter_map(|step| match &step.state {
+            State::Waiting { queue, .. } => queue.as_ref(),
+            State::DeadLetter { .. }
+            | State::Published { .. }
+            | State::Attempt { .. }
+            | State::Attempts { .. }
+            | State::Kept { .. }
+            | State::Dropped => None,
+        });
+        [&lifecycle.queue].into_iter().chain(tiers).chain(lifecycle.dead_letter_queues()).collect()
+    }
+}
+
+impl Lifecycle {
+    /// Returns the dead-letter queues that certainly receive a message after its last retry.
+    pub fn dead_letter_queues(&self) -> &[QueueName] {
+        match self.steps.last().map(|step| &step.state) {
+            Some(State::DeadLetter { queues, .. }) => queues,
+            Some(
+                State::Waiting { .. }
+                | State::Published { .. }
+                | State::Attempt { .. }
+                | State::Attempts { .. }
+                | State::Kept { .. }
+                | State::Dropped,
+            )
+            | None => &[],
+        }
+    }
+}
+
 /// A line of a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -108,6 +155,8 @@ pub enum State {
     DeadLetter {
         /// The destination, in words.
         place: String,
+        /// The dead-letter queues that certainly receive the message.
+        queues: Vec<QueueName>,
     },
     /// The broker drops the message.
     Dropped,

@@ -92,7 +92,10 @@ impl Describer<'_, '_> {
             number += 1;
         }
         let state = match self.dead_letter_destination() {
-            Some(place) => State::DeadLetter { place },
+            Some(place) => {
+                let queues = self.queue.reachable_dead_letters().map(|to| to.queues.iter().cloned().collect());
+                State::DeadLetter { place, queues: queues.unwrap_or_default() }
+            }
             None if self.queue.dead_letters.is_some() && self.queue.keeps_unroutable_messages() => {
                 State::Kept { until: "until a queue that receives it is bound".to_owned() }
             }

@@ -1,5 +1,6 @@
 //! Reads a vhost for the commands on dead-letter queues: its topology, its counts and its dead-letter queues.
 
+use super::super::counts::current_counts;
 use super::error::DlqError;
 use crate::broker::{Access, BrokerError, Snapshot};
 use crate::model::naming::TierName;
@@ -47,19 +48,11 @@ impl VhostState {
         let Some(snapshot) = snapshot else {
             return Err(DlqError::NoVhost { vhost: vhost.clone(), known: access.broker.vhosts().await? });
         };
-        let mut activity = access.broker.activity(vhost).await?;
         let operator_policies = snapshot.topology.operator_policies();
         let none = BTreeSet::new();
         let routing = Routing::new(&snapshot.topology, &operator_policies, &none, &snapshot.profile);
         let dead_letter_queues = routing.dead_letter_queues();
-        // The broker can list a quorum queue as empty for some seconds after messages arrive.
-        let is_empty_quorum = |name: &&QueueName| {
-            let queue = snapshot.topology.queues.get(*name);
-            let is_quorum = queue.is_some_and(|queue| queue.queue_type() == Some(QueueType::Quorum));
-            is_quorum && activity.queues.get(*name).is_some_and(|it| it.messages == Some(0))
-        };
-        let stale: Vec<QueueName> = dead_letter_queues.keys().filter(is_empty_quorum).cloned().collect();
-        access.query_queues(&snapshot.topology, &stale, &mut activity).await;
+        let activity = current_counts(access, &snapshot.topology, dead_letter_queues.keys()).await?;
         Ok(Self { activity, dead_letter_queues, operator_policies, snapshot, lock_queue })
     }
 

@@ -36,7 +36,7 @@ fn with_concurrent(
                 std::thread::sleep(OFTEN);
             }
         });
-        let publishing = scope.spawn(|| publisher.keep_on(100, over));
+        let publishing = scope.spawn(|| publisher.keep_on_to(2_000, 100, over));
         let stop = SetOnDrop([over]);
         let output = fixture.migrate(transport, &["--drain-timeout=20s"]);
         drop(stop);

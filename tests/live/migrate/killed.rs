@@ -16,6 +16,8 @@ use crate::support::{
 
 /// The number of messages in the queue before the migration.
 const MESSAGES: usize = 200;
+/// The number of messages in total, of which the rest is published during the migration.
+const MOST: usize = 2_000;
 /// The number of publishes per second during the migration.
 const RATE: usize = 100;
 /// The in-flight limit of a transport.
@@ -124,7 +126,7 @@ fn killed_on(
     }
     let full = AtomicBool::new(false);
     let (was_killed, output) = std::thread::scope(|scope| {
-        let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
+        let publishing = scope.spawn(|| publisher.keep_on_to(MOST, RATE, &full));
         let _stop = SetOnDrop([&full]);
         let was_killed = kill(&proxy, fixture.start(transports[0]));
         let output = was_killed.then(|| {

@@ -109,9 +109,16 @@ impl Publisher {
 
     /// Publishes at this rate until it is stopped.
     pub(super) fn keep_on(&mut self, a_second: usize, stop: &AtomicBool) {
+        self.keep_on_to(usize::MAX, a_second, stop);
+    }
+
+    /// Publishes at this rate until it is stopped, but at most this number of messages in total. On a busy machine, many
+    /// migrations can together move fewer messages than their publishers publish, so that they would not end.
+    pub(super) fn keep_on_to(&mut self, most: usize, a_second: usize, stop: &AtomicBool) {
         let (began, first) = (Instant::now(), self.next);
         while !stop.load(Ordering::Relaxed) {
             let due = first + usize::try_from(began.elapsed().as_millis()).expect("short") * a_second / 1000;
+            let due = due.min(most);
             // Does not catch up after a pause of the machine.
             self.send(due.saturating_sub(self.next).min(100));
             self.settle(1_000);

@@ -1,0 +1,28 @@
+//! Reads the current counts of queues, with fresh counts of quorum queues that the broker lists as empty.
+
+use crate::broker::{Access, BrokerError};
+use crate::model::{QueueName, QueueType, Topology, VhostName};
+use crate::plan::Activity;
+
+/// Reads the counts of all queues of a vhost. The broker can list a quorum queue as empty for up to one tick after messages
+/// arrive, so topo queries these queues over AMQP if they are in `queues`. `topology` contains their types. If AMQP is not
+/// available, the listed counts remain.
+///
+/// # Errors
+/// The broker cannot be read, or the vhost does not exist.
+pub async fn current_counts<'a>(
+    access: &Access,
+    topology: &Topology,
+    queues: impl IntoIterator<Item = &'a QueueName>,
+) -> Result<Activity, BrokerError> {
+    let vhost: &VhostName = &topology.vhost;
+    let mut activity = access.broker.activity(vhost).await?;
+    let is_empty_quorum = |name: &&QueueName| {
+        let queue = topology.queues.get(*name);
+        let is_quorum = queue.is_some_and(|queue| queue.queue_type() == Some(QueueType::Quorum));
+        is_quorum && activity.queues.get(*name).is_some_and(|it| it.messages == Some(0))
+    };
+    let stale: Vec<QueueName> = queues.into_iter().filter(is_empty_quorum).cloned().collect();
+    access.query_queues(topology, &stale, &mut activity).await;
+    Ok(activity)
+}
