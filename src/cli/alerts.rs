@@ -90,7 +90,7 @@ fn refused_name(
         Metrics::PerObject => "/metrics/per-object",
     };
     let failure = Failure::failed(format!("the name of {kind} `{}` breaks {endpoint}", clean(name))).because(format!(
-        "RabbitMQ {version} does not escape a double quote or a backslash there, so Prometheus refuses the \
+        "RabbitMQ {version} does not escape double quotes or backslashes in names at this endpoint, so Prometheus refuses the \
              metrics of all queues"
     ));
     match (is_usable_elsewhere, metrics) {
@@ -131,7 +131,7 @@ pub(super) struct AlertsArguments {
     /// Metrics endpoint that Prometheus scrapes [default: detailed; per-object before RabbitMQ 3.10]
     #[arg(long, value_name = "ENDPOINT", value_enum, env = "TOPO_METRICS")]
     pub(super) metrics: Option<MetricsName>,
-    /// Additional label matcher of all metrics, such as job="rabbitmq"; may be repeated
+    /// Additional label matcher for all metrics, such as job="rabbitmq"; may be repeated
     #[arg(long = "match", value_name = "MATCHER", value_parser = Matcher::parse, env = "TOPO_LABEL_MATCH")]
     pub(super) matchers: Vec<Matcher>,
     /// RabbitMQ version to assume [default: the newest known]
@@ -140,7 +140,7 @@ pub(super) struct AlertsArguments {
     /// Write the rules to a file
     #[arg(long, value_name = "FILE", env = "TOPO_OUT")]
     pub(super) out: Option<PathBuf>,
-    /// Write tests of the rules to a file, for promtool test rules
+    /// Write tests for the rules to a file; run them with promtool test rules
     #[arg(long, value_name = "FILE", requires = "out", env = "TOPO_TESTS")]
     pub(super) tests: Option<PathBuf>,
     /// Write a Grafana dashboard to a file
@@ -156,6 +156,6 @@ pub(super) struct AlertsArguments {
 pub(super) enum MetricsName {
     /// /metrics/detailed: only the requested metrics; RabbitMQ 3.10 and later
     Detailed,
-    /// /metrics/per-object; before RabbitMQ 3.10, /metrics with a line in rabbitmq.conf
+    /// /metrics/per-object; before RabbitMQ 3.10, /metrics with prometheus.return_per_object_metrics = true
     PerObject,
 }

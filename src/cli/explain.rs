@@ -32,19 +32,19 @@ const FORMAT_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArguments {
-    /// Queue of the specs, lint rule, hazard, spec key, error code, or term of plans and reports
+    /// Name of a queue in the specs, a lint rule, a hazard, a spec key, an error code, or a term from plans and reports
     #[arg(value_name = "QUEUE|RULE|HAZARD|KEY|WORD")]
     pub(super) what: String,
     #[command(flatten)]
     pub(super) spec: SpecArguments,
-    /// RabbitMQ version to assume [default: the newest known]
+    /// RabbitMQ version to assume without --live [default: the newest known]
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<BrokerVersion>,
     /// Output format
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ExplainFormat,
     /// Show the current messages and consumers of the queue, its tiers and its dead-letter queues
-    #[arg(long, conflicts_with = "for_version", env = "TOPO_LIVE", value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "TOPO_LIVE", value_parser = BoolishValueParser::new())]
     pub(super) live: bool,
     #[command(flatten)]
     pub(super) connection: ConnectionArguments,
@@ -63,7 +63,7 @@ pub(super) async fn run(arguments: &ExplainArguments, global: &Global) -> Result
         if let Some(spec) = hidden_queue(&arguments.spec, what) {
             let command = format!("topo explain {} {spec}", quote(what));
             output::eprint(&format!(
-                "{} there is also a queue `{}`: {command}\n",
+                "{} the spec also declares a queue `{}`; to explain it: {command}\n",
                 Painted(YELLOW, "info:"),
                 clean(what)
             ));
@@ -87,8 +87,10 @@ pub(super) async fn run(arguments: &ExplainArguments, global: &Global) -> Result
         ([], Some(page)) => print(&page, arguments.format),
         ([], None) => Err(unknown_name(&loaded, what)),
         ([_, ..], _) => {
-            let (flags, version) = (flags(arguments, &loaded), for_version(arguments.broker_version));
-            let view = View { width: output::width(), flags: &flags, version: &version, live: None };
+            let version = arguments.broker_version.map(|version| format!(" --broker-version {version}"));
+            let flags = flags(arguments, &loaded) + &version.unwrap_or_default();
+            let version = for_version(arguments.broker_version);
+            let view = View { width: output::width(), flags: &flags, connection: "", version: &version, live: None };
             print_stories(&stories, arguments.format, &view)
         }
     }
@@ -135,19 +137,19 @@ async fn live(arguments: &ExplainArguments, global: &Global) -> Result<Exit, Fai
     if stories.is_empty() {
         return Err(unknown_queue(&loaded, &arguments.what));
     }
-    let flags = format!("{} --live{}", flags(arguments, &loaded), connection::flags(&arguments.connection));
+    let connection = connection::flags(&arguments.connection);
+    let flags = format!("{} --live{connection}", flags(arguments, &loaded));
     let target = survey.target(access.broker.shown_url());
     let version = clean(&format!("{} {} at {}", target.product, target.version, target.url));
-    let view = View { width: output::width(), flags: &flags, version: &version, live: Some(&counts) };
+    let view =
+        View { width: output::width(), flags: &flags, connection: &connection, version: &version, live: Some(&counts) };
     print_stories(&stories, arguments.format, &view)
 }
 
-/// Returns the arguments that follow the queue in suggested commands.
+/// Returns the specs and their flags, which follow the queue in suggested commands.
 fn flags(arguments: &ExplainArguments, loaded: &Loaded) -> String {
     let has_spec_argument = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
-    let spec = input::flags(&arguments.spec, if has_spec_argument { &loaded.specs } else { "" });
-    let version = arguments.broker_version.map(|version| format!(" --broker-version {version}"));
-    spec + &version.unwrap_or_default()
+    input::flags(&arguments.spec, if has_spec_argument { &loaded.specs } else { "" })
 }
 
 /// A page that needs no spec.
@@ -236,10 +238,8 @@ fn unknown_name_without_spec(what: &str) -> Failure {
 
 /// Returns the failure for a name that is neither a queue of the specs nor the name of a page.
 fn unknown_name(loaded: &Loaded, what: &str) -> Failure {
-    if declared(loaded).any(|(name, queue)| name.as_str() == what && queue.is_external) {
-        return Failure::usage(format!(
-            "queue `{what}` is external: the spec does not define what happens to its messages"
-        ));
+    if let Some(failure) = external_queue(loaded, what) {
+        return failure;
     }
     with_suggestion(
         Failure::usage(format!(
@@ -252,8 +252,19 @@ fn unknown_name(loaded: &Loaded, what: &str) -> Failure {
 
 /// Returns the failure for a name that is not a queue of the specs.
 fn unknown_queue(loaded: &Loaded, what: &str) -> Failure {
+    if let Some(failure) = external_queue(loaded, what) {
+        return failure;
+    }
     let failure = Failure::usage(format!("the spec declares no queue `{what}`, and `--live` shows only queues"));
     with_suggestion(failure, what, explainable(loaded))
+}
+
+/// Returns the failure for an external queue; `None` for other names.
+fn external_queue(loaded: &Loaded, what: &str) -> Option<Failure> {
+    let is_external = declared(loaded).any(|(name, queue)| name.as_str() == what && queue.is_external);
+    is_external.then(|| {
+        Failure::usage(format!("queue `{what}` is external: the spec does not define what happens to its messages"))
+    })
 }
 
 /// Returns the names of the queues whose lifecycles the specs define.

@@ -155,7 +155,7 @@ fn exit(status: &Status) -> Exit {
 pub(super) struct StatusArguments {
     #[command(flatten)]
     pub(super) spec: SpecArguments,
-    /// Show all queues of the vhost of --vhost, without a spec; dead-letter queues have the default thresholds
+    /// Show all queues of the vhost that --vhost specifies, without a spec; dead-letter queues have the default thresholds
     #[arg(long, requires = "vhost", conflicts_with_all = ["paths", "file", "variables", "var_file"], env = "TOPO_ALL", value_parser = BoolishValueParser::new())]
     pub(super) all: bool,
     /// Repeat until interrupted; on a terminal, redraw the screen [default interval: 5s]
@@ -164,7 +164,7 @@ pub(super) struct StatusArguments {
     /// Name of the lock queue, as in apply --lock-name
     #[arg(long, value_name = "NAME", default_value = LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME")]
     pub(super) lock_name: String,
-    /// Output format; with --watch, JSON has one document a line
+    /// Output format; with --watch, JSON is printed as one document per line
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ReportFormat,
     #[command(flatten)]

@@ -236,12 +236,18 @@ pub fn identity_queue(queue: &QueueName, token: u32) -> QueueName {
     QueueName::new(migration_name(queue, &format!("witness.{token:08x}")))
 }
 
-/// The consumer tag with which `topo dlq` reads a dead-letter queue.
+/// The consumer tag with which `topo dlq` reads the messages of its run queue, and the prefix of its other tags.
 pub const DEAD_LETTER_TAG: &str = "topo.dlq";
+
+/// Returns the consumer tag with which `topo dlq` reads a dead-letter queue. `number` starts at 0 and is less than 100.
+/// The broker returns the messages of several consumers in the order of their tags.
+pub fn dead_letter_tag(number: usize) -> String {
+    format!("{DEAD_LETTER_TAG}.{number:02}")
+}
 
 /// Returns true if the consumer with this tag belongs to topo and not to an application.
 pub fn is_topo_consumer(tag: &str) -> bool {
-    [TRANSPORT_TAG, DEAD_LETTER_TAG].contains(&tag)
+    tag == TRANSPORT_TAG || tag.starts_with(DEAD_LETTER_TAG)
 }
 
 /// Returns the exclusive queue that exists while `topo dlq` changes a dead-letter queue. It prevents a second run, and

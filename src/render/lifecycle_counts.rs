@@ -39,8 +39,11 @@ pub(super) fn live_counts(live: Live<'_>, vhost: &VhostName, queue: &QueueName) 
     let messages = activity.messages.map_or_else(|| "messages unknown".to_owned(), |it| count(it, "message"));
     let held = activity.unacknowledged.filter(|held| *held > 0);
     let held = held.map_or_else(String::new, |held| format!(" ({} unacknowledged)", number(held)));
-    let consumers = activity.consumers.as_ref().map(|consumers| consumers.len() as u64).filter(|count| *count > 0);
-    let consumers = consumers.map_or_else(String::new, |it| format!(", {}", count(it, "consumer")));
+    let consumers = match activity.consumers.as_ref().map(Vec::len) {
+        Some(0) => String::new(),
+        Some(known) => format!(", {}", count(known as u64, "consumer")),
+        None => ", consumers unknown".to_owned(),
+    };
     format!(" · {messages}{held}{consumers}")
 }
 

@@ -10,7 +10,6 @@ use crate::contract::lifecycle::{
     DeadLetteredProperties, Exit, Explanation, Lifecycle, Replay, SettingOrigin, SpecLine, State, TierDescription,
 };
 use crate::model::QueueName;
-use crate::model::names::DEFAULT_VHOST;
 use anstyle::Style;
 use std::fmt::Write;
 
@@ -23,6 +22,8 @@ pub struct View<'a> {
     pub width: usize,
     /// The specs and flags that follow the queue name in suggested commands.
     pub flags: &'a str,
+    /// The connection flags of suggested commands.
+    pub connection: &'a str,
     /// The description of the RabbitMQ version.
     pub version: &'a str,
     /// The activity of each vhost, to show the current counts; `None` without a broker.
@@ -113,12 +114,12 @@ fn explain_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
     if let Some(replay) = &lifecycle.replay {
         title(text, "Replay", width);
         for queue in lifecycle.dead_letter_queues() {
-            replay_command(text, lifecycle, queue, Some(&lifecycle.queue));
+            replay_command(text, lifecycle, queue, Some(&lifecycle.queue), view);
         }
         replay_steps(text, replay, width);
     } else if let [first, ..] = &lifecycle.dead_letter_sources[..] {
         title(text, "Replay", width);
-        replay_command(text, lifecycle, &lifecycle.queue, None);
+        replay_command(text, lifecycle, &lifecycle.queue, None, view);
         let hint =
             "returns each message to the queue that dead-lettered it. To see the lifecycle of a returned message:";
         sentence(text, "  ", hint, width);
@@ -229,13 +230,16 @@ fn dead_lettered_properties(text: &mut String, dead_lettered_message: &DeadLette
 }
 
 /// Writes the command that replays the messages of a dead-letter queue.
-fn replay_command(text: &mut String, lifecycle: &Lifecycle, queue: &QueueName, source: Option<&QueueName>) {
+fn replay_command(
+    text: &mut String,
+    lifecycle: &Lifecycle,
+    queue: &QueueName,
+    source: Option<&QueueName>,
+    view: &View<'_>,
+) {
     let source = source.map_or_else(String::new, |source| format!(" --source {}", quote(source.as_str())));
-    let vhost = match lifecycle.vhost.as_str() {
-        DEFAULT_VHOST => String::new(),
-        vhost => format!(" --vhost {}", quote(vhost)),
-    };
-    let _ = writeln!(text, "  topo dlq replay {}{source}{vhost}", quote(queue.as_str()));
+    let (queue, vhost) = (quote(queue.as_str()), quote(lifecycle.vhost.as_str()));
+    let _ = writeln!(text, "  topo dlq replay {queue}{source} --vhost {vhost}{}", view.connection);
 }
 
 fn replay_steps(text: &mut String, replay: &Replay, width: usize) {

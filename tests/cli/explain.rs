@@ -202,7 +202,8 @@ fn queue_with_the_name_of_a_term_is_mentioned() {
     let topo =
         Topo::offline().spec("version: 1\nvhost: shop\nqueues: {lock: {type: classic}, jobs: {type: classic}}\n");
     let page = topo.run(["explain", "lock"]).expect_code(0).expect_text("# lock");
-    let page = page.expect_text("info: there is also a queue `lock`: topo explain lock topology.yaml");
+    let page =
+        page.expect_text("info: the spec also declares a queue `lock`; to explain it: topo explain lock topology.yaml");
     assert!(page.stderr.contains("info: "), "{page}");
     topo.run(["explain", "lock", "topology.yaml"]).expect_code(0).expect_text("lock · classic queue");
     topo.run(["explain", "drift"]).expect_code(0).expect_no_text("info:");

@@ -9,10 +9,12 @@
 //! | [`removal`] | drops, exports and restores |
 //! | [`refusals`] | bad input, hazards, missing permissions and concurrent runs |
 //! | [`killed`] | runs that are killed at random moments |
+//! | [`large`] | more messages than the largest prefetch count |
 
 mod fixture;
 mod inspection;
 mod killed;
+mod large;
 mod limits;
 mod refusals;
 mod removal;

@@ -140,7 +140,7 @@ fn queue_without_consumers_is_a_warning() {
     amqp.fill("work", 1);
     let document = until_queue(&topo, &[], "work", |queue| queue["state"] == "warning");
     assert_eq!(problems(&document, "work"), ["warning \"noConsumers\""]);
-    topo.run(["status"]).expect_code(2).expect_text("warning: no consumers now, age 5s");
+    topo.run(["status"]).expect_code(2).expect_text("warning: no consumers, not empty for 5s");
     let _held = amqp.hold("work", 1);
     until_queue(&topo, &[], "work", |queue| queue["state"] == "fine" && queue["consumers"] == 1);
 }

@@ -261,6 +261,13 @@ impl Running {
         self.child.0.id()
     }
 
+    /// Returns the peak memory of the run so far, in KiB; `None` after its end.
+    pub(crate) fn peak_kib(&self) -> Option<u64> {
+        let status = fs::read_to_string(Path::new("/proc").join(self.pid().to_string()).join("status")).ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    }
+
     pub(crate) fn is_over(&mut self) -> bool {
         self.child.0.try_wait().expect("a child of this process").is_some()
     }

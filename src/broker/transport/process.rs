@@ -3,8 +3,9 @@
 //!
 //! No message is lost: topo acknowledges a message only after the broker has confirmed its copy, or after the handler
 //! has stored it. Messages that stay are held until the end, and then returned together, so that they keep their order.
-//! A single consumer on a channel of its own is the only way that keeps the order in all versions and queue types. Up to
-//! 4.2, the channel is closed without `basic.cancel`, which would change the order of a quorum queue from 3.10 on.
+//! They keep it in all versions and queue types if they were delivered on one channel, to one consumer after another: a
+//! further consumer starts when the one before holds as many messages as its prefetch. Up to 4.2, the channel is closed
+//! without `basic.cancel`, which would change the order of a quorum queue from 3.10 on.
 //!
 //! An acknowledgement has no reply. It is known to be processed after the reply to a later `basic.qos`, which this
 //! module calls a fence. Until then, the message is in doubt: after a crash, it can be both in the queue and at its

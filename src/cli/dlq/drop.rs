@@ -29,7 +29,7 @@ pub(super) async fn run(arguments: &DropArguments, global: &Global) -> Result<Ex
     }
     let selection = arguments.selection.selection()?;
     if selection.is_empty() && arguments.limit.is_none() && !arguments.all {
-        return Err(Failure::usage("no flag selects the messages to drop")
+        return Err(Failure::usage("expected a selection flag, --limit or --all")
             .hint("select messages with --source, --reason, --since and other conditions")
             .hint("or drop all messages: --all"));
     }
@@ -109,7 +109,7 @@ async fn run_with(
 
 fn question(arguments: &DropArguments, queue: &QueueName, inspected: &Inspection) -> String {
     let messages = arguments.limit.map_or(inspected.matched, |limit| limit.min(inspected.matched));
-    let more = if inspected.is_complete() { "" } else { " and all matching messages that were not inspected" };
+    let more = if inspected.is_complete() { "" } else { ", and all matching messages that topo has not inspected yet" };
     let without = if arguments.no_backup { " without a backup" } else { "" };
     format!("Drop {} from {queue}{more}{without}? [y/N] ", count(messages, "message"))
 }

@@ -61,7 +61,10 @@ const DEFAULT_KEYS: [GroupKey; 4] = [GroupKey::Source, GroupKey::Reason, GroupKe
 
 fn group_key(word: &str) -> Result<GroupKey, String> {
     let names = GroupKey::ALL.map(GroupKey::as_str);
-    GroupKey::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(|| format!("not one of {}", names.join(", ")))
+    GroupKey::ALL
+        .into_iter()
+        .find(|it| it.as_str() == word)
+        .ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }
 
 #[derive(Debug, Args)]

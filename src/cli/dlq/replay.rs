@@ -9,7 +9,7 @@ use super::selection::SelectionArguments;
 use super::target::{ReadingArguments, Shown, Target, TargetArguments, is_confirmed, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
-use crate::model::count::count;
+use crate::model::count::{count, number};
 use crate::model::naming::TierName;
 use crate::operate::dlq::{Breaker, Destination, ReplayOptions, ReplayPlan, plan_replay, replay, run_id};
 use crate::render::dlq::{plan_json, plan_text, report_json, report_text};
@@ -74,12 +74,15 @@ async fn run_with(
         return Ok(Exit::Done);
     }
     if plan.targets.is_empty() {
-        let message = format!("no message matches among the {} that topo could hold", count(plan.inspected, "message"));
+        let message = format!(
+            "none of the {} inspected messages can be replayed; topo reached the maximum number of held messages (--hold, or 700 MB)",
+            number(plan.inspected)
+        );
         return Err(Failure::failed(message));
     }
     if plan.is_observed && options.breaker.canary > 0 && plan.verdict(options.breaker.settle) > MAX_VERDICT {
         return Err(Failure::usage(
-            "the outcome of the first messages is known only after all of their retries, which is too late",
+            "the outcome of the first messages is known only after all of their retries, but topo waits at most 10 minutes",
         )
         .hint("replay without waiting for the outcome: --canary 0"));
     }
@@ -105,7 +108,7 @@ async fn run_with(
 
 fn question(plan: &ReplayPlan, options: &ReplayOptions) -> String {
     let messages = options.limit.map_or(plan.messages(), |limit| limit.min(plan.messages()));
-    let more = if plan.is_complete { "" } else { " and all matching messages that were not inspected" };
+    let more = if plan.is_complete { "" } else { ", and all matching messages that topo has not inspected yet" };
     format!("Replay {}{more}? [y/N] ", count(messages, "message"))
 }
 
@@ -141,14 +144,14 @@ fn rate(text: &str) -> Result<Rate, String> {
     }
     let number = text.strip_suffix("/s").unwrap_or(text).parse::<f64>().ok();
     let number = number.filter(|it| it.is_finite() && (0.001..=1_000_000.0).contains(it));
-    number.map(|it| Rate(Some(it))).ok_or_else(|| "not a rate; use for example 50/s, 0.5/s or none".to_owned())
+    number.map(|it| Rate(Some(it))).ok_or_else(|| "expected a rate, such as 50/s or 0.5/s, or none".to_owned())
 }
 
 /// Parses a share in percent, and returns it as a number from 0 to 1.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     let number = number.filter(|it| (0.0..=100.0).contains(it));
-    number.map(|it| it / 100.0).ok_or_else(|| "not a share from 0% to 100%".to_owned())
+    number.map(|it| it / 100.0).ok_or_else(|| "expected a percentage from 0% to 100%".to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -156,7 +159,7 @@ pub(super) struct ReplayArguments {
     /// Dead-letter queue
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     queue: String,
-    /// Replay all messages to this queue
+    /// Replay the selected messages to this queue, instead of the queues in which they failed
     #[arg(long, value_name = "QUEUE", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "to_original_exchange")]
     to: Option<String>,
     /// Publish each message to its original exchange; every bound queue receives a copy

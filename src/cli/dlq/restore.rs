@@ -129,8 +129,11 @@ fn restored_before(path: &Path, identity: &str) -> Result<u64, Failure> {
             Some((count, of)) if of == identity => {
                 count.parse().map_err(|_| read_failure(path, "it does not contain a number"))
             }
-            Some(_) | None => Err(Failure::usage(format!("{} belongs to another restore", path.display()))
-                .hint(format!("to restore the file from the beginning: rm {}", files::path_argument(path)))),
+            Some(_) | None => Err(Failure::usage(format!(
+                "{} contains the progress of a different restore (different broker, vhost, queue or file)",
+                path.display()
+            ))
+            .hint(format!("to restore the file from the beginning: rm {}", files::path_argument(path)))),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
         Err(error) => Err(read_failure(path, &error.to_string())),

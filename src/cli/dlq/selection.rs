@@ -24,7 +24,7 @@ pub(super) struct SelectionArguments {
     /// Only messages that failed at this time or earlier
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<u64>,
-    /// Header with its value (`*` matches any characters), or only its name; all must match
+    /// Header name, or header name and value (`*` matches any characters); if repeated, all must match
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = header)]
     header: Vec<(String, Option<Glob>)>,
     /// Original routing key (`*` matches any characters); may be repeated
@@ -69,7 +69,10 @@ impl SelectionArguments {
 
 fn reason(word: &str) -> Result<Reason, String> {
     let names = Reason::ALL.map(Reason::as_str);
-    Reason::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(|| format!("not one of {}", names.join(", ")))
+    Reason::ALL
+        .into_iter()
+        .find(|it| it.as_str() == word)
+        .ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }
 
 /// Parses a time, in seconds since 1970: a duration before now, or a time as in RFC 3339.
@@ -79,9 +82,7 @@ fn time(text: &str) -> Result<u64, String> {
         Err(_) => humantime::parse_rfc3339_weak(text).ok(),
     };
     let since = parsed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    since
-        .map(|since| since.as_secs())
-        .ok_or_else(|| "not a time; use for example 2h or 2026-11-25T08:00:00Z".to_owned())
+    since.map(|since| since.as_secs()).ok_or_else(|| "expected a time, such as 2h or 2026-11-25T08:00:00Z".to_owned())
 }
 
 fn header(text: &str) -> Result<(String, Option<Glob>), String> {

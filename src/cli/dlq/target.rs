@@ -5,7 +5,7 @@ use super::super::connection::{self, ConnectionArguments};
 use super::super::failure::{Exit, Failure, no_such_vhost};
 use super::super::interaction;
 use crate::apply::Interrupt;
-use crate::broker::Access;
+use crate::broker::{Access, BrokerError};
 use crate::cli::progress::{Operation, Progress};
 use crate::model::names::{DEFAULT_VHOST, LOCK_QUEUE};
 use crate::model::printable::clean;
@@ -18,6 +18,11 @@ use clap::builder::NonEmptyStringValueParser;
 
 /// The maximum number of dead-letter queues that are listed for a missing queue.
 const MAX_QUEUES: usize = 8;
+
+/// The default of `--hold`. A classic queue of 4.x needs up to 4 KB of memory for a held message.
+const DEFAULT_HOLD: u32 = 65_535;
+/// The maximum of `--hold`.
+const MAX_HOLD: i64 = 1_000_000;
 
 /// The vhost and the broker.
 #[derive(Debug, Args)]
@@ -35,20 +40,23 @@ pub(in crate::cli) struct TargetArguments {
 /// The limits and allowances of a command that reads messages.
 #[derive(Debug, Args)]
 pub(super) struct ReadingArguments {
-    /// Maximum number of unacknowledged messages that topo holds at a time (1 to 65535)
-    #[arg(long, value_name = "N", default_value_t = u16::MAX, value_parser = clap::value_parser!(u16).range(1..), env = "TOPO_HOLD")]
-    pub(super) hold: u16,
+    /// Maximum number of unacknowledged messages that topo holds at a time (1 to 1000000)
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_HOLD, value_parser = clap::value_parser!(u32).range(1..=MAX_HOLD), env = "TOPO_HOLD")]
+    pub(super) hold: u32,
     /// Allow a hazard: other-consumers, inspection-cost, no-consumers or message-drop; may be repeated
     #[arg(long, value_name = "HAZARD", value_parser = hazard, hide_possible_values = true)]
     pub(super) allow: Vec<Hazard>,
-    /// Also accept a queue to which no queue dead-letters messages
+    /// Accept any queue, even if no queue dead-letters messages to it
     #[arg(long)]
     pub(super) any_queue: bool,
 }
 
 fn hazard(word: &str) -> Result<Hazard, String> {
     let names = Hazard::ALL.map(Hazard::as_str);
-    Hazard::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(|| format!("not one of {}", names.join(", ")))
+    Hazard::ALL
+        .into_iter()
+        .find(|it| it.as_str() == word)
+        .ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }
 
 /// A connected command.
@@ -131,6 +139,15 @@ impl TargetArguments {
                 .hint("select other messages with --source, or use another target: --to QUEUE"),
             DlqError::Amqp { .. } => {
                 Failure::failed(clean(&message)).hint("topo reads messages over AMQP; set the address with --amqp-url")
+            }
+            DlqError::Broker(BrokerError::LockHeld { vhost, .. }) => {
+                let lock = connection::lock_flag(&self.lock_name);
+                let shown =
+                    format!("topo lock --vhost {}{lock}{}", quote(vhost.as_str()), connection::flags(&self.connection));
+                Failure::failed(clean(&message))
+                    .exit(Exit::Locked)
+                    .hint("wait until the apply ends; the lock of a killed apply expires within a minute")
+                    .hint(format!("show the lock: {shown}"))
             }
             DlqError::Broker(error) => Failure::from(error),
         }

@@ -62,7 +62,7 @@ pub(super) fn of_target(state: &VhostState, target: &QueueName, messages: u64) -
     let present = state.messages(target).unwrap_or(0);
     if let Some(limit) = limit.filter(|limit| drops && present.saturating_add(messages) > *limit) {
         let text = format!(
-            "queue `{target}` contains {} and drops its oldest messages above {}",
+            "queue `{target}` contains {} and drops its oldest messages when it contains more than {}",
             count(present, "message"),
             number(limit)
         );
@@ -77,13 +77,13 @@ pub(super) fn refusal_of_target(state: &VhostState, target: &QueueName) -> Optio
         return Some("the queue does not exist".to_owned());
     }
     if state.kind(target) == Some(QueueType::Stream) {
-        return Some("the queue is a stream; all its readers would receive the messages again".to_owned());
+        return Some("the queue is a stream; all of its consumers would receive the replayed messages".to_owned());
     }
     let settings = state.settings(target)?;
     let limit = settings.integer("max-length").and_then(|it| u64::try_from(it).ok())?;
     let is_full = state.messages(target).is_some_and(|messages| messages >= limit);
     (is_full && settings.overflow_behavior().rejects())
-        .then(|| format!("the queue is full: it rejects messages above {}", number(limit)))
+        .then(|| format!("the queue is full: it rejects new messages at its limit of {}", count(limit, "message")))
 }
 
 /// Refuses hazards that are not allowed.

@@ -12,7 +12,7 @@ use crate::broker::Access;
 use crate::broker::message::{HeaderValue, ReceivedMessage};
 use crate::broker::transport::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, PropertyEdit, edited};
 use crate::model::message_headers::{ORIGINAL_ROUTING_KEY, SOURCE_QUEUE, is_delivery_count};
-use crate::model::{ExchangeName, QueueName};
+use crate::model::{ExchangeName, QueueName, QueueType};
 
 /// The options of an inspection.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct InspectOptions {
     /// The maximum number of messages to report.
     pub limit: Option<u64>,
     /// The maximum number of messages that are held at the same time.
-    pub hold: u16,
+    pub hold: u32,
     /// The allowed hazards.
     pub allowed: Vec<Hazard>,
 }
@@ -78,7 +78,11 @@ pub async fn inspect(
     state.expect_queue(queue)?;
     hazards::refuse_low_limit(state, queue)?;
     hazards::refuse(hazards::of_inspection(state, queue), &options.allowed)?;
-    let opened = Opened::open(access, state, queue, (options.hold, WINDOW)).await?;
+    let mut opened = Opened::open(access, state, queue, (options.hold, WINDOW)).await?;
+    if let Some(limit) = options.limit.filter(|_| options.selection.is_empty() && state.kind(queue) == Some(CLASSIC)) {
+        // The other messages need not be delivered. A quorum queue must deliver all messages that were returned before.
+        opened.order.prefetch = opened.order.prefetch.min(u16::try_from(limit).unwrap_or(u16::MAX));
+    }
     let mut handler =
         Inspector { reader: Reader::new(state, queue), options, interrupt, visit, matched: 0, failure: None };
     let processed = opened.transport.process(&opened.order, &mut handler).await;
@@ -98,6 +102,9 @@ pub async fn inspect(
 
 /// The number of deliveries before the limit at which a message is renewed.
 pub(super) const MARGIN: u64 = 4;
+
+/// The type of a queue that returns messages to their positions.
+const CLASSIC: QueueType = QueueType::Classic;
 
 /// The number of messages in doubt, which are only those that an inspection renews.
 const WINDOW: u16 = 100;

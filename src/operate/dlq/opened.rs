@@ -7,11 +7,13 @@ use crate::broker::{Access, BrokerError};
 use crate::model::{QueueName, QueueType};
 
 /// The memory for messages that topo has received but not processed yet, in bytes.
-const MAX_BUFFERED: u64 = 32 << 20;
+const MAX_BUFFERED: u64 = 24 << 20;
 /// The assumed size of a message if the broker does not report it, in bytes.
 const ASSUMED_BYTES: u64 = 4 << 10;
 /// The minimum number of messages that topo holds, whatever their size.
 const MIN_HELD: u64 = 16;
+/// The argument of a queue with a single active consumer.
+const SINGLE_ACTIVE_CONSUMER: &str = "x-single-active-consumer";
 /// The reply code for an exclusive queue of another connection.
 const RESOURCE_LOCKED: u16 = 405;
 
@@ -29,7 +31,7 @@ impl Opened {
         access: &Access,
         state: &VhostState,
         queue: &QueueName,
-        (hold, window): (u16, u16),
+        (hold, window): (u32, u16),
     ) -> Result<Self, DlqError> {
         let vhost = &state.snapshot.topology.vhost;
         state.refuse_during_apply(access).await?;
@@ -53,11 +55,16 @@ impl Opened {
         // Without statistics, the size is unknown.
         let known = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes);
         let fitting = MAX_BUFFERED.checked_div(known.unwrap_or(ASSUMED_BYTES)).unwrap_or(u64::MAX).max(MIN_HELD);
+        let prefetch = u16::try_from(fitting.min(hold.into())).unwrap_or(u16::MAX);
+        let live = state.snapshot.topology.queues.get(queue);
+        let has_single_consumer = live.is_some_and(|it| it.arguments.contains_key(SINGLE_ACTIVE_CONSUMER));
         let order = ProcessOrder {
             queue: queue.clone(),
             kind,
             expected: counted.unwrap_or(listed),
-            prefetch: u16::try_from(fitting).unwrap_or(u16::MAX).min(hold),
+            prefetch,
+            // A further consumer of a queue with a single active consumer receives nothing.
+            hold: if has_single_consumer { u64::from(prefetch).min(hold.into()) } else { hold.into() },
             window,
             returns_by_nack: kind == Some(QueueType::Quorum) && state.snapshot.profile.version.is_at_least(4, 3),
             tap: None,

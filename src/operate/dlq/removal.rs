@@ -25,7 +25,7 @@ pub struct DropOptions {
     /// The maximum number of messages to drop.
     pub limit: Option<u64>,
     /// The maximum number of messages that are held at the same time.
-    pub hold: u16,
+    pub hold: u32,
     /// The maximum number of messages in doubt, and of messages that are stored at the same time.
     pub window: u16,
     /// Stores lines of an archive permanently; `None` to drop the messages without a backup.

@@ -45,7 +45,7 @@ pub struct ReplayOptions {
     /// The circuit breaker.
     pub breaker: Breaker,
     /// The maximum number of messages that are held at the same time.
-    pub hold: u16,
+    pub hold: u32,
     /// The maximum number of messages in doubt.
     pub window: u16,
     /// The allowed hazards.

@@ -58,12 +58,13 @@ pub(super) fn annotations(alert: &Alert, shown: Shown) -> Annotations {
                 duration(growth.within).unwrap_or_default()
             ),
         ),
-        Condition::Age => {
-            (format!("{subject} has not been empty for {time}"), format!("It contains {value} {messages}."))
-        }
+        Condition::Age => (
+            format!("{subject} has contained messages for at least {time}"),
+            format!("It contains {value} {messages}."),
+        ),
         Condition::NoConsumers => (
             format!("{subject} contains messages and has no consumers"),
-            format!("The consumers are missing for {time}. Check the workers of the queue."),
+            format!("The queue has had no consumers for {time}. Check its workers."),
         ),
         Condition::Stuck | Condition::Unmoved => stuck(alert, &subject, &value, shown),
         Condition::NotSeen => (
@@ -85,7 +86,7 @@ fn stuck(alert: &Alert, subject: &str, value: &str, shown: Shown) -> (String, St
             let of = shown.literal(&clean(of.as_str()));
             let delay = duration(*delay).unwrap_or_default();
             let reason = if condition == Condition::Unmoved {
-                "The number of its messages does not fall."
+                "The number of messages in the queue does not decrease."
             } else {
                 "Its dead-letter target does not confirm the messages."
             };

@@ -29,7 +29,8 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
         let _ = writeln!(text, "  to {} {}: {}", arrow(target), clean(target.queue.as_str()), keys(target));
         let line = |text: &str| fold(text, width.saturating_sub(6)).replace('\n', "\n      ");
         let _ = writeln!(text, "      {}", line(&way(target)));
-        let consumers = target.consumers.map_or_else(|| "unknown consumers".to_owned(), |it| count(it, "consumer"));
+        let consumers =
+            target.consumers.map_or_else(|| "number of consumers unknown".to_owned(), |it| count(it, "consumer"));
         let backlog = target.backlog.map_or_else(String::new, |it| format!(", {} in the queue", count(it, "message")));
         let _ = writeln!(text, "      {consumers}{backlog}");
     }
@@ -42,7 +43,9 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
             .push(format!("{}: replayed before; to replay again, use --again", count(plan.replayed_before, "message")));
     }
     if !plan.is_complete {
-        notes.push("topo selects from the messages that were not inspected during the replay itself".to_owned());
+        notes.push(
+            "during the replay, topo also selects from the messages that were not inspected for this plan".to_owned(),
+        );
     }
     notes.push(pace(plan, options));
     for (hazard, reason) in plan.hazards.iter().filter(|(hazard, _)| !options.allowed.contains(hazard)) {
@@ -55,7 +58,7 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
 }
 
 fn arrow(target: &ReplayTarget) -> &'static str {
-    if target.path == ReturnPath::OriginalExchange { "the original exchange of" } else { "queue" }
+    if target.path == ReturnPath::OriginalExchange { "the original exchanges of messages from" } else { "queue" }
 }
 
 fn keys(target: &ReplayTarget) -> String {
@@ -112,7 +115,10 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
         0 => format!("{rate}; {stop}"),
         canary => {
             let verdict = text(plan.verdict(options.breaker.settle));
-            format!("replays {} first and waits {verdict} for their outcome; {rate}; {stop}", count(canary, "message"))
+            format!(
+                "replays up to {} first, then waits {verdict} for their outcome; {rate}; {stop}",
+                count(canary, "message")
+            )
         }
     }
 }

@@ -25,7 +25,8 @@ pub fn inspection_notes(queue: &QueueName, it: &Inspection) -> String {
         let _ = writeln!(text, "{} matched.", count(it.matched, "message"));
     }
     if it.renewed > 0 {
-        let _ = writeln!(text, "{} at the delivery limit moved to the end of the queue.", count(it.renewed, "message"));
+        let _ =
+            writeln!(text, "{} near the delivery limit: moved to the end of the queue.", count(it.renewed, "message"));
     }
     let reason = match &it.end {
         InspectionEnd::Complete | InspectionEnd::Limit => return text,
@@ -69,19 +70,19 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
         line(counts.came_back, "came back during the run");
     }
     line(counts.arrived, "arrived during the run");
-    line(counts.replayed_before, "not replayed: replayed before (use --again)");
+    line(counts.replayed_before, "skipped: already replayed by an earlier run (use --again)");
     line(counts.unknown_source, "not replayed: source unknown (use --to QUEUE)");
     line(counts.unreadable, "not replayed: properties not readable");
-    line(counts.renewed, "at the delivery limit moved to the end of the queue");
+    line(counts.renewed, "near the delivery limit: moved to the end of the queue");
     if counts.of_other_users > 0 {
         let users: Vec<String> = other_users.iter().map(|user| format!("`{}`", clean(user))).collect();
         let what = format!(
-            "not replayed: only their publisher may publish them: {}; add the tag `impersonator` to your user",
+            "not replayed: `user_id` names a different user ({}); to replay them, add the tag `impersonator` to your user",
             users.join(", ")
         );
         line(counts.of_other_users, &what);
     }
-    line(counts.in_doubt, "may be duplicated: still in the queue, although processed");
+    line(counts.in_doubt, "may be duplicated: processed, but possibly still in the queue");
     if !end.is_complete() {
         let next = if matches!(end, RunEnd::Breaker { .. }) {
             "Fix the cause, then run the command again."
@@ -146,7 +147,7 @@ pub fn restore_text(report: &RestoreReport) -> String {
         (None, false) => format!("{} {done}.\n", Painted(GREEN, "Done:")),
     };
     if *skipped > 0 {
-        let _ = writeln!(text, "  {} already restored", count(*skipped, "message"));
+        let _ = writeln!(text, "  {} skipped: already restored by an earlier run", count(*skipped, "message"));
     }
     if *in_doubt > 0 {
         let _ = writeln!(text, "  {} may be restored twice", count(*in_doubt, "message"));

@@ -184,7 +184,7 @@ fn problem(problem: &Problem) -> String {
             format!("+{} in {}", number(limit.unsigned_abs()), time(*within_seconds))
         }
         Problem::Age { limit_seconds, .. } => format!("age {}", time(*limit_seconds)),
-        Problem::NoConsumers { limit_seconds, .. } => format!("no consumers now, age {}", time(*limit_seconds)),
+        Problem::NoConsumers { limit_seconds, .. } => format!("no consumers, not empty for {}", time(*limit_seconds)),
     };
     super::super::style::clean(&format!("{state}: {what}"))
 }

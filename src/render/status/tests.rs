@@ -96,7 +96,7 @@ vhost shop · RabbitMQ 4.0.5 at http://localhost:15672 · spec shop.yaml
 
   queues              messages  in 5 min      consumers  threshold
 ~ orders.work            1,204      -310              0
-    warning: no consumers now, age 5m
+    warning: no consumers, not empty for 5m
                                                          unknown: growth, age
 
   retries             messages                           delays
@@ -107,7 +107,7 @@ drift       3 changes pending (1 conflict), 2 unmanaged objects; run
             `topo plan shop.yaml`
 unknown     nodes: user `u` lacks the tag monitoring
 
-Critical: 1, warning: 2 of 4 queues.
+Critical: 1, warning: 2 (of 4 queues).
 Next: topo dlq list orders.dead --vhost shop
 ";
     assert_eq!(plain(&status(vhost), &view()), expected);
@@ -164,7 +164,7 @@ vhost shop · RabbitMQ 4.0.5 at http://localhost:15672 · spec shop.yaml
 
 missing     vhost shop does not exist
 not listed  2 exclusive or server-named queues
-lock        held by me; its node is down, so it does not expire
+lock        held by me; the node of the lock queue is down, so the lock does not expire
 migration   a text
 
 cluster

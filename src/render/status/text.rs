@@ -73,7 +73,11 @@ fn write_vhost(text: &mut String, status: &Status, vhost: &VhostStatus, view: &V
         notes.push((Painted(DIM, "not listed"), queues));
     }
     if let Some(lock) = &vhost.lock {
-        let node = if lock.node_is_up == Some(false) { "; its node is down, so it does not expire" } else { "" };
+        let node = if lock.node_is_up == Some(false) {
+            "; the node of the lock queue is down, so the lock does not expire"
+        } else {
+            ""
+        };
         let held = if lock.is_lock { "held by " } else { "not a lock: " };
         notes.push((Painted(YELLOW, "lock"), format!("{held}{}{node}", clean(&lock.holder))));
     }
@@ -175,7 +179,7 @@ fn summary(status: &Status) -> String {
         (warning, 0) => Painted(YELLOW, format!("Warning: {} of {all}.", number(warning))),
         (0, critical) => Painted(RED, format!("Critical: {} of {all}.", number(critical))),
         (warning, critical) => {
-            Painted(RED, format!("Critical: {}, warning: {} of {all}.", number(critical), number(warning)))
+            Painted(RED, format!("Critical: {}, warning: {} (of {all}).", number(critical), number(warning)))
         }
     };
     format!("{line}\n")

@@ -1,7 +1,8 @@
 //! Tests delivery limits, and the maximum number of held messages.
 
-use super::fixture::{DEAD, Fixture, number_header, numbers, report};
-use crate::support::Node;
+use super::fixture::{DEAD, Fixture, KINDS, number_header, numbers, report};
+use super::large::{fill, take_all};
+use crate::support::{Node, until};
 
 /// From 4.0 on, a quorum queue with the default limit drops a message after 20 returned deliveries. Up to 4.2, topo refuses
 /// the inspection; with `--allow inspection-cost`, it renews messages at their limit. From 4.3 on, an inspection is not
@@ -48,13 +49,46 @@ fn held_messages_are_limited() {
     let listed = fixture.dlq("list", &["--hold", "10"]).expect_code(0);
     listed
         .expect_text("100 messages: 10 inspected and requeued.")
-        .expect_text("topo holds the maximum number of messages");
+        .expect_text("topo reached the maximum number of held messages");
     let stopped = fixture.replay(&["--hold", "10", "--header", "n=50"]).expect_code(1);
-    stopped.expect_text("topo holds the maximum number of messages").expect_text("0 messages replayed.");
+    stopped.expect_text("topo reached the maximum number of held messages").expect_text("0 messages replayed.");
     let stopped = fixture.replay(&["--hold", "10", "--header", "n=5", "--format", "json"]).expect_code(4);
     let stopped = report(&stopped);
     assert_eq!((stopped["done"].as_u64(), stopped["end"].as_str()), (Some(1), Some("stopped")));
     fixture.until_dead(99);
     // Without messages that stay, the number of messages is not limited.
     fixture.replay(&["--hold", "10"]).expect_code(0).expect_text("99 messages replayed.");
+}
+
+/// Messages of 100 KB fill a consumer long before `--hold`, so that topo holds them with several consumers.
+#[test]
+fn messages_of_several_consumers_keep_their_order_at_any_end() {
+    const SIZE: usize = 100_000;
+    const MESSAGES: usize = 600;
+    for kind in KINDS {
+        let fixture = Fixture::new("several", kind);
+        fill(&fixture, MESSAGES, SIZE);
+        fixture.until_dead(MESSAGES);
+        // The number of messages that one consumer holds depends on their size.
+        let sizes = || fixture.vhost.queue(DEAD)["message_bytes"].as_u64();
+        until("the sizes", || sizes().is_some_and(|bytes| bytes >= (MESSAGES * SIZE) as u64).then_some(()));
+        for _ in 0..2 {
+            fixture.dlq("peek", &["--limit", "1", "--body-as", "none"]).expect_code(0);
+            fixture
+                .dlq("list", &["--hold", "400"])
+                .expect_code(0)
+                .expect_text("600 messages: 400 inspected and requeued.")
+                .expect_text("topo reached the maximum number of held messages");
+            fixture.dlq("list", &[]).expect_code(0).expect_text("600 messages: all inspected and requeued.");
+        }
+        let drop = ["--position", "3", "--position", "590", "--no-backup", "--yes"];
+        fixture.dlq("drop", &drop).expect_code(0).expect_text("2 messages dropped.");
+        let peeked = fixture.dlq("peek", &["--format", "json", "--limit", "1"]).expect_code(0);
+        if kind == "quorum" && Node::shared().at_least(4, 3) {
+            assert!(!peeked.stdout.contains("x-delivery-count"), "an inspection is not counted: {peeked}");
+        }
+        fixture.until_dead(MESSAGES - 2);
+        let expected: Vec<usize> = (0..MESSAGES).filter(|number| ![2, 589].contains(number)).collect();
+        assert_eq!(take_all(&fixture, MESSAGES - 2), expected, "{kind}");
+    }
 }

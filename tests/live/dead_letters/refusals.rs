@@ -27,22 +27,22 @@ fn invalid_arguments_are_refused() {
     let fixture = Fixture::new("arguments", "classic");
     for (command, flags, error) in [
         ("list", &["--since", "2h", "--until", "3h"][..], "--since is later than --until"),
-        ("list", &["--since", "yesterday"], "not a time"),
+        ("list", &["--since", "yesterday"], "expected a time"),
         ("list", &["--hold", "0"], "0 is not in 1..=65535"),
         ("list", &["--hold", "70000"], "70000 is not in 1..=65535"),
-        ("list", &["--reason", "unknown"], "not one of rejected, expired, maxlen, delivery_limit"),
-        ("list", &["--allow", "everything"], "not one of other-consumers"),
-        ("list", &["--group-by", "color"], "not one of source, reason"),
+        ("list", &["--reason", "unknown"], "expected one of rejected, expired, maxlen, delivery_limit"),
+        ("list", &["--allow", "everything"], "expected one of other-consumers"),
+        ("list", &["--group-by", "color"], "expected one of source, reason"),
         ("peek", &["--limit", "0"], "0 is not in 1.."),
         ("peek", &["--header", "=x"], "expected NAME or NAME=VALUE"),
-        ("replay", &["--yes", "--rate", "0"], "not a rate"),
-        ("replay", &["--yes", "--rate", "fast"], "not a rate"),
+        ("replay", &["--yes", "--rate", "0"], "expected a rate"),
+        ("replay", &["--yes", "--rate", "fast"], "expected a rate"),
         ("replay", &["--yes", "--window", "0"], "0 is not in 1..=10000"),
-        ("replay", &["--yes", "--stop-after", "101%"], "not a share from 0% to 100%"),
+        ("replay", &["--yes", "--stop-after", "101%"], "expected a percentage from 0% to 100%"),
         ("replay", &["--yes", "--to", DEAD], "is the dead-letter queue itself"),
         ("replay", &[], "no terminal is available"),
         ("drop", &["--yes"], "the dropped messages would be lost"),
-        ("drop", &["--yes", "--no-backup"], "no flag selects the messages to drop"),
+        ("drop", &["--yes", "--no-backup"], "expected a selection flag, --limit or --all"),
         ("drop", &["--all", "--no-backup"], "no terminal is available"),
         ("restore", &["missing.jsonl", "--yes"], "cannot read missing.jsonl"),
     ] {
@@ -79,7 +79,7 @@ fn unsafe_targets_are_refused_before_the_first_message_moves() {
     replay(&["--to", "full"]).expect_code(3).expect_error("the queue is full");
     fixture.amqp.declare_queue("short", &[("x-max-length", Argument::LongInt(2))]).unwrap();
     let drops = replay(&["--to", "short", "--allow", "no-consumers"]).expect_code(3);
-    drops.expect_text("message-drop").expect_text("drops its oldest messages above 2");
+    drops.expect_text("message-drop").expect_text("drops its oldest messages when it contains more than 2");
     if Node::shared().at_least(3, 9) {
         fixture.amqp.declare_queue("log", &[("x-queue-type", text("stream"))]).unwrap();
         replay(&["--to", "log"]).expect_code(3).expect_error("the queue is a stream");
@@ -220,7 +220,7 @@ fn messages_of_other_users_stay() {
     let output = topo.run(words.iter().map(String::as_str)).expect_code(0);
     output
         .expect_text("2 messages replayed.")
-        .expect_text(&format!("only their publisher may publish them: `{}`", publisher.name));
+        .expect_text(&format!("`user_id` names a different user (`{}`)", publisher.name));
     fixture.until_dead(1);
     assert!(header_names(&fixture.drain(DEAD)[0]).contains(&"x-death".to_owned()));
 }

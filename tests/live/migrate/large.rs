@@ -1,6 +1,5 @@
 //! Tests that the bytes in flight are bounded for messages of several megabytes.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::fixture::{Fixture, Q, TRANSPORTS, TTL, run_concurrently};
@@ -13,13 +12,6 @@ const SIZE: usize = 2 << 20;
 ///
 /// All messages together have 300 MB, in the long form a gigabyte.
 const MAX_KIB: u64 = 256 << 10;
-
-/// Returns the peak memory of a process, in KiB.
-fn peak_kib(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
-}
 
 #[test]
 fn large_messages_are_moved_in_bounded_memory() {
@@ -37,7 +29,7 @@ fn large_messages_are_moved_in_bounded_memory() {
         let mut running = fixture.start(transport);
         let mut peak = 0;
         while !running.is_over() {
-            peak = peak_kib(running.pid()).unwrap_or(0).max(peak);
+            peak = running.peak_kib().unwrap_or(0).max(peak);
             std::thread::sleep(Duration::from_millis(5));
         }
         let output = running.wait();

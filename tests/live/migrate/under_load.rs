@@ -101,6 +101,7 @@ fn flow(flow: Flow) -> Flowed {
     let seen = || counts.iter().map(|one| one.seen.load(Ordering::Relaxed)).collect::<Vec<usize>>();
     let work = Duration::from_millis(1);
     let (output, took, consumed) = std::thread::scope(|scope| {
+        let _stop = SetOnDrop([&full, &over]);
         let consume = |counts| {
             let (vhost, over) = (&fixture.vhost, &over);
             scope.spawn(move || consume_until(vhost, Q, work, counts, over))
@@ -111,7 +112,6 @@ fn flow(flow: Flow) -> Flowed {
             publisher.keep_on(rate(), &full);
             publisher.published()
         });
-        let _stop = SetOnDrop([&full, &over]);
         // The report counts the consumers that the broker lists, with a delay.
         until("consumers in the list", || (fixture.consumers() >= flow.consumers).then_some(()));
         let began = Instant::now();

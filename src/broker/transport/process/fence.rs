@@ -11,7 +11,7 @@ pub(super) type Fence = (BoxFuture<'static, lapin::Result<()>>, u64);
 /// Returns a future that completes when the broker has processed all previous acknowledgements of the channel.
 pub(super) fn fence(channel: &Channel, prefetch: u16) -> BoxFuture<'static, lapin::Result<()>> {
     let channel = channel.clone();
-    // The prefetch concerns only new consumers, of which there are none.
+    // The prefetch concerns only new consumers, which set their own.
     async move { channel.basic_qos(prefetch, BasicQosOptions::default()).await }.boxed()
 }
 

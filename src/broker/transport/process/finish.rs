@@ -53,12 +53,17 @@ impl<H: MessageHandler> Session<'_, H> {
         stored.and(settled)
     }
 
-    /// Returns all messages with `basic.nack`, which is not counted as a delivery. The consumer must be canceled before,
-    /// because it would receive the messages again. A cancel breaks the order if deliveries are in transit, so all of
-    /// them are received first. If they do not arrive in time, the messages return when the channel is closed.
+    /// Returns all messages with `basic.nack`, which is not counted as a delivery. The consumers must be canceled before,
+    /// because they would receive the messages again. A cancel breaks the order if deliveries are in transit, so all of
+    /// them are received first: until the queue is empty, or the last consumer is full. Messages that were returned before
+    /// are received as well, for the reason in [`Self::receive_returned`]. If the deliveries do not arrive in time, the
+    /// messages return when the channel is closed.
     async fn return_by_nack(&mut self) -> Result<(), ProcessEnd> {
         let deadline = Instant::now() + RETURNED_LIMIT;
-        while self.kept < u64::from(self.order.prefetch) {
+        loop {
+            if self.is_full() && !(Instant::now() < deadline && self.add_consumer_for_returned().await?) {
+                break;
+            }
             if Instant::now() >= deadline {
                 return Ok(());
             }
@@ -73,6 +78,13 @@ impl<H: MessageHandler> Session<'_, H> {
         fence(&self.channel, self.order.prefetch).await.map_err(|error| self.failed(&error))
     }
 
+    /// Adds a consumer if messages that were returned before may follow. The first one receives a single message, which
+    /// shows whether such messages follow. Returns false if no consumer was added.
+    async fn add_consumer_for_returned(&mut self) -> Result<bool, ProcessEnd> {
+        let most = if self.capacity == 1 { u16::MAX } else { 1 };
+        Ok(self.is_last_returned && self.add_consumer(most).await?)
+    }
+
     /// After a failure, counts the messages that the broker has confirmed, and acknowledges them if possible.
     async fn settle_after_failure(&mut self) -> Result<(), ProcessEnd> {
         // They were neither stored nor acknowledged.
@@ -85,11 +97,12 @@ impl<H: MessageHandler> Session<'_, H> {
     /// each returned message to them. If only some of them were received and returned, their order would change.
     async fn receive_returned(&mut self) -> Result<(), ProcessEnd> {
         let deadline = Instant::now() + RETURNED_LIMIT;
-        while self.is_last_returned
-            && self.kept < u64::from(self.order.prefetch)
-            && Instant::now() < deadline
-            && self.keep_next(RETURNED_WAIT).await?
-        {}
+        while self.is_last_returned && Instant::now() < deadline {
+            let has_room = !self.is_full() || self.add_consumer_for_returned().await?;
+            if !has_room || !self.keep_next(RETURNED_WAIT).await? {
+                break;
+            }
+        }
         Ok(())
     }
 }

@@ -15,8 +15,10 @@ pub struct ProcessOrder {
     pub kind: Option<QueueType>,
     /// The number of messages that the queue contained before the run. Later messages are not processed.
     pub expected: u64,
-    /// The maximum number of messages that are held at the same time.
+    /// The maximum number of messages that the broker delivers before topo processes them.
     pub prefetch: u16,
+    /// The maximum number of messages that are held at the same time.
+    pub hold: u64,
     /// The maximum number of messages in doubt.
     pub window: u16,
     /// True to return the held messages with `basic.nack`, which does not count as a delivery in quorum queues from

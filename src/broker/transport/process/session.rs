@@ -8,7 +8,7 @@ use super::super::raw_properties::{RawProperties, as_library_properties};
 use super::fence::{Fence, wait_for_fence};
 use super::order::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 use crate::broker::error::BrokerError;
-use crate::model::naming::DEAD_LETTER_TAG;
+use crate::model::naming::{DEAD_LETTER_TAG, dead_letter_tag};
 use crate::model::{ExchangeName, QueueType};
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
@@ -28,6 +28,9 @@ pub(super) const MAX_UNANSWERED: Duration = Duration::from_secs(60);
 const QUIET: Duration = Duration::from_millis(500);
 /// The longest wait before the handler's gate is checked again.
 const GATE_INTERVAL: Duration = Duration::from_millis(200);
+/// The maximum number of consumers of a run. The broker returns the messages of up to 32 consumers of a channel in the
+/// order of their tags: Erlang sorts the keys of a map with up to 32 entries.
+const MAX_CONSUMERS: usize = 31;
 /// The number of removed messages after which the handler stores them.
 const BATCH: usize = 500;
 
@@ -38,7 +41,9 @@ pub(super) struct Session<'a, H> {
     pub(super) handler: &'a mut H,
     pub(super) channel: Channel,
     publisher: Channel,
-    consumer: Consumer,
+    /// The consumers, each of which starts when the one before holds as many messages as its prefetch. Only the last one
+    /// receives messages. All are kept, because lapin cancels a consumer that is dropped.
+    consumers: Vec<Consumer>,
     tap: Option<Consumer>,
     pub(super) pipeline: Pipeline,
     /// The exchange of the last publish, for error messages.
@@ -51,6 +56,10 @@ pub(super) struct Session<'a, H> {
     pub(super) fence: Option<Fence>,
     /// The number of messages that stay in the queue.
     pub(super) kept: u64,
+    /// The number of them that the consumers before the last one hold.
+    held_before: u64,
+    /// The number of messages that the last consumer can hold.
+    pub(super) capacity: u64,
     pub(super) counts: ProcessCounts,
     /// True if the last message had been returned to the queue before.
     pub(super) is_last_returned: bool,
@@ -85,17 +94,14 @@ impl<'a, H: MessageHandler> Session<'a, H> {
                 Some(connection.answer(&format!("basic.consume of {queue}"), tapping).await?)
             }
         };
-        let offset = [("x-stream-offset", AMQPValue::LongString("first".into()))];
-        let arguments = if order.kind == Some(QueueType::Stream) { &offset[..] } else { &[] };
-        let subscribing = subscribe_as(&channel, &order.queue, DEAD_LETTER_TAG, order.prefetch, arguments);
-        let consumer = connection.answer(&format!("basic.consume of {}", order.queue), subscribing).await?;
+        let (consumer, capacity) = subscribe(connection, &channel, order, (0, order.hold)).await?;
         Ok(Self {
             connection,
             order,
             handler,
             channel,
             publisher,
-            consumer,
+            consumers: vec![consumer],
             tap,
             pipeline: Pipeline::default(),
             exchange: ExchangeName::new(""),
@@ -104,6 +110,8 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             unfenced: 0,
             fence: None,
             kept: 0,
+            held_before: 0,
+            capacity,
             counts: ProcessCounts::default(),
             is_last_returned: false,
             impersonates: false,
@@ -137,7 +145,8 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             if gate == Gate::Closed {
                 return Ok(ProcessEnd::Ended);
             }
-            if self.kept >= u64::from(self.order.prefetch) && self.order.kind != Some(QueueType::Stream) {
+            let has_more = self.counts.received < self.order.expected;
+            if has_more && self.is_full() && !self.add_consumer(u16::MAX).await? {
                 return Ok(ProcessEnd::HoldFull);
             }
             self.start_fence();
@@ -156,11 +165,11 @@ impl<'a, H: MessageHandler> Session<'a, H> {
                     settled.map_err(|error| self.failed(&error))?;
                     self.acknowledge_confirmed().await?;
                 }
-                Some(tapped) = next_of(&mut self.tap) => {
+                Some(tapped) = next_of(self.tap.as_mut()) => {
                     let delivery = tapped.map_err(|error| self.failed(&error))?;
                     self.handler.tapped(&decode::message(&delivery));
                 }
-                next = self.consumer.next(), if is_open => {
+                next = next_of(self.consumers.last_mut()), if is_open => {
                     if let Some(end) = self.receive_ready(next).await? {
                         return Ok(end);
                     }
@@ -189,7 +198,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             let is_open = self.counts.in_doubt < u64::from(self.order.window)
                 && self.counts.received < self.order.expected
                 && self.handler.gate() == Gate::Open;
-            next = if is_open { self.consumer.next().now_or_never() } else { None };
+            next = if is_open { next_of(self.consumers.last_mut()).now_or_never() } else { None };
         }
         self.handler.progressed(&self.counts);
         Ok(None)
@@ -266,6 +275,26 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         }
     }
 
+    /// Returns true if the last consumer holds as many messages as its prefetch, so that it receives no further ones.
+    /// Nothing is in transit to it then.
+    pub(super) fn is_full(&self) -> bool {
+        self.kept - self.held_before >= self.capacity && self.order.kind != Some(QueueType::Stream)
+    }
+
+    /// Adds a consumer, which receives at most this number of the messages that follow. Returns false if the maximum number
+    /// of messages is held.
+    pub(super) async fn add_consumer(&mut self, most: u16) -> Result<bool, ProcessEnd> {
+        if self.kept >= self.order.hold || self.consumers.len() >= MAX_CONSUMERS {
+            return Ok(false);
+        }
+        let next = (self.consumers.len(), (self.order.hold - self.kept).min(most.into()));
+        let subscribing = subscribe(self.connection, &self.channel, self.order, next);
+        let (consumer, capacity) = subscribing.await.map_err(ProcessEnd::Failed)?;
+        self.consumers.push(consumer);
+        (self.held_before, self.capacity) = (self.kept, capacity);
+        Ok(true)
+    }
+
     /// Returns true if no message waits for a response.
     fn is_settled(&self) -> bool {
         self.pipeline.is_empty() && self.removing.is_empty()
@@ -297,7 +326,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         }
         match self.is_empty().await? {
             // The queue can be empty because its last messages are in transit.
-            true => match timeout(QUIET, self.consumer.next()).await {
+            true => match timeout(QUIET, next_of(self.consumers.last_mut())).await {
                 Ok(next) => self.receive_ready(next).await,
                 Err(_) => Ok(Some(ProcessEnd::Complete)),
             },
@@ -307,7 +336,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
 
     /// Receives the next message within a time limit and keeps it. Returns false if no message arrives.
     pub(super) async fn keep_next(&mut self, limit: Duration) -> Result<bool, ProcessEnd> {
-        match timeout(limit, self.consumer.next()).await {
+        match timeout(limit, next_of(self.consumers.last_mut())).await {
             Ok(Some(Ok(delivery))) => {
                 self.is_last_returned = was_delivered_before(&delivery);
                 self.keep(delivery.delivery_tag).await?;
@@ -326,11 +355,13 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         Ok(counted.map_err(ProcessEnd::Failed)?.is_some_and(|counts| counts.ready == 0))
     }
 
-    /// Cancels the consumer, and keeps the deliveries that arrive before the reply.
+    /// Cancels the consumers, and keeps the deliveries that arrive before the reply.
     pub(super) async fn cancel(&mut self) -> Result<(), ProcessEnd> {
-        let canceled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
-        canceled.map_err(|error| self.failed(&error))?;
-        while let Some(next) = self.consumer.next().await {
+        for consumer in &self.consumers {
+            let canceled = self.channel.basic_cancel(consumer.tag(), BasicCancelOptions::default()).await;
+            canceled.map_err(|error| self.failed(&error))?;
+        }
+        while let Some(next) = next_of(self.consumers.last_mut()).await {
             let delivery = next.map_err(|error| self.failed(&error))?;
             self.keep(delivery.delivery_tag).await?;
         }
@@ -361,7 +392,24 @@ impl<'a, H: MessageHandler> Session<'a, H> {
     }
 }
 
-async fn next_of(consumer: &mut Option<Consumer>) -> Option<lapin::Result<Delivery>> {
+/// Subscribes to the queue, as the consumer with this number, which can hold at most this number of messages. Returns the
+/// number of messages that it can hold.
+async fn subscribe(
+    connection: &Connection,
+    channel: &Channel,
+    order: &ProcessOrder,
+    (number, room): (usize, u64),
+) -> Result<(Consumer, u64), BrokerError> {
+    let offset = [("x-stream-offset", AMQPValue::LongString("first".into()))];
+    let arguments = if order.kind == Some(QueueType::Stream) { &offset[..] } else { &[] };
+    let tag = dead_letter_tag(number);
+    let prefetch = order.prefetch.min(u16::try_from(room).unwrap_or(u16::MAX));
+    let subscribing = subscribe_as(channel, &order.queue, &tag, prefetch, arguments);
+    let consumer = connection.answer(&format!("basic.consume of {}", order.queue), subscribing).await?;
+    Ok((consumer, prefetch.into()))
+}
+
+async fn next_of(consumer: Option<&mut Consumer>) -> Option<lapin::Result<Delivery>> {
     match consumer {
         Some(consumer) => consumer.next().await,
         None => None,
