@@ -62,8 +62,8 @@ fn suggested_commands_run() {
     let typed = ["-f", "elsewhere.yaml", "--var", "FIRST=5s", "--broker-version", "4.0"];
     for name in ["orders.dead", "orders.work.retry.2.30s"] {
         let output = topo.run(["explain", name].into_iter().chain(typed)).expect_code(0);
-        let line =
-            output.stdout.lines().find_map(|line| line.strip_prefix("  topo ")).unwrap_or_else(|| panic!("{output}"));
+        let line = output.stdout.lines().find(|line| line.starts_with("  topo explain "));
+        let line = line.unwrap_or_else(|| panic!("{output}")).trim_start_matches("  topo ");
         let pasted = topo.run(line.split(' ')).expect_code(0);
         pasted.expect_text("orders.work · quorum queue").expect_text("RabbitMQ 4.0 (set by --broker-version)");
     }

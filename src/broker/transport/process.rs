@@ -12,10 +12,12 @@
 //! target.
 
 mod acknowledge;
+mod consumers;
 mod fence;
 mod finish;
 mod order;
 mod session;
+mod subscription;
 
 pub use order::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 

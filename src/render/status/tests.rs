@@ -164,7 +164,8 @@ vhost shop · RabbitMQ 4.0.5 at http://localhost:15672 · spec shop.yaml
 
 missing     vhost shop does not exist
 not listed  2 exclusive or server-named queues
-lock        held by me; the node of the lock queue is down, so the lock does not expire
+lock        held by me; the node of the lock queue is down, so the lock does not
+            expire
 migration   a text
 
 cluster

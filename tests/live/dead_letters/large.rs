@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::fixture::{DEAD, Fixture, KINDS, WORK};
 use crate::support::random::is_long;
-use crate::support::{Output, block_on};
+use crate::support::{Output, block_on, until};
 
 /// The number of messages that are published before their confirms are awaited.
 const BATCH: usize = 5_000;
@@ -104,7 +104,7 @@ fn more_messages_than_the_largest_prefetch_keep_their_order() {
             "--yes",
         ];
         measured(&fixture, "replay", &flags);
-        assert_eq!(fixture.ready(WORK), selected, "{kind}");
+        until("the replayed messages", || (fixture.ready(WORK) == selected).then_some(()));
         fixture.until_dead(count - selected);
         let numbers = take_all(&fixture, count - selected);
         assert!(numbers.is_sorted() && numbers.iter().all(|number| number % EACH != 0), "{kind}");

@@ -28,8 +28,8 @@ fn invalid_arguments_are_refused() {
     for (command, flags, error) in [
         ("list", &["--since", "2h", "--until", "3h"][..], "--since is later than --until"),
         ("list", &["--since", "yesterday"], "expected a time"),
-        ("list", &["--hold", "0"], "0 is not in 1..=65535"),
-        ("list", &["--hold", "70000"], "70000 is not in 1..=65535"),
+        ("list", &["--hold", "0"], "0 is not in 1..=1000000"),
+        ("list", &["--hold", "1000001"], "1000001 is not in 1..=1000000"),
         ("list", &["--reason", "unknown"], "expected one of rejected, expired, maxlen, delivery_limit"),
         ("list", &["--allow", "everything"], "expected one of other-consumers"),
         ("list", &["--group-by", "color"], "expected one of source, reason"),

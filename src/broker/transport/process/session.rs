@@ -2,18 +2,19 @@
 
 use super::super::connection::{Connection, error_text, is_channel_error, protocol_error, short};
 use super::super::decode;
-use super::super::endpoints::{queue_counts, subscribe_as, was_delivered_before};
+use super::super::endpoints::was_delivered_before;
 use super::super::pipeline::{Acknowledging, Pipeline};
 use super::super::raw_properties::{RawProperties, as_library_properties};
 use super::fence::{Fence, wait_for_fence};
 use super::order::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
+use super::subscription::{next_of, subscribe};
 use crate::broker::error::BrokerError;
-use crate::model::naming::{DEAD_LETTER_TAG, dead_letter_tag};
+use crate::model::naming::DEAD_LETTER_TAG;
 use crate::model::{ExchangeName, QueueType};
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
 use lapin::message::Delivery;
-use lapin::options::{BasicCancelOptions, BasicConsumeOptions, ConfirmSelectOptions};
-use lapin::types::{AMQPValue, DeliveryTag, FieldTable};
+use lapin::options::{BasicConsumeOptions, ConfirmSelectOptions};
+use lapin::types::{DeliveryTag, FieldTable};
 use lapin::{Channel, Consumer};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -28,9 +29,6 @@ pub(super) const MAX_UNANSWERED: Duration = Duration::from_secs(60);
 const QUIET: Duration = Duration::from_millis(500);
 /// The longest wait before the handler's gate is checked again.
 const GATE_INTERVAL: Duration = Duration::from_millis(200);
-/// The maximum number of consumers of a run. The broker returns the messages of up to 32 consumers of a channel in the
-/// order of their tags: Erlang sorts the keys of a map with up to 32 entries.
-const MAX_CONSUMERS: usize = 31;
 /// The number of removed messages after which the handler stores them.
 const BATCH: usize = 500;
 
@@ -43,7 +41,7 @@ pub(super) struct Session<'a, H> {
     publisher: Channel,
     /// The consumers, each of which starts when the one before holds as many messages as its prefetch. Only the last one
     /// receives messages. All are kept, because lapin cancels a consumer that is dropped.
-    consumers: Vec<Consumer>,
+    pub(super) consumers: Vec<Consumer>,
     tap: Option<Consumer>,
     pub(super) pipeline: Pipeline,
     /// The exchange of the last publish, for error messages.
@@ -57,7 +55,7 @@ pub(super) struct Session<'a, H> {
     /// The number of messages that stay in the queue.
     pub(super) kept: u64,
     /// The number of them that the consumers before the last one hold.
-    held_before: u64,
+    pub(super) held_before: u64,
     /// The number of messages that the last consumer can hold.
     pub(super) capacity: u64,
     pub(super) counts: ProcessCounts,
@@ -275,26 +273,6 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         }
     }
 
-    /// Returns true if the last consumer holds as many messages as its prefetch, so that it receives no further ones.
-    /// Nothing is in transit to it then.
-    pub(super) fn is_full(&self) -> bool {
-        self.kept - self.held_before >= self.capacity && self.order.kind != Some(QueueType::Stream)
-    }
-
-    /// Adds a consumer, which receives at most this number of the messages that follow. Returns false if the maximum number
-    /// of messages is held.
-    pub(super) async fn add_consumer(&mut self, most: u16) -> Result<bool, ProcessEnd> {
-        if self.kept >= self.order.hold || self.consumers.len() >= MAX_CONSUMERS {
-            return Ok(false);
-        }
-        let next = (self.consumers.len(), (self.order.hold - self.kept).min(most.into()));
-        let subscribing = subscribe(self.connection, &self.channel, self.order, next);
-        let (consumer, capacity) = subscribing.await.map_err(ProcessEnd::Failed)?;
-        self.consumers.push(consumer);
-        (self.held_before, self.capacity) = (self.kept, capacity);
-        Ok(true)
-    }
-
     /// Returns true if no message waits for a response.
     fn is_settled(&self) -> bool {
         self.pipeline.is_empty() && self.removing.is_empty()
@@ -334,41 +312,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         }
     }
 
-    /// Receives the next message within a time limit and keeps it. Returns false if no message arrives.
-    pub(super) async fn keep_next(&mut self, limit: Duration) -> Result<bool, ProcessEnd> {
-        match timeout(limit, next_of(self.consumers.last_mut())).await {
-            Ok(Some(Ok(delivery))) => {
-                self.is_last_returned = was_delivered_before(&delivery);
-                self.keep(delivery.delivery_tag).await?;
-                Ok(true)
-            }
-            Ok(Some(Err(error))) => Err(self.failed(&error)),
-            Ok(None) => Err(self.canceled()),
-            Err(_) => Ok(false),
-        }
-    }
-
-    /// Returns true if the queue contains no ready message.
-    pub(super) async fn is_empty(&self) -> Result<bool, ProcessEnd> {
-        let request = format!("queue.declare of {}", self.order.queue);
-        let counted = self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await;
-        Ok(counted.map_err(ProcessEnd::Failed)?.is_some_and(|counts| counts.ready == 0))
-    }
-
-    /// Cancels the consumers, and keeps the deliveries that arrive before the reply.
-    pub(super) async fn cancel(&mut self) -> Result<(), ProcessEnd> {
-        for consumer in &self.consumers {
-            let canceled = self.channel.basic_cancel(consumer.tag(), BasicCancelOptions::default()).await;
-            canceled.map_err(|error| self.failed(&error))?;
-        }
-        while let Some(next) = next_of(self.consumers.last_mut()).await {
-            let delivery = next.map_err(|error| self.failed(&error))?;
-            self.keep(delivery.delivery_tag).await?;
-        }
-        Ok(())
-    }
-
-    fn canceled(&self) -> ProcessEnd {
+    pub(super) fn canceled(&self) -> ProcessEnd {
         let request = format!("basic.consume of {}", self.order.queue);
         ProcessEnd::Failed(BrokerError::NotFound { request, reason: "the broker canceled the consumer".to_owned() })
     }
@@ -389,29 +333,5 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             }
             Some(_) | None => ProcessEnd::Failed(self.connection.request_error(&request, error)),
         }
-    }
-}
-
-/// Subscribes to the queue, as the consumer with this number, which can hold at most this number of messages. Returns the
-/// number of messages that it can hold.
-async fn subscribe(
-    connection: &Connection,
-    channel: &Channel,
-    order: &ProcessOrder,
-    (number, room): (usize, u64),
-) -> Result<(Consumer, u64), BrokerError> {
-    let offset = [("x-stream-offset", AMQPValue::LongString("first".into()))];
-    let arguments = if order.kind == Some(QueueType::Stream) { &offset[..] } else { &[] };
-    let tag = dead_letter_tag(number);
-    let prefetch = order.prefetch.min(u16::try_from(room).unwrap_or(u16::MAX));
-    let subscribing = subscribe_as(channel, &order.queue, &tag, prefetch, arguments);
-    let consumer = connection.answer(&format!("basic.consume of {}", order.queue), subscribing).await?;
-    Ok((consumer, prefetch.into()))
-}
-
-async fn next_of(consumer: Option<&mut Consumer>) -> Option<lapin::Result<Delivery>> {
-    match consumer {
-        Some(consumer) => consumer.next().await,
-        None => None,
     }
 }

@@ -1,0 +1,69 @@
+//! Adds and cancels the consumers of a run. All have the same channel, and only the last one receives messages.
+
+use super::super::endpoints::{queue_counts, was_delivered_before};
+use super::order::{MessageHandler, ProcessEnd};
+use super::session::Session;
+use super::subscription::{next_of, subscribe};
+use crate::model::QueueType;
+use lapin::options::BasicCancelOptions;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// The maximum number of consumers of a run. The broker returns the messages of up to 32 consumers of a channel in the
+/// order of their tags: Erlang sorts the keys of a map with up to 32 entries.
+const MAX_CONSUMERS: usize = 31;
+impl<H: MessageHandler> Session<'_, H> {
+    /// Returns true if the last consumer holds as many messages as its prefetch, so that it receives no further ones.
+    /// Nothing is in transit to it then.
+    pub(super) fn is_full(&self) -> bool {
+        self.kept - self.held_before >= self.capacity && self.order.kind != Some(QueueType::Stream)
+    }
+
+    /// Adds a consumer, which receives at most this number of the messages that follow. Returns false if the maximum number
+    /// of messages is held.
+    pub(super) async fn add_consumer(&mut self, most: u16) -> Result<bool, ProcessEnd> {
+        if self.kept >= self.order.hold || self.consumers.len() >= MAX_CONSUMERS {
+            return Ok(false);
+        }
+        let next = (self.consumers.len(), (self.order.hold - self.kept).min(most.into()));
+        let subscribing = subscribe(self.connection, &self.channel, self.order, next);
+        let (consumer, capacity) = subscribing.await.map_err(ProcessEnd::Failed)?;
+        self.consumers.push(consumer);
+        (self.held_before, self.capacity) = (self.kept, capacity);
+        Ok(true)
+    }
+
+    /// Receives the next message within a time limit and keeps it. Returns false if no message arrives.
+    pub(super) async fn keep_next(&mut self, limit: Duration) -> Result<bool, ProcessEnd> {
+        match timeout(limit, next_of(self.consumers.last_mut())).await {
+            Ok(Some(Ok(delivery))) => {
+                self.is_last_returned = was_delivered_before(&delivery);
+                self.keep(delivery.delivery_tag).await?;
+                Ok(true)
+            }
+            Ok(Some(Err(error))) => Err(self.failed(&error)),
+            Ok(None) => Err(self.canceled()),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Returns true if the queue contains no ready message.
+    pub(super) async fn is_empty(&self) -> Result<bool, ProcessEnd> {
+        let request = format!("queue.declare of {}", self.order.queue);
+        let counted = self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await;
+        Ok(counted.map_err(ProcessEnd::Failed)?.is_some_and(|counts| counts.ready == 0))
+    }
+
+    /// Cancels the consumers, and keeps the deliveries that arrive before the reply.
+    pub(super) async fn cancel(&mut self) -> Result<(), ProcessEnd> {
+        for consumer in &self.consumers {
+            let canceled = self.channel.basic_cancel(consumer.tag(), BasicCancelOptions::default()).await;
+            canceled.map_err(|error| self.failed(&error))?;
+        }
+        while let Some(next) = next_of(self.consumers.last_mut()).await {
+            let delivery = next.map_err(|error| self.failed(&error))?;
+            self.keep(delivery.delivery_tag).await?;
+        }
+        Ok(())
+    }
+}
