@@ -9,7 +9,7 @@
 //! | [`removal`] | drops, exports and restores |
 //! | [`refusals`] | bad input, hazards, missing permissions and concurrent runs |
 //! | [`killed`] | runs that are killed at random moments |
-//! | [`large`] | more messages than the largest prefetch count |
+//! | [`large`] | large queues: order and memory |
 
 mod fixture;
 mod inspection;

@@ -32,7 +32,7 @@ pub use declare::Binder;
 pub use decode::properties as decode_properties;
 pub use edit::{PropertyEdit, edited};
 pub use endpoints::QueueCounts;
-pub use process::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
+pub use process::{Decision, Gate, MAX_CONSUMERS, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 pub use progress::{Fault, Order, Progress, State};
 pub use publish::{OutgoingMessage, PublishFault, Publisher};
 pub use shovel::{Leftover, ShovelMove, ShovelTransport};

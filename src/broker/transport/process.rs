@@ -19,7 +19,7 @@ mod order;
 mod session;
 mod subscription;
 
-pub use order::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
+pub use order::{Decision, Gate, MAX_CONSUMERS, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 
 use super::amqp::AmqpTransport;
 use crate::broker::error::BrokerError;

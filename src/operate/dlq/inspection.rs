@@ -88,6 +88,9 @@ pub async fn inspect(
     let processed = opened.transport.process(&opened.order, &mut handler).await;
     let Inspector { reader, matched, failure, .. } = handler;
     let before = opened.order.expected;
+    if processed.is_ok() && state.kind(queue) != Some(QueueType::Stream) {
+        opened.wait_for_returned().await;
+    }
     opened.close().await;
     let processed = processed?;
     let end = match (failure, processed.end) {
@@ -197,6 +200,10 @@ impl MessageHandler for Inspector<'_> {
             self.failure = (self.visit)(it).err();
         }
         decision
+    }
+
+    fn may_return_unread(&self) -> bool {
+        !self.reader.must_read_all()
     }
 
     fn progressed(&mut self, _: &ProcessCounts) {}

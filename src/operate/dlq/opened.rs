@@ -2,9 +2,10 @@
 
 use super::error::DlqError;
 use super::state::VhostState;
-use crate::broker::transport::{AmqpTransport, ProcessOrder, RunLock};
+use crate::broker::transport::{AmqpTransport, MAX_CONSUMERS, ProcessOrder, RunLock};
 use crate::broker::{Access, BrokerError};
 use crate::model::{QueueName, QueueType};
+use std::time::{Duration, Instant};
 
 /// The memory for messages that topo has received but not processed yet, in bytes.
 const MAX_BUFFERED: u64 = 24 << 20;
@@ -12,6 +13,12 @@ const MAX_BUFFERED: u64 = 24 << 20;
 const ASSUMED_BYTES: u64 = 4 << 10;
 /// The minimum number of messages that topo holds, whatever their size.
 const MIN_HELD: u64 = 16;
+/// The maximum wait for the return of inspected messages.
+const MAX_RETURN: Duration = Duration::from_secs(30);
+/// The time after which an unchanged number of messages is final, because others have expired or been consumed.
+const MAX_UNCHANGED: Duration = Duration::from_secs(2);
+/// The interval between two counts during this wait.
+const RETURN_INTERVAL: Duration = Duration::from_millis(100);
 /// The argument of a queue with a single active consumer.
 const SINGLE_ACTIVE_CONSUMER: &str = "x-single-active-consumer";
 /// The reply code for an exclusive queue of another connection.
@@ -63,8 +70,8 @@ impl Opened {
             kind,
             expected: counted.unwrap_or(listed),
             prefetch,
-            // A further consumer of a queue with a single active consumer receives nothing.
-            hold: if has_single_consumer { u64::from(prefetch).min(hold.into()) } else { hold.into() },
+            hold: hold.into(),
+            max_consumers: if has_single_consumer { 1 } else { MAX_CONSUMERS },
             window,
             returns_by_nack: kind == Some(QueueType::Quorum) && state.snapshot.profile.version.is_at_least(4, 3),
             tap: None,
@@ -75,6 +82,23 @@ impl Opened {
     /// Returns the number of ready messages; `None` if the queue does not respond.
     pub(super) async fn ready(&self) -> Option<u64> {
         self.transport.queue_counts(&self.order.queue).await.ok().flatten().map(|counts| u64::from(counts.ready))
+    }
+
+    /// Waits until the queue contains the messages of an inspection again, so that the next run counts them. A busy broker
+    /// returns many messages only some time after the channel is closed.
+    pub(super) async fn wait_for_returned(&self) {
+        let started = Instant::now();
+        let (mut last, mut changed) = (None, started);
+        while started.elapsed() < MAX_RETURN && changed.elapsed() < MAX_UNCHANGED {
+            let ready = self.ready().await;
+            if ready.is_some_and(|ready| ready >= self.order.expected) {
+                return;
+            }
+            if ready != last {
+                (last, changed) = (ready, Instant::now());
+            }
+            tokio::time::sleep(RETURN_INTERVAL).await;
+        }
     }
 
     /// Releases the lock, and closes the connection.

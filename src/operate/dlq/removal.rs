@@ -136,6 +136,10 @@ impl MessageHandler for Dropper<'_> {
         self.options.store.as_mut().map_or(Ok(()), |store| store(&lines))
     }
 
+    fn may_return_unread(&self) -> bool {
+        !self.reader.must_read_all()
+    }
+
     fn progressed(&mut self, counts: &ProcessCounts) {
         (self.progress)(counts);
     }

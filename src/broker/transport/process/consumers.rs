@@ -4,14 +4,12 @@ use super::super::endpoints::{queue_counts, was_delivered_before};
 use super::order::{MessageHandler, ProcessEnd};
 use super::session::Session;
 use super::subscription::{next_of, subscribe};
+use crate::broker::error::BrokerError;
 use crate::model::QueueType;
 use lapin::options::BasicCancelOptions;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The maximum number of consumers of a run. The broker returns the messages of up to 32 consumers of a channel in the
-/// order of their tags: Erlang sorts the keys of a map with up to 32 entries.
-const MAX_CONSUMERS: usize = 31;
 impl<H: MessageHandler> Session<'_, H> {
     /// Returns true if the last consumer holds as many messages as its prefetch, so that it receives no further ones.
     /// Nothing is in transit to it then.
@@ -19,14 +17,13 @@ impl<H: MessageHandler> Session<'_, H> {
         self.kept - self.held_before >= self.capacity && self.order.kind != Some(QueueType::Stream)
     }
 
-    /// Adds a consumer, which receives at most this number of the messages that follow. Returns false if the maximum number
-    /// of messages is held.
-    pub(super) async fn add_consumer(&mut self, most: u16) -> Result<bool, ProcessEnd> {
-        if self.kept >= self.order.hold || self.consumers.len() >= MAX_CONSUMERS {
+    /// Adds a consumer, which receives at most this number of the messages that follow. Returns false if the run may not
+    /// have another consumer.
+    pub(super) async fn add_consumer(&mut self, most: u64) -> Result<bool, ProcessEnd> {
+        if most == 0 || self.consumers.len() >= self.order.max_consumers {
             return Ok(false);
         }
-        let next = (self.consumers.len(), (self.order.hold - self.kept).min(most.into()));
-        let subscribing = subscribe(self.connection, &self.channel, self.order, next);
+        let subscribing = subscribe(self.connection, &self.channel, self.order, (self.consumers.len(), most));
         let (consumer, capacity) = subscribing.await.map_err(ProcessEnd::Failed)?;
         self.consumers.push(consumer);
         (self.held_before, self.capacity) = (self.kept, capacity);
@@ -47,11 +44,14 @@ impl<H: MessageHandler> Session<'_, H> {
         }
     }
 
-    /// Returns true if the queue contains no ready message.
+    /// Returns true if the queue contains no ready message; false if a busy queue does not respond in time.
     pub(super) async fn is_empty(&self) -> Result<bool, ProcessEnd> {
         let request = format!("queue.declare of {}", self.order.queue);
-        let counted = self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await;
-        Ok(counted.map_err(ProcessEnd::Failed)?.is_some_and(|counts| counts.ready == 0))
+        match self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await {
+            Ok(counted) => Ok(counted.is_some_and(|counts| counts.ready == 0)),
+            Err(BrokerError::Timeout { .. }) => Ok(false),
+            Err(error) => Err(ProcessEnd::Failed(error)),
+        }
     }
 
     /// Cancels the consumers, and keeps the deliveries that arrive before the reply.

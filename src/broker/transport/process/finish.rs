@@ -18,7 +18,7 @@ const IDLE: Duration = Duration::from_millis(200);
 /// The maximum wait for the next message that was returned before.
 const RETURNED_WAIT: Duration = Duration::from_secs(1);
 /// The maximum time for the receipt of messages that were returned before.
-const RETURNED_LIMIT: Duration = Duration::from_secs(30);
+const RETURNED_LIMIT: Duration = Duration::from_secs(60);
 
 impl<H: MessageHandler> Session<'_, H> {
     /// Ends the run, and returns the reason for the end.
@@ -43,7 +43,7 @@ impl<H: MessageHandler> Session<'_, H> {
         if self.order.kind == Some(QueueType::Quorum) {
             if self.order.returns_by_nack {
                 self.return_by_nack().await?;
-            } else {
+            } else if self.handler.may_return_unread() {
                 self.receive_returned().await?;
             }
             if self.order.returns_by_nack || self.counts.published + self.counts.removed > 0 {
@@ -81,7 +81,7 @@ impl<H: MessageHandler> Session<'_, H> {
     /// Adds a consumer if messages that were returned before may follow. The first one receives a single message, which
     /// shows whether such messages follow. Returns false if no consumer was added.
     async fn add_consumer_for_returned(&mut self) -> Result<bool, ProcessEnd> {
-        let most = if self.capacity == 1 { u16::MAX } else { 1 };
+        let most = if self.capacity == 1 { u64::MAX } else { 1 };
         Ok(self.is_last_returned && self.add_consumer(most).await?)
     }
 
@@ -99,7 +99,7 @@ impl<H: MessageHandler> Session<'_, H> {
         let deadline = Instant::now() + RETURNED_LIMIT;
         while self.is_last_returned && Instant::now() < deadline {
             let has_room = !self.is_full() || self.add_consumer_for_returned().await?;
-            if !has_room || !self.keep_next(RETURNED_WAIT).await? {
+            if !has_room || !self.keep_next(RETURNED_WAIT).await? && self.is_empty().await? {
                 break;
             }
         }

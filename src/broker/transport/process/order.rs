@@ -6,6 +6,10 @@ use crate::model::{ExchangeName, QueueName, QueueType};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+/// The maximum number of consumers of a run. The broker returns the messages of up to 32 consumers of a channel in the
+/// order of their tags: Erlang sorts the keys of a map with up to 32 entries.
+pub const MAX_CONSUMERS: usize = 31;
+
 /// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct ProcessOrder {
@@ -17,8 +21,11 @@ pub struct ProcessOrder {
     pub expected: u64,
     /// The maximum number of messages that the broker delivers before topo processes them.
     pub prefetch: u16,
-    /// The maximum number of messages that are held at the same time.
+    /// The maximum number of messages that are held at the same time. A run holds more only to keep the order of a quorum
+    /// queue at its end.
     pub hold: u64,
+    /// The maximum number of consumers: 1 for a queue with a single active consumer, otherwise [`MAX_CONSUMERS`].
+    pub max_consumers: usize,
     /// The maximum number of messages in doubt.
     pub window: u16,
     /// True to return the held messages with `basic.nack`, which does not count as a delivery in quorum queues from
@@ -78,6 +85,12 @@ pub trait MessageHandler {
     /// Returns true if the run can end when all messages are processed. Until then, the handler receives tapped
     /// messages.
     fn is_done(&mut self) -> bool {
+        true
+    }
+
+    /// Returns true if the run may receive and return messages without a decision, to keep the order of the queue. False
+    /// if each delivery counts toward a delivery limit.
+    fn may_return_unread(&self) -> bool {
         true
     }
 

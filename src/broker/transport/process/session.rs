@@ -27,6 +27,9 @@ const MAX_HELD: Duration = Duration::from_secs(14 * 60);
 pub(super) const MAX_UNANSWERED: Duration = Duration::from_secs(60);
 /// The time without a delivery after which topo queries whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(500);
+/// The time without a delivery after which messages that an empty queue did not deliver are considered as removed by
+/// others. On a busy broker, they can be in transit.
+const MAX_TRANSIT: Duration = Duration::from_secs(5);
 /// The longest wait before the handler's gate is checked again.
 const GATE_INTERVAL: Duration = Duration::from_millis(200);
 /// The number of removed messages after which the handler stores them.
@@ -144,7 +147,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
                 return Ok(ProcessEnd::Ended);
             }
             let has_more = self.counts.received < self.order.expected;
-            if has_more && self.is_full() && !self.add_consumer(u16::MAX).await? {
+            if has_more && self.is_full() && !self.add_consumer(self.order.hold.saturating_sub(self.kept)).await? {
                 return Ok(ProcessEnd::HoldFull);
             }
             self.start_fence();
@@ -306,7 +309,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             // The queue can be empty because its last messages are in transit.
             true => match timeout(QUIET, next_of(self.consumers.last_mut())).await {
                 Ok(next) => self.receive_ready(next).await,
-                Err(_) => Ok(Some(ProcessEnd::Complete)),
+                Err(_) => Ok((self.answered.elapsed() >= MAX_TRANSIT).then_some(ProcessEnd::Complete)),
             },
             false => Ok((self.answered.elapsed() >= MAX_UNANSWERED).then_some(ProcessEnd::NotDelivered)),
         }

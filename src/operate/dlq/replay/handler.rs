@@ -142,6 +142,10 @@ impl MessageHandler for Replayer<'_> {
         self.breaker.is_done(Instant::now())
     }
 
+    fn may_return_unread(&self) -> bool {
+        !self.reader.must_read_all()
+    }
+
     fn progressed(&mut self, counts: &ProcessCounts) {
         (self.progress)(counts, self.breaker.returned());
     }
