@@ -247,7 +247,8 @@ pub fn dead_letter_tag(number: usize) -> String {
 
 /// Returns true if the consumer with this tag belongs to topo and not to an application.
 pub fn is_topo_consumer(tag: &str) -> bool {
-    tag == TRANSPORT_TAG || tag.starts_with(DEAD_LETTER_TAG)
+    let is_numbered = || tag.starts_with(DEAD_LETTER_TAG) && (0..100).any(|number| tag == dead_letter_tag(number));
+    [TRANSPORT_TAG, DEAD_LETTER_TAG].contains(&tag) || is_numbered()
 }
 
 /// Returns the exclusive queue that exists while `topo dlq` changes a dead-letter queue. It prevents a second run, and
@@ -292,6 +293,16 @@ mod tests {
     use super::*;
     use crate::model::names::is_reserved;
     use crate::rabbitmq::Pattern;
+
+    #[test]
+    fn only_exact_tags_belong_to_topo() {
+        for tag in [TRANSPORT_TAG, DEAD_LETTER_TAG, &dead_letter_tag(0), &dead_letter_tag(30)] {
+            assert!(is_topo_consumer(tag), "{tag}");
+        }
+        for tag in ["", "topo.dlq.", "topo.dlq.1", "topo.dlq.worker", "topo.dlq-worker", "worker"] {
+            assert!(!is_topo_consumer(tag), "{tag}");
+        }
+    }
 
     #[test]
     fn generated_names_are_recognized() {

@@ -111,7 +111,7 @@ fn question(arguments: &DropArguments, queue: &QueueName, inspected: &Inspection
     let messages = arguments.limit.map_or(inspected.matched, |limit| limit.min(inspected.matched));
     let more = if inspected.is_complete() { "" } else { ", and all matching messages that topo has not inspected yet" };
     let without = if arguments.no_backup { " without a backup" } else { "" };
-    format!("Drop {} from {queue}{more}{without}? [y/N] ", count(messages, "message"))
+    format!("Drop {} from {queue}{without}{more}? [y/N] ", count(messages, "message"))
 }
 
 #[derive(Debug, Args)]
