@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 use tokio::{join, try_join};
 
-/// The members of a queue, its number of consumers, and the average size of its messages.
+/// The members of a queue, its number of consumers, and the size of its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueState {
     /// The node that hosts the leader of a quorum queue or stream; `None` without a leader.
@@ -32,11 +32,20 @@ pub struct QueueState {
     pub members: Vec<String>,
     /// The nodes that host the online members.
     pub online: Vec<String>,
-    /// The average size of a message body in bytes, from statistics that are a few seconds old. `None` if the queue is
-    /// empty or the statistics are not available.
-    pub average_bytes: Option<u64>,
+    /// The number of messages, from statistics that are a few seconds old; `None` if the statistics are not available.
+    pub messages: Option<u64>,
+    /// The total size of the message bodies in bytes, also from the statistics.
+    pub bytes: Option<u64>,
     /// The number of consumers, also from the statistics; `None` if the statistics are not available.
     pub consumers: Option<u64>,
+}
+
+impl QueueState {
+    /// Returns the average size of a message body in bytes; `None` if the queue is empty or the statistics are not
+    /// available.
+    pub fn average_bytes(&self) -> Option<u64> {
+        self.bytes?.checked_div(self.messages?)
+    }
 }
 
 /// The path that lists the vhosts without statistics. The broker would compute the statistics for each request, at a
@@ -168,9 +177,7 @@ impl Broker {
             .await
         {
             Ok(wire::QueueState { leader, members, online, messages, message_bytes, consumers }) => {
-                let average_bytes =
-                    message_bytes.zip(messages).and_then(|(bytes, messages)| bytes.checked_div(messages));
-                Ok(Some(QueueState { leader, members, online, average_bytes, consumers }))
+                Ok(Some(QueueState { leader, members, online, messages, bytes: message_bytes, consumers }))
             }
             Err(BrokerError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),

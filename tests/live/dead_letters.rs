@@ -8,11 +8,15 @@
 //! | [`replay`] | the way back of each strategy, headers, selection and the circuit breaker |
 //! | [`removal`] | drops, exports and restores |
 //! | [`refusals`] | bad input, hazards, missing permissions and concurrent runs |
+//! | [`job`] | a command that is interrupted and repeated |
 //! | [`killed`] | runs that are killed at random moments |
+//! | [`broker_killed`] | brokers that are killed at random moments |
 //! | [`large`] | large queues: order and memory |
 
+mod broker_killed;
 mod fixture;
 mod inspection;
+mod job;
 mod killed;
 mod large;
 mod limits;

@@ -102,7 +102,7 @@ impl<'node> PageRun<'node> {
                 let amqp = self.vhost(vhost).amqp();
                 self.held = Some((amqp.hold(queue, 0), amqp));
                 let vhost = self.vhost(vhost);
-                until("the consumer to be listed", || (vhost.queue(queue)["consumers"] == 1).then_some(()));
+                until("the consumer to be listed", || (vhost.listed_consumers(queue) == 1).then_some(()));
             }
             ["fail", messages, "of", queue, "in", vhost] => {
                 let messages = messages.parse().unwrap();

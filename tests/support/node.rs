@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Http, Tls, User, Vhost, child};
+use super::{Http, Tls, User, Vhost, child, until};
 
 /// The options of a separate node.
 #[derive(Default)]
@@ -161,6 +161,16 @@ impl Node {
         let pid = self.fact("pid").to_owned();
         let sent = child("bash").args(["-c", "kill -s KILL \"$0\"", &pid]).status();
         assert!(sent.is_ok_and(|status| status.success()), "kill -s KILL {pid}");
+    }
+
+    /// Kills the node without a shutdown, starts it again with its data, and returns when it responds.
+    pub(crate) fn kill_and_restart(&self) {
+        let restarts = || std::fs::read_to_string(self.folder().join("restarts")).unwrap_or_default();
+        let before = restarts();
+        let pid = self.script.id().to_string();
+        let sent = child("bash").args(["-c", "kill -s USR1 \"$0\"", &pid]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill -s USR1 {pid}");
+        until("the restarted node", || (restarts() != before).then_some(()));
     }
 
     /// Expects that this version does not support this line of `rabbitmq.conf`, and does not start with it.

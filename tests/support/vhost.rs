@@ -154,6 +154,13 @@ impl<'node> Vhost<'node> {
         answer.found()
     }
 
+    /// Returns the number of consumers of a queue in the list of consumers. The count in [`Self::queue`] can change
+    /// earlier.
+    pub(crate) fn listed_consumers(&self, queue: &str) -> usize {
+        let consumers = self.http().get(&self.path("consumers", &[])).expect_status(200);
+        consumers.as_array().unwrap().iter().filter(|consumer| consumer["queue"]["name"] == queue).count()
+    }
+
     /// Returns an exchange from the management API; null if it does not exist.
     pub(crate) fn exchange(&self, name: &str) -> Value {
         self.http().get(&self.path("exchanges", &[name])).found()

@@ -142,7 +142,7 @@ impl<'a> Moving<'a> {
         };
         // Without statistics, topo assumes small messages.
         let state = self.broker.broker().queue_state(self.broker.vhost(), from).await.ok().flatten();
-        let average = state.and_then(|state| state.average_bytes).unwrap_or(0);
+        let average = state.and_then(|state| state.average_bytes()).unwrap_or(0);
         self.prefetch = self.prefetch.min(prefetch(average));
         let order = Order { prefetch: self.prefetch, ..Order::new(from, to) };
         let handle = match (transport, &self.fallback) {

@@ -206,7 +206,8 @@ mod tests {
             leader: leader.map(str::to_owned),
             members: owned(members),
             online: owned(online),
-            average_bytes: None,
+            messages: None,
+            bytes: None,
             consumers: None,
         }
     }

@@ -3,12 +3,12 @@
 use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::{files, interaction, output};
-use super::target::{Shown, TargetArguments, until_second_signal};
+use super::target::{Shown, TargetArguments, hazard, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::count::count;
 use crate::model::naming::digest;
 use crate::model::{QueueName, VhostName};
-use crate::operate::dlq::{ArchivedMessage, RestoreOptions, restore};
+use crate::operate::dlq::{ArchivedMessage, Hazard, RestoreOptions, restore};
 use crate::render::dlq::{restore_json, restore_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -21,7 +21,7 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         return Err(Failure::usage("no terminal is available to ask for confirmation")
             .hint("restore without confirmation: --yes"));
     }
-    let (messages, queue) = check(arguments)?;
+    let Archive { messages, bytes, queue } = check(arguments)?;
     let state_path = state_path(&arguments.archive);
     let target = arguments.target.read(global).await?;
     let identity = identity(&target.access.broker.shown_url(), &target.vhost, &queue, &arguments.archive)?;
@@ -39,7 +39,8 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         .open(&state_path)
         .map_err(|error| output::write_failure(&state_path, &error))?;
     let interrupt = Interrupt::default();
-    let options = RestoreOptions { queue: queue.clone(), skip, window: arguments.window };
+    let allowed = arguments.allow.clone();
+    let options = RestoreOptions { queue: queue.clone(), messages, bytes, skip, window: arguments.window, allowed };
     let shown = Shown::start(global, format!("restoring to {queue}"));
     let mut confirmed = |count: u64| {
         shown.update(count, messages, "restored");
@@ -73,15 +74,25 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
     })
 }
 
-/// Checks all messages of the archive before the first one is published. Returns their number and the queue.
-fn check(arguments: &RestoreArguments) -> Result<(u64, QueueName), Failure> {
+/// The contents of an archive.
+struct Archive {
+    messages: u64,
+    /// The total size of the bodies in bytes.
+    bytes: u64,
+    /// The queue that receives the messages.
+    queue: QueueName,
+}
+
+/// Checks all messages of the archive before the first one is published.
+fn check(arguments: &RestoreArguments) -> Result<Archive, Failure> {
     let path = &arguments.archive;
     let file = File::open(path).map_err(|error| read_failure(path, &error.to_string()))?;
     let requested = arguments.queue.as_ref().map(|queue| QueueName::new(queue.as_str()));
-    let (mut messages, mut found) = (0, requested.clone());
+    let (mut messages, mut bytes, mut found) = (0, 0, requested.clone());
     for message in ArchivedMessage::read_all(BufReader::new(file)) {
         let message = message.map_err(|error| read_failure(path, &error.to_string()))?;
         messages += 1;
+        bytes += message.body.len() as u64;
         let other_vhost = message.vhost.as_str() != arguments.target.vhost && !arguments.other_vhost;
         if other_vhost {
             return Err(Failure::usage(format!(
@@ -103,7 +114,8 @@ fn check(arguments: &RestoreArguments) -> Result<(u64, QueueName), Failure> {
             None => found = Some(message.queue),
         }
     }
-    found.map(|queue| (messages, queue)).ok_or_else(|| Failure::spec(format!("{} contains no message", path.display())))
+    let archive = found.map(|queue| Archive { messages, bytes, queue });
+    archive.ok_or_else(|| Failure::spec(format!("{} contains no message", path.display())))
 }
 
 /// Returns the path of the file that contains the number of restored messages while a restore is incomplete.
@@ -158,6 +170,9 @@ pub(super) struct RestoreArguments {
     /// Maximum number of messages that a crash can duplicate (1 to 10000)
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     window: u16,
+    /// Allow the hazard message-drop
+    #[arg(long, value_name = "HAZARD", value_parser = hazard, hide_possible_values = true)]
+    allow: Vec<Hazard>,
     /// Restore without confirmation
     #[arg(short, long)]
     yes: bool,

@@ -51,7 +51,7 @@ pub(super) struct ReadingArguments {
     pub(super) any_queue: bool,
 }
 
-fn hazard(word: &str) -> Result<Hazard, String> {
+pub(super) fn hazard(word: &str) -> Result<Hazard, String> {
     let names = Hazard::ALL.map(Hazard::as_str);
     Hazard::ALL
         .into_iter()

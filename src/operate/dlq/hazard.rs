@@ -9,7 +9,7 @@ pub enum Hazard {
     InspectionCost,
     /// The target of a replay has no consumers.
     NoConsumers,
-    /// The target of a replay drops its oldest messages when the replayed messages arrive.
+    /// The target of a replay or a restore drops its oldest messages when the messages arrive.
     MessageDrop,
 }
 

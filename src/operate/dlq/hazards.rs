@@ -3,6 +3,7 @@
 use super::error::DlqError;
 use super::hazard::Hazard;
 use super::state::VhostState;
+use crate::broker::Access;
 use crate::model::count::{count, number};
 use crate::model::{QueueName, QueueType};
 
@@ -50,25 +51,60 @@ pub(super) fn costly_limit(state: &VhostState, queue: &QueueName) -> Option<i64>
     state.settings(queue).filter(|_| is_costly)?.delivery_limit()
 }
 
-/// Returns the hazards of publishing messages to a queue.
-pub(super) fn of_target(state: &VhostState, target: &QueueName, messages: u64) -> Vec<(Hazard, String)> {
-    let mut hazards = Vec::new();
-    if state.consumers(target) == Some(0) {
-        hazards.push((Hazard::NoConsumers, format!("queue `{target}` has no consumers")));
+/// The messages that a command publishes to a queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incoming {
+    pub(super) messages: u64,
+    /// The total size of the bodies in bytes; `None` if unknown.
+    pub(super) bytes: Option<u64>,
+}
+
+/// Returns the hazard that a queue drops its oldest messages when it receives messages.
+pub(super) async fn of_receiving(
+    access: &Access,
+    state: &VhostState,
+    target: &QueueName,
+    incoming: Incoming,
+) -> Option<(Hazard, String)> {
+    let settings = state.settings(target)?;
+    if settings.overflow_behavior().rejects() {
+        return None;
     }
-    let settings = state.settings(target);
-    let limit = settings.as_ref().and_then(|it| it.integer("max-length")).and_then(|it| u64::try_from(it).ok());
-    let drops = settings.is_some_and(|it| !it.overflow_behavior().rejects());
+    let limit = |key| settings.integer(key).and_then(|it| u64::try_from(it).ok());
     let present = state.messages(target).unwrap_or(0);
-    if let Some(limit) = limit.filter(|limit| drops && present.saturating_add(messages) > *limit) {
+    if let Some(limit) = limit("max-length").filter(|limit| present.saturating_add(incoming.messages) > *limit) {
         let text = format!(
             "queue `{target}` contains {} and drops its oldest messages when it contains more than {}",
             count(present, "message"),
             number(limit)
         );
-        hazards.push((Hazard::MessageDrop, text));
+        return Some((Hazard::MessageDrop, text));
     }
-    hazards
+    let limit = limit("max-length-bytes")?;
+    let queue_state = access.broker.queue_state(&state.snapshot.topology.vhost, target).await.ok().flatten();
+    let present = queue_state.and_then(|it| it.bytes);
+    let total = present.zip(incoming.bytes).map(|(present, incoming)| present.saturating_add(incoming));
+    // Without the sizes, the limit may be exceeded.
+    total.is_none_or(|total| total > limit).then(|| {
+        let contents = present.map_or("an unknown number of bytes".to_owned(), |bytes| count(bytes, "byte"));
+        let text = format!(
+            "queue `{target}` contains {contents} and drops its oldest messages when it contains more than {}",
+            count(limit, "byte")
+        );
+        (Hazard::MessageDrop, text)
+    })
+}
+
+/// Returns the hazards of replaying messages to a queue.
+pub(super) async fn of_target(
+    access: &Access,
+    state: &VhostState,
+    target: &QueueName,
+    incoming: Incoming,
+) -> Vec<(Hazard, String)> {
+    let no_consumers = (state.consumers(target) == Some(0))
+        .then(|| (Hazard::NoConsumers, format!("queue `{target}` has no consumers")));
+    no_consumers.into_iter().chain(of_receiving(access, state, target, incoming).await).collect()
 }
 
 /// Returns the reason why a queue cannot receive replayed messages; `None` if it can.

@@ -4,7 +4,7 @@ use super::error::DlqError;
 use super::state::VhostState;
 use crate::broker::transport::{AmqpTransport, MAX_CONSUMERS, ProcessOrder, RunLock};
 use crate::broker::{Access, BrokerError};
-use crate::model::{QueueName, QueueType};
+use crate::model::{ArgumentValue, QueueName, QueueType};
 use std::time::{Duration, Instant};
 
 /// The memory for messages that topo has received but not processed yet, in bytes.
@@ -60,18 +60,20 @@ impl Opened {
         let counted = transport.queue_counts(queue).await?.map(|counts| u64::from(counts.ready));
         let listed = state.activity.queues.get(queue).and_then(|it| it.ready).unwrap_or(0);
         // Without statistics, the size is unknown.
-        let known = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes);
+        let known = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes());
         let fitting = MAX_BUFFERED.checked_div(known.unwrap_or(ASSUMED_BYTES)).unwrap_or(u64::MAX).max(MIN_HELD);
         let prefetch = u16::try_from(fitting.min(hold.into())).unwrap_or(u16::MAX);
-        let live = state.snapshot.topology.queues.get(queue);
-        let has_single_consumer = live.is_some_and(|it| it.arguments.contains_key(SINGLE_ACTIVE_CONSUMER));
+        let live = state.snapshot.topology.queues.get(queue).and_then(|it| it.arguments.get(SINGLE_ACTIVE_CONSUMER));
+        let has_single_consumer = live.is_some_and(|it| *it != ArgumentValue::Boolean(false));
+        let others = usize::try_from(state.consumers(queue).unwrap_or(0)).unwrap_or(usize::MAX);
+        let max_consumers = if has_single_consumer { 1 } else { MAX_CONSUMERS.saturating_sub(others).max(1) };
         let order = ProcessOrder {
             queue: queue.clone(),
             kind,
             expected: counted.unwrap_or(listed),
             prefetch,
             hold: hold.into(),
-            max_consumers: if has_single_consumer { 1 } else { MAX_CONSUMERS },
+            max_consumers,
             window,
             returns_by_nack: kind == Some(QueueType::Quorum) && state.snapshot.profile.version.is_at_least(4, 3),
             tap: None,

@@ -2,6 +2,8 @@
 
 use super::archive::{ArchiveError, ArchivedMessage};
 use super::error::DlqError;
+use super::hazard::Hazard;
+use super::hazards::{self, Incoming};
 use super::opened::Opened;
 use super::state::VhostState;
 use crate::apply::Interrupt;
@@ -14,10 +16,16 @@ use std::io::BufRead;
 pub struct RestoreOptions {
     /// The queue that receives the messages.
     pub queue: QueueName,
+    /// The number of messages in the archive.
+    pub messages: u64,
+    /// The total size of the bodies of these messages in bytes.
+    pub bytes: u64,
     /// The number of messages at the start of the archive that an interrupted run has restored.
     pub skip: u64,
     /// The maximum number of unconfirmed messages.
     pub window: u16,
+    /// The allowed hazards.
+    pub allowed: Vec<Hazard>,
 }
 
 /// The report of a restore.
@@ -52,6 +60,9 @@ pub async fn restore(
 ) -> Result<RestoreReport, DlqError> {
     let queue = &options.queue;
     state.expect_queue(queue)?;
+    let remaining = Incoming { messages: options.messages.saturating_sub(options.skip), bytes: Some(options.bytes) };
+    let hazard = hazards::of_receiving(access, state, queue, remaining).await;
+    hazards::refuse(hazard.into_iter().collect(), &options.allowed)?;
     let opened = Opened::open(access, state, queue, (1, options.window)).await?;
     let result = restore_opened(&opened, archive, options, interrupt, confirmed).await;
     opened.transport.delete_replay_exchange(queue).await;

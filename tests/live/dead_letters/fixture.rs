@@ -23,6 +23,7 @@ const FEW: usize = 30;
 
 /// A vhost with an exchange, a work queue and a dead-letter queue.
 pub(super) struct Fixture<'a> {
+    node: &'a Node,
     pub(super) vhost: Vhost<'a>,
     pub(super) topo: Topo,
     pub(super) amqp: Amqp,
@@ -31,10 +32,22 @@ pub(super) struct Fixture<'a> {
 /// The types of queues on which a test runs.
 pub(super) const KINDS: [&str; 2] = ["classic", "quorum"];
 
-impl Fixture<'_> {
+impl Fixture<'static> {
     /// Applies a spec with queues of this type, and with further keys of the work queue and the dead-letter queue.
     pub(super) fn with(hint: &str, kind: &str, work: &str, dead: &str) -> Self {
-        let vhost = Node::shared().vhost(hint);
+        Self::on(Node::shared(), hint, kind, work, dead)
+    }
+
+    /// Applies a spec with queues of this type. A quorum dead-letter queue has no delivery limit.
+    pub(super) fn new(hint: &str, kind: &str) -> Self {
+        Self::with(hint, kind, "", "")
+    }
+}
+
+impl<'a> Fixture<'a> {
+    /// Like [`Fixture::with`], on a separate node.
+    pub(super) fn on(node: &'a Node, hint: &str, kind: &str, work: &str, dead: &str) -> Self {
+        let vhost = node.vhost(hint);
         let spec = format!(
             "exchanges: {{{EXCHANGE}: {{type: topic}}}}\n\
              queues: {{{WORK}: {{type: {kind}, deadLetter: {DEAD}, bindings: [{{exchange: {EXCHANGE}, routingKey: \
@@ -44,12 +57,7 @@ impl Fixture<'_> {
         let topo = Topo::new(&vhost).spec(&spec);
         topo.run(["apply", "topology.yaml", "--yes", "--quiet"]).expect_code(0);
         let amqp = vhost.amqp();
-        Self { vhost, topo, amqp }
-    }
-
-    /// Applies a spec with queues of this type. A quorum dead-letter queue has no delivery limit.
-    pub(super) fn new(hint: &str, kind: &str) -> Self {
-        Self::with(hint, kind, "", "")
+        Self { node, vhost, topo, amqp }
     }
 
     /// Publishes messages with the bodies `0`, `1` and so on, and rejects them. The routing keys alternate between
@@ -90,7 +98,7 @@ impl Fixture<'_> {
     pub(super) fn fail(&self, queue: &str, count: usize) {
         let channel = self.amqp.channel();
         let before = self.ready(DEAD);
-        let chunk = if Node::shared().at_least(3, 9) { count } else { count.min(FEW) };
+        let chunk = if self.node.at_least(3, 9) { count } else { count.min(FEW) };
         let consumer = block_on(async {
             channel.basic_qos(500, BasicQosOptions::default()).await?;
             let options = BasicConsumeOptions::default();

@@ -6,8 +6,8 @@ use crate::model::{ExchangeName, QueueName, QueueType};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// The maximum number of consumers of a run. The broker returns the messages of up to 32 consumers of a channel in the
-/// order of their tags: Erlang sorts the keys of a map with up to 32 entries.
+/// The maximum number of consumers of a queue during a run, including other consumers. A quorum queue returns the
+/// messages of up to 32 consumers in the order of their tags: Erlang sorts the keys of a map with up to 32 entries.
 pub const MAX_CONSUMERS: usize = 31;
 
 /// The parameters of a run.
@@ -24,7 +24,7 @@ pub struct ProcessOrder {
     /// The maximum number of messages that are held at the same time. A run holds more only to keep the order of a quorum
     /// queue at its end.
     pub hold: u64,
-    /// The maximum number of consumers: 1 for a queue with a single active consumer, otherwise [`MAX_CONSUMERS`].
+    /// The maximum number of consumers of this run, at least 1. A queue with a single active consumer allows 1.
     pub max_consumers: usize,
     /// The maximum number of messages in doubt.
     pub window: u16,

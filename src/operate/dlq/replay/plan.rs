@@ -3,7 +3,7 @@
 use super::super::dead_letter::DeadLetter;
 use super::super::error::DlqError;
 use super::super::hazard::Hazard;
-use super::super::hazards;
+use super::super::hazards::{self, Incoming};
 use super::super::inspection::{InspectOptions, InspectionEnd, inspect};
 use super::super::state::VhostState;
 use super::{Destination, ReplayOptions};
@@ -156,7 +156,16 @@ pub async fn plan_replay(
             return Err(DlqError::Target { target: target.clone(), messages: *messages, reason });
         }
     }
-    let hazards = targets.iter().flat_map(|it| hazards::of_target(state, &it.queue, it.messages)).collect();
+    // Each of the targets can receive all messages behind the inspected ones.
+    let unseen = inspected.before.saturating_sub(inspected.received);
+    let vhost = &state.snapshot.topology.vhost;
+    let average = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes());
+    let mut hazards = Vec::new();
+    for target in &targets {
+        let messages = target.messages.saturating_add(if is_complete { 0 } else { unseen });
+        let incoming = Incoming { messages, bytes: average.map(|average| average.saturating_mul(messages)) };
+        hazards.extend(hazards::of_target(access, state, &target.queue, incoming).await);
+    }
     Ok(ReplayPlan {
         queue: queue.clone(),
         before: inspected.before,
