@@ -5,7 +5,9 @@ use super::failure::{Exit, Failure};
 use super::input::{self, Loaded};
 use super::value_parsers::broker_version;
 use super::{arguments::FindingsFormat, output};
-use crate::contract::{Contracts, FORMAT_VERSION, VhostContracts, contract, contracts, variables};
+use crate::contract::{
+    Contract, Contracts, FORMAT_VERSION, VhostContracts, contract, contracts, thresholds, variables,
+};
 use crate::model::printable::clean_json;
 use crate::model::yaml::Tree;
 use crate::model::{BrokerVersion, QueueName};
@@ -90,7 +92,9 @@ fn find_contracts(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> R
         } else {
             let names = only.iter().map(QueueName::new);
             let of_name = |name: QueueName| contract(&name, spec, expansion, &profile).map(|it| (name, it));
-            VhostContracts { queues: names.filter_map(of_name).collect() }
+            let queues: BTreeMap<QueueName, Contract> = names.filter_map(of_name).collect();
+            let thresholds = thresholds(spec).filter(|(name, _)| queues.contains_key(name)).collect();
+            VhostContracts { queues, thresholds }
         };
         if only.is_empty() || !of_vhost.queues.is_empty() {
             vhosts.insert(spec.vhost.value.clone(), of_vhost);

@@ -1,5 +1,6 @@
 //! The document format of contracts, which workers and tools read. The format is stable within a format version.
 
+use crate::model::units::duration;
 use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, Reach, Strategy, VhostName};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,6 +28,8 @@ pub struct Contracts {
 pub struct VhostContracts {
     /// The queues that retry, dead-letter, or drop failed messages on purpose, by name.
     pub queues: BTreeMap<QueueName, Contract>,
+    /// The thresholds of the queues and dead-letter queues that have thresholds, by name.
+    pub thresholds: BTreeMap<QueueName, QueueThresholds>,
 }
 
 /// The duties of the workers of one queue.
@@ -65,6 +68,9 @@ pub struct Contract {
     pub is_drop_intended: bool,
     /// The recommended headers of a dead-lettered message; null if no dead-lettered message reaches a queue.
     pub dead_lettered_message: Option<DeadLetteredMessage>,
+    /// The way to replay a dead-lettered message so that all retries start again; null if no dead-lettered message
+    /// reaches a queue.
+    pub replay: Option<Replay>,
     /// The consequences of deviating from the contract, in sentences.
     pub warnings: Vec<String>,
 }
@@ -77,6 +83,13 @@ pub struct Wait {
     pub milliseconds: i64,
     /// The duration as text, such as `1m30s`.
     pub text: String,
+}
+
+impl Wait {
+    /// Converts milliseconds.
+    pub(crate) fn of(milliseconds: i64) -> Self {
+        Self { milliseconds, text: duration(milliseconds).unwrap_or_else(|| "0ms".to_owned()) }
+    }
 }
 
 /// The reaction of a worker to a message.
@@ -214,4 +227,53 @@ pub struct DeadLetterHeader {
     pub meaning: String,
     /// The value of the header; null if the value is not constant.
     pub value: Option<String>,
+}
+
+/// Instructions for replaying a dead-lettered message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Replay {
+    /// The publish that returns the message to the queue.
+    pub publish: Publish,
+    /// The headers that the copy must not have.
+    pub without_headers: Vec<String>,
+    /// The prefixes of further headers that the copy must not have.
+    pub without_header_prefixes: Vec<String>,
+    /// The sum of the delays of all retries. A copy that always fails is dead-lettered again only after this time.
+    pub retries_take: Wait,
+    /// Mistakes to avoid, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// The thresholds of a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueThresholds {
+    /// The number of messages, whether ready or unacknowledged.
+    pub depth: SeverityLevels<i64>,
+    /// The growth.
+    pub growth: SeverityLevels<GrowthThreshold>,
+    /// The time for which the queue has not been empty.
+    pub age: SeverityLevels<Wait>,
+    /// The time for which the queue has contained messages without a consumer; null without this threshold.
+    pub no_consumers: Option<Wait>,
+}
+
+/// The values of one threshold, by severity; null if the severity has no value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SeverityLevels<T> {
+    /// The value from which the state is a warning.
+    pub warning: Option<T>,
+    /// The value from which the state is critical.
+    pub critical: Option<T>,
+}
+
+/// The growth of a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GrowthThreshold {
+    /// The number of messages by which the queue grows.
+    pub messages: i64,
+    /// The time within which it grows.
+    pub within: Wait,
 }

@@ -7,10 +7,12 @@
 mod context;
 mod document;
 pub mod lifecycle;
+mod replay;
 pub mod schema;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 mod variables;
 mod warnings;
 
@@ -18,9 +20,10 @@ pub(crate) use context::Context;
 pub(crate) use context::EffectiveQueue;
 pub use document::{
     Answer, Arrival, AttemptCounter, Contract, Contracts, Counter, DeadLetterHeader, DeadLetteredMessage, DeadLetters,
-    FORMAT_VERSION, Method, Original, Publish, VhostContracts, Wait,
+    FORMAT_VERSION, GrowthThreshold, Method, Original, Publish, QueueThresholds, Replay, SeverityLevels,
+    VhostContracts, Wait,
 };
-pub(crate) use terms::{contract_of, wait};
+pub(crate) use terms::contract_of;
 pub use variables::{NameConflict, variables};
 
 use crate::expand::Expansion;
@@ -35,7 +38,15 @@ pub fn contracts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) ->
     let all = names.filter_map(|name| Some((name.clone(), of_queue(name, &context)?)));
     let has_duties =
         |contract: &Contract| contract.max_retries > 0 || contract.dead_letters.is_some() || contract.is_drop_intended;
-    VhostContracts { queues: all.filter(|(_, contract)| has_duties(contract)).collect() }
+    VhostContracts {
+        queues: all.filter(|(_, contract)| has_duties(contract)).collect(),
+        thresholds: thresholds(spec).collect(),
+    }
+}
+
+/// Returns the thresholds of the queues and dead-letter queues that have thresholds.
+pub fn thresholds(spec: &Spec) -> impl Iterator<Item = (QueueName, QueueThresholds)> {
+    spec.thresholds().into_iter().filter_map(|(name, it)| Some((name, QueueThresholds::of(&it)?)))
 }
 
 /// Returns the contract of one queue; `None` for unknown and external queues, and for streams, which do not retry.

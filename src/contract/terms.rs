@@ -5,12 +5,12 @@ use super::document::{
     Answer, Arrival, AttemptCounter, Contract, Counter, DeadLetterHeader, DeadLetteredMessage, Method, Original,
     Publish, Wait,
 };
+use super::replay::replay;
 use super::warnings::warnings;
 use crate::expand::{Republish, Retry};
 use crate::model::message_headers::{
     DELIVERY_COUNT, LAST_ERROR, ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT, SOURCE_QUEUE,
 };
-use crate::model::units::duration;
 use crate::model::{ExchangeName, QueueName, naming};
 
 /// The reaction that rejects a message without a redelivery.
@@ -26,7 +26,7 @@ pub(crate) fn contract_of(it: &EffectiveQueue<'_, '_>) -> Contract {
         strategy: it.retry.map(Retry::strategy),
         max_retries: retries,
         deliveries: retries.saturating_add(1),
-        delays: it.retry.map_or(&[][..], Retry::delays).iter().map(|delay| wait(*delay)).collect(),
+        delays: it.retry.map_or(&[][..], Retry::delays).iter().map(|delay| Wait::of(*delay)).collect(),
         jitter: None,
         on_failure: NACK,
         on_give_up: NACK,
@@ -36,6 +36,7 @@ pub(crate) fn contract_of(it: &EffectiveQueue<'_, '_>) -> Contract {
         dead_letters: it.dead_letters.clone(),
         is_drop_intended: it.is_drop_intended(),
         dead_lettered_message: dead_lettered_message(it),
+        replay: replay(it),
         warnings: warnings(it),
     };
     match it.retry {
@@ -45,11 +46,6 @@ pub(crate) fn contract_of(it: &EffectiveQueue<'_, '_>) -> Contract {
         Some(Retry::Redeliver(_) | Retry::Delayed(_)) => complete_counted_deliveries(&mut contract),
     }
     contract
-}
-
-/// Converts milliseconds to a [`Wait`].
-pub(crate) fn wait(milliseconds: i64) -> Wait {
-    Wait { milliseconds, text: duration(milliseconds).unwrap_or_else(|| "0ms".to_owned()) }
 }
 
 fn retry_keys(queue: &QueueName, retries: u32) -> Vec<String> {
@@ -111,7 +107,7 @@ fn complete_republish(contract: &mut Contract, republish: &Republish) {
         None => (back.clone(), Arrival { exchange: back.exchange, routing_keys: back.routing_keys }),
     };
     contract.on_failure = Answer { publish: Some(publish), method: Method::Ack, requeue: None };
-    contract.jitter = republish.jitter.map(wait);
+    contract.jitter = republish.jitter.map(Wait::of);
     contract.counter = Some(Counter {
         counted_by: AttemptCounter::Worker,
         header: Some(RETRY_COUNT.to_owned()),

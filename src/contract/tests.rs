@@ -201,3 +201,35 @@ fn variables_with_the_same_name_are_an_error() {
     assert_eq!(clash(["a", "a.dead-letter"]).as_deref(), Some(expected));
     assert_eq!(clash(["a", "b"]), None);
 }
+
+#[test]
+fn replay_describes_the_copy_and_the_time_of_its_retries() {
+    let replay = |keys: &str| one(keys).replay;
+    let ladder = replay("type: quorum, retry: {delays: [5s, 90s]}, deadLetter: dead").unwrap();
+    assert_eq!(Some(ladder.publish.clone()), to("", &["q"]));
+    assert_eq!((ladder.retries_take.milliseconds, ladder.retries_take.text.as_str()), (95_000, "1m35s"));
+    assert!(ladder.without_headers.iter().any(|name| name == "x-death"));
+    assert!(ladder.warnings[0].contains("if the copy keeps the routing key q.retry.2"));
+    let redelivered = replay("type: quorum, maxRetries: 2, retry: {strategy: redeliver}, deadLetter: dead").unwrap();
+    assert_eq!(redelivered.retries_take.milliseconds, 0);
+    assert_eq!(replay("type: classic, deadLetter: none"), None);
+}
+
+#[test]
+fn thresholds_of_queues_and_dead_letter_queues_are_listed() {
+    let yaml = "queues:
+  plain: {type: classic, deadLetter: dead}
+  \
+                busy: {type: classic, deadLetter: quiet, thresholds: {growth: {critical: {messages: 5, within: 2m}}, noConsumers: 1h}}
+\
+                deadLetterQueues: {dead: {type: classic, thresholds: {age: {warning: 1h}}}, quiet: {type: classic, thresholds: none}}
+";
+    let contracts = all(yaml, BrokerVersion::NEWEST_KNOWN).vhosts.remove(&VhostName::new("v")).unwrap();
+    let names: Vec<&str> = contracts.thresholds.keys().map(QueueName::as_str).collect();
+    assert_eq!(names, ["busy", "dead"]);
+    let (busy, dead) = (&contracts.thresholds[&QueueName::new("busy")], &contracts.thresholds[&QueueName::new("dead")]);
+    let growth = busy.growth.critical.as_ref().map(|it| (it.messages, it.within.milliseconds));
+    assert_eq!((growth, busy.no_consumers.clone().map(|it| it.text)), (Some((5, 120_000)), Some("1h".to_owned())));
+    assert_eq!((dead.depth.warning, dead.depth.critical), (Some(50), Some(200)));
+    assert_eq!(dead.age.warning.clone().map(|it| it.milliseconds), Some(3_600_000));
+}

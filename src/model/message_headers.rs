@@ -34,7 +34,7 @@ pub const ERRORS: [&str; 6] = [
 
 /// The headers that a replay removes, so that all retries start again. They describe the failed deliveries, or would
 /// route copies to other queues.
-const REMOVED_FROM_REPLAYED: [&str; 14] = [
+pub const REMOVED_FROM_REPLAYED: [&str; 14] = [
     DEATHS,
     DELIVERY_COUNT,
     ACQUIRED_COUNT,
@@ -51,7 +51,7 @@ const REMOVED_FROM_REPLAYED: [&str; 14] = [
     REPLAY_RUN,
 ];
 /// The prefixes of further headers that a replay removes. Up to 3.12, a broker never replaces `x-first-death-*`.
-const REMOVED_PREFIXES: [&str; 2] = ["x-first-death-", "x-last-death-"];
+pub const REMOVED_PREFIXES: [&str; 2] = ["x-first-death-", "x-last-death-"];
 
 /// Returns true if a replay removes the header.
 pub fn is_removed_from_replayed(name: &str) -> bool {

@@ -18,6 +18,12 @@ pub fn default_delivery_limit(version: BrokerVersion) -> Option<i64> {
     version.is_at_least(4, 0).then_some(20)
 }
 
+/// Returns the delays of the redeliveries of a queue with delayed retries, in milliseconds. The broker delays the k-th
+/// redelivery by k times the minimum, up to the maximum (measured on 4.3.6).
+pub fn redelivery_delays(least: i64, most: i64, redeliveries: i64) -> impl Iterator<Item = i64> {
+    (1..=redeliveries).map(move |number| least.saturating_mul(number).min(most))
+}
+
 /// The origin of an effective value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -155,6 +161,17 @@ impl EffectiveSettings {
     pub fn delivery_limit(&self) -> Option<i64> {
         let limit = self.integer("delivery-limit")?;
         (limit >= 0 || !self.version.is_at_least(4, 0)).then_some(limit.max(0))
+    }
+
+    /// Returns the delay of each redelivery in milliseconds; empty if the queue does not delay redeliveries, or delivers
+    /// messages without a limit.
+    pub fn redelivery_delays(&self) -> Vec<i64> {
+        let limits = self.integer("delayed-retry-min").zip(self.integer("delayed-retry-max"));
+        let is_delayed = self.text("delayed-retry-type").is_some_and(|it| it != "disabled");
+        match limits.zip(self.delivery_limit()) {
+            Some(((least, most), limit)) if is_delayed => redelivery_delays(least, most, limit).collect(),
+            Some(_) | None => Vec::new(),
+        }
     }
 
     /// Returns the exchange and the routing key with which the queue dead-letters messages; `None` if the queue has no

@@ -20,7 +20,9 @@ pub use binding_key::is_reproducible_over_http;
 pub use declare::{
     Ends, Refusal, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals, with_default_type,
 };
-pub use effective::{ActivePolicies, Effective, EffectiveSettings, OverflowBehavior, Source, effective_definition};
+pub use effective::{
+    ActivePolicies, Effective, EffectiveSettings, OverflowBehavior, Source, effective_definition, redelivery_delays,
+};
 pub use governing::{Governed, Governing, MatchingPolicy, Named, Policies};
 pub use no_effect::NoEffect;
 pub use pattern::Pattern;

@@ -5,10 +5,10 @@ use super::contract_table::{publish_target, terms};
 use super::lifecycle_counts::{Live, counts_of_one, live_counts};
 use super::shell::quote;
 use super::style::{self, BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
-use crate::contract::Wait;
 use crate::contract::lifecycle::{
-    DeadLetteredProperties, Exit, Explanation, Lifecycle, Replay, SettingOrigin, SpecLine, State, TierDescription,
+    DeadLetteredProperties, Exit, Explanation, Lifecycle, SettingOrigin, SpecLine, State, TierDescription,
 };
+use crate::contract::{Replay, Wait};
 use crate::model::QueueName;
 use anstyle::Style;
 use std::fmt::Write;
@@ -243,10 +243,9 @@ fn replay_command(
 }
 
 fn replay_steps(text: &mut String, replay: &Replay, width: usize) {
-    let without = replay.without_headers.join(", ");
     let how = format!(
-        "without topo: publish a copy of the body and properties to {}, without {without}; then basic.ack the original \
-         message",
+        "without topo: publish a copy of the body and properties to {}, without x-death and the other headers of the \
+         failed deliveries; then basic.ack the original message",
         publish_target(&replay.publish)
     );
     sentence(text, "  ", &how, width);

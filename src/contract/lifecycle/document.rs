@@ -1,6 +1,6 @@
 //! Defines the lifecycle of a message as data, for text and JSON output.
 
-use crate::contract::document::{Contract, Publish, Wait};
+use crate::contract::{Contract, Replay, Wait};
 use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, VhostName};
 use serde::Serialize;
 
@@ -215,18 +215,6 @@ pub struct Death {
     pub reason: &'static str,
     /// The number of times that the queue dead-lettered the message for this reason.
     pub count: u32,
-}
-
-/// Instructions for replaying a dead-lettered message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Replay {
-    /// The publish that returns the message to the queue.
-    pub publish: Publish,
-    /// The headers that the copy must not have.
-    pub without_headers: Vec<String>,
-    /// Mistakes to avoid, in sentences.
-    pub warnings: Vec<String>,
 }
 
 /// A tier of a queue.

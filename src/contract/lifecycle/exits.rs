@@ -3,12 +3,12 @@
 //!
 //! `tests/live/contract.rs` compares the exits with brokers of all versions.
 
-use super::document::{DeadLetteredProperties, Death, Exit, Replay};
+use super::document::{DeadLetteredProperties, Death, Exit};
 use super::{Describer, time};
-use crate::contract::document::{Answer, Contract, Publish};
+use crate::contract::document::{Answer, Contract};
 use crate::expand::Retry;
 use crate::model::units::size;
-use crate::model::{ExchangeName, QueueType, naming};
+use crate::model::{QueueType, naming};
 use crate::rabbitmq::OverflowBehavior;
 
 impl Describer<'_, '_> {
@@ -192,27 +192,5 @@ impl Describer<'_, '_> {
             }
         };
         Some(DeadLetteredProperties { exchange, routing_key, x_death, may_have_more })
-    }
-
-    pub(super) fn replay(&self) -> Option<Replay> {
-        self.queue.reachable_dead_letters()?;
-        let contract = self.contract.as_ref()?;
-        let queue = self.queue.name;
-        let mut without: Vec<String> = vec!["x-death".to_owned()];
-        without.extend(contract.counter.as_ref().and_then(|counter| counter.header.clone()));
-        let mut warnings = Vec::new();
-        if let Some(Retry::Ladder(ladder)) = self.queue.retry {
-            let last = naming::retry_key(queue, ladder.tiers.last());
-            warnings.push(format!("if the copy keeps the routing key {last}, its first failure dead-letters it again"));
-        }
-        if let Some(Retry::Republish(_)) = self.queue.retry {
-            warnings.push("if the copy keeps x-retry-count, its first failure dead-letters it again".to_owned());
-        }
-        warnings.push(
-            "publishing to the original exchange routes the copy to every queue that is bound there, not only to this one"
-                .to_owned(),
-        );
-        let publish = Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.to_string()] };
-        Some(Replay { publish, without_headers: without, warnings })
     }
 }

@@ -11,11 +11,10 @@ mod steps;
 mod tests;
 
 pub use document::{
-    DeadLetteredProperties, Death, Exit, Explanation, Lifecycle, Replay, SettingOrigin, SpecLine, State, Step,
-    TierDescription,
+    DeadLetteredProperties, Death, Exit, Explanation, Lifecycle, SettingOrigin, SpecLine, State, Step, TierDescription,
 };
 
-use crate::contract::{Context, Contract, DeadLetters, EffectiveQueue, contract_of, wait};
+use crate::contract::{Context, Contract, DeadLetters, EffectiveQueue, Wait, contract_of};
 use crate::expand::Expansion;
 use crate::model::naming::{self, TierName};
 use crate::model::units::duration;
@@ -65,7 +64,7 @@ impl Describer<'_, '_> {
             exits: self.exits(),
             settings: self.settings(),
             dead_lettered_message: self.dead_lettered_message(),
-            replay: self.replay(),
+            replay: self.contract.as_ref().and_then(|it| it.replay.clone()),
             contract: self.contract,
         }
     }
@@ -144,7 +143,7 @@ fn tier(name: &QueueName, spec: &Spec, expansion: &Expansion) -> Option<TierDesc
         vhost: spec.vhost.value.clone(),
         tier: name.clone(),
         retry: parsed.number,
-        wait: wait(parsed.delay),
+        wait: Wait::of(parsed.delay),
         is_made: expansion.topology.queues.contains_key(name),
         routing_key: naming::retry_key(&parsed.queue, parsed.number),
         exchange: naming::return_exchange(&parsed.queue),

@@ -2,8 +2,8 @@
 
 use super::document::{State, Step};
 use super::{Describer, time};
+use crate::contract::Wait;
 use crate::contract::document::{Answer, Contract};
-use crate::contract::terms::wait;
 use crate::expand::{Republish, Retry, Tiers};
 use crate::model::{Destination, QueueName, QueueType};
 
@@ -71,7 +71,7 @@ impl Describer<'_, '_> {
         let mut number = 1;
         while number <= last {
             let retry = usize::try_from(number).unwrap_or(usize::MAX);
-            let after = self.is_time_known(number).then(|| wait(elapsed));
+            let after = self.is_time_known(number).then(|| Wait::of(elapsed));
             if is_cut && number == BEFORE + 1 {
                 let to = last - AFTER;
                 steps.push(Step { state: State::Attempts { from: number, to }, after, then: String::new() });
@@ -101,7 +101,7 @@ impl Describer<'_, '_> {
             }
             None => State::Dropped,
         };
-        let after = self.is_time_known(last).then(|| wait(elapsed));
+        let after = self.is_time_known(last).then(|| Wait::of(elapsed));
         steps.push(Step { state, after, then: String::new() });
     }
 
@@ -147,8 +147,8 @@ impl Describer<'_, '_> {
             }
             (_, _) => String::new(),
         };
-        let state = State::Waiting { queue, wait: wait(delay) };
-        Step { state, after: Some(wait(elapsed)), then }
+        let state = State::Waiting { queue, wait: Wait::of(delay) };
+        Step { state, after: Some(Wait::of(elapsed)), then }
     }
 }
 

@@ -135,6 +135,7 @@ impl VhostState {
     pub fn retry_delays(&self, name: &QueueName) -> i64 {
         let tiers = self.snapshot.topology.queues.keys().filter_map(TierName::parse).filter(|tier| tier.queue == *name);
         let by_number: BTreeMap<u32, i64> = tiers.map(|tier| (tier.number, tier.delay)).collect();
-        by_number.into_values().fold(0, i64::saturating_add)
+        let redeliveries = self.settings(name).map(|it| it.redelivery_delays()).unwrap_or_default();
+        by_number.into_values().chain(redeliveries).fold(0, i64::saturating_add)
     }
 }

@@ -9,6 +9,7 @@ use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::yaml::value::{self, with_unit};
 use crate::model::yaml::{Entry, Tree, entry};
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, Queue, QueueName, QueueType, Strategy};
+use crate::rabbitmq::redelivery_delays;
 use crate::rabbitmq::routing::DeadLettering;
 use std::collections::BTreeMap;
 
@@ -127,8 +128,8 @@ fn counted_retries(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys
         return None;
     }
     arguments.retain(|name, _| name != "x-delivery-limit" && !delays.contains(&name.as_str()));
-    let waits = (1..=i64::from(retries)).map(|number| least.saturating_mul(number).min(most));
-    Some(RetryKeys::delayed(Strategy::Delayed, &waits.collect::<Vec<_>>()))
+    let delays: Vec<i64> = redelivery_delays(least, most, retries.into()).collect();
+    Some(RetryKeys::delayed(Strategy::Delayed, &delays))
 }
 
 /// Returns the value of `deadLetter`: the dead-letter queue to which the exchange and the routing key lead. If they

@@ -9,9 +9,9 @@ use crate::support::node::Options;
 use crate::support::random::is_long;
 use crate::support::{Node, Random, seed};
 
-/// The number of messages of each command, and the number of kills.
+/// The number of messages of each command, and the number of kills. Each kill interrupts several commands.
 fn size() -> (usize, usize) {
-    if is_long() { (10_000, 50) } else { (1000, 2) }
+    if is_long() { (10_000, 20) } else { (1000, 2) }
 }
 
 #[test]

@@ -155,10 +155,17 @@ impl<'a> Fixture<'a> {
             channel.basic_qos(1000, BasicQosOptions::default()).await?;
             let options = BasicConsumeOptions::default();
             let mut consumer = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await?;
-            while let Ok(Some(delivery)) = tokio::time::timeout(Duration::from_secs(1), consumer.next()).await {
-                let delivery = delivery?;
-                delivery.ack(BasicAckOptions::default()).await?;
-                messages.push(delivery.into());
+            loop {
+                match tokio::time::timeout(Duration::from_secs(1), consumer.next()).await {
+                    Ok(delivery) => {
+                        let delivery = delivery.expect("the queue exists")?;
+                        delivery.ack(BasicAckOptions::default()).await?;
+                        messages.push(delivery.into());
+                    }
+                    // A busy broker can deliver late.
+                    Err(_) if self.ready(queue) > 0 => {}
+                    Err(_) => break,
+                }
             }
             channel.basic_qos(1, BasicQosOptions::default()).await?;
             channel.close(200, "done".into()).await

@@ -64,6 +64,10 @@ fn replayed_messages_have_all_retries() {
         fixture.publish(1);
         let first = fail_until_dead(&fixture, &contract);
         assert_eq!(first.len(), deliveries, "{kind} {retry}");
+        // The circuit breaker waits for all retries.
+        let plan = fixture.dlq("replay", &["--dry-run", "--format", "json"]).expect_code(0).json();
+        let retries = &contract["replay"]["retriesTake"]["milliseconds"];
+        assert_eq!(plan["targets"][0]["retriesMs"], *retries, "{kind} {retry}");
         for round in 1..=2 {
             fixture.replay(&["--again"]).expect_code(0).expect_text("1 message replayed.");
             let again = fail_until_dead(&fixture, &contract);
