@@ -8,7 +8,7 @@ use crate::apply::Interrupt;
 use crate::model::count::count;
 use crate::model::naming::digest;
 use crate::model::{QueueName, VhostName};
-use crate::operate::dlq::{ArchivedMessage, Hazard, RestoreOptions, restore};
+use crate::operate::dlq::{ArchivedMessage, Hazard, RestoreOptions, check_restore, restore};
 use crate::render::dlq::{restore_json, restore_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -26,7 +26,10 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
     let target = arguments.target.read(global).await?;
     let identity = identity(&target.access.broker.shown_url(), &target.vhost, &queue, &arguments.archive)?;
     let skip = restored_before(&state_path, &identity)?.min(messages);
-    target.state.expect_queue(&queue).map_err(|error| arguments.target.failure(error))?;
+    let allowed = arguments.allow.clone();
+    let options = RestoreOptions { queue: queue.clone(), messages, bytes, skip, window: arguments.window, allowed };
+    let checked = check_restore(&target.access, &target.state, &options).await;
+    checked.map_err(|error| arguments.target.failure(error))?;
     let question = format!("Restore {} to {queue}? [y/N] ", count(messages - skip, "message"));
     if !arguments.yes && !interaction::is_confirmed(&question)? {
         return Err(Failure::failed("not confirmed; no message was published"));
@@ -39,8 +42,6 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         .open(&state_path)
         .map_err(|error| output::write_failure(&state_path, &error))?;
     let interrupt = Interrupt::default();
-    let allowed = arguments.allow.clone();
-    let options = RestoreOptions { queue: queue.clone(), messages, bytes, skip, window: arguments.window, allowed };
     let shown = Shown::start(global, format!("restoring to {queue}"));
     let mut confirmed = |count: u64| {
         shown.update(count, messages, "restored");

@@ -26,7 +26,7 @@ pub use replay::{
     Breaker, Destination, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
 };
 pub use report::{HOLD_FULL, RunCounts, RunEnd, RunReport};
-pub use restore::{RestoreOptions, RestoreReport, restore};
+pub use restore::{RestoreOptions, RestoreReport, check_restore, restore};
 pub use selection::Selection;
 pub use state::{DeadLetterQueue, VhostState};
 

@@ -45,6 +45,17 @@ pub struct RestoreReport {
     pub is_interrupted: bool,
 }
 
+/// Checks that the queue exists and keeps its messages when it receives those of the archive.
+///
+/// # Errors
+/// The queue does not exist, or it would drop messages and this hazard is not allowed.
+pub async fn check_restore(access: &Access, state: &VhostState, options: &RestoreOptions) -> Result<(), DlqError> {
+    state.expect_queue(&options.queue)?;
+    let remaining = Incoming { messages: options.messages.saturating_sub(options.skip), bytes: Some(options.bytes) };
+    let hazard = hazards::of_receiving(access, state, &options.queue, remaining).await;
+    hazards::refuse(hazard.into_iter().collect(), &options.allowed)
+}
+
 /// Restores the messages of an archive with their routing keys, properties and headers. Calls `confirmed` with the
 /// number of restored messages, including those of earlier runs, whenever it changes.
 ///
@@ -59,10 +70,7 @@ pub async fn restore(
     confirmed: &mut dyn FnMut(u64) -> Result<(), String>,
 ) -> Result<RestoreReport, DlqError> {
     let queue = &options.queue;
-    state.expect_queue(queue)?;
-    let remaining = Incoming { messages: options.messages.saturating_sub(options.skip), bytes: Some(options.bytes) };
-    let hazard = hazards::of_receiving(access, state, queue, remaining).await;
-    hazards::refuse(hazard.into_iter().collect(), &options.allowed)?;
+    check_restore(access, state, options).await?;
     let opened = Opened::open(access, state, queue, (1, options.window)).await?;
     let result = restore_opened(&opened, archive, options, interrupt, confirmed).await;
     opened.transport.delete_replay_exchange(queue).await;

@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, BasicRejectOptions,
-    ConfirmSelectOptions,
+    ConfirmSelectOptions, QueueDeclareOptions,
 };
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, FieldTable};
@@ -162,9 +162,14 @@ impl<'a> Fixture<'a> {
                         delivery.ack(BasicAckOptions::default()).await?;
                         messages.push(delivery.into());
                     }
-                    // A busy broker can deliver late.
-                    Err(_) if self.ready(queue) > 0 => {}
-                    Err(_) => break,
+                    Err(_) => {
+                        let passive = QueueDeclareOptions { passive: true, ..Default::default() };
+                        let counted = channel.queue_declare(queue.into(), passive, FieldTable::default()).await?;
+                        // A busy broker can deliver late.
+                        if counted.message_count() == 0 {
+                            break;
+                        }
+                    }
                 }
             }
             channel.basic_qos(1, BasicQosOptions::default()).await?;
