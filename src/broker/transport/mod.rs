@@ -35,6 +35,7 @@ pub use endpoints::QueueCounts;
 pub use process::{Decision, Gate, MAX_CONSUMERS, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 pub use progress::{Fault, Order, Progress, State};
 pub use publish::{OutgoingMessage, PublishFault, Publisher};
+pub use raw_properties::user_id;
 pub use shovel::{Leftover, ShovelMove, ShovelTransport};
 pub use temporary::RunLock;
 

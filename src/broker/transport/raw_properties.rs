@@ -225,6 +225,11 @@ pub(super) fn reveal(properties: &[u8]) -> Option<&[u8]> {
     (hide(raw)?.get(..PREFIX) == properties.get(..PREFIX)).then_some(raw)
 }
 
+/// Returns the property `user_id` of encoded properties; `None` if it is not set.
+pub fn user_id(encoded_properties: &[u8]) -> Option<String> {
+    RawProperties::of(encoded_properties).user_id()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

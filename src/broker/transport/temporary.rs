@@ -53,6 +53,8 @@ impl AmqpTransport {
     /// The user may not configure or write the exchange, or read from it. Nothing is left behind.
     pub async fn declare_replay_exchange(&self, queue: &QueueName) -> Result<ExchangeName, BrokerError> {
         let exchange = replay_exchange(queue);
+        // An exchange that a killed run left behind can have other bindings.
+        self.delete_replay_exchange(queue).await;
         let channel = self.0.channel().await?;
         let options = ExchangeDeclareOptions { auto_delete: true, ..Default::default() };
         let mut arguments = FieldTable::default();

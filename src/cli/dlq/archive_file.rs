@@ -1,7 +1,7 @@
 //! Appends messages to a file, which a later run can continue.
 
 use crate::operate::dlq::ArchivedMessage;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -9,19 +9,25 @@ use std::path::Path;
 pub(super) struct ArchiveFile(File);
 
 impl ArchiveFile {
-    /// Opens a file, or creates it. An existing archive of an interrupted run is continued: an incomplete last line is
-    /// removed.
+    /// Opens a file, or creates it, and locks it. An existing archive of an interrupted run is continued: an incomplete
+    /// last line is removed.
     ///
     /// # Errors
-    /// The file cannot be opened, or it is not an archive.
+    /// The file cannot be opened, it is not an archive, or another run is writing to it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.create(true).read(true).append(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path)?;
+        // Without the lock, this run could remove lines that another run has just written. Some file systems have none.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another run is writing to the file"));
+        }
         let length = complete_length(&mut file)?;
         file.set_len(length)?;
+        #[cfg(unix)]
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
         Ok(Self(file))
     }
 
@@ -85,6 +91,9 @@ mod tests {
         std::fs::write(&path, "{\"formatVersion\":1,\"vh").unwrap();
         ArchiveFile::open(&path).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"");
+        let first = ArchiveFile::open(&path).unwrap();
+        assert_eq!(ArchiveFile::open(&path).map(|_| ()).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        drop(first);
         std::fs::write(&path, "other\n").unwrap();
         assert_eq!(ArchiveFile::open(&path).map(|_| ()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     }

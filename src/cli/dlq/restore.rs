@@ -12,6 +12,7 @@ use crate::operate::dlq::{ArchivedMessage, Hazard, RestoreOptions, check_restore
 use crate::render::dlq::{restore_json, restore_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -21,15 +22,24 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         return Err(Failure::usage("no terminal is available to ask for confirmation")
             .hint("restore without confirmation: --yes"));
     }
-    let Archive { messages, bytes, queue } = check(arguments)?;
+    let Archive { messages, bytes, users, queue } = check(arguments)?;
     let state_path = state_path(&arguments.archive);
     let target = arguments.target.read(global).await?;
     let identity = identity(&target.access.broker.shown_url(), &target.vhost, &queue, &arguments.archive)?;
     let skip = restored_before(&state_path, &identity)?.min(messages);
     let allowed = arguments.allow.clone();
-    let options = RestoreOptions { queue: queue.clone(), messages, bytes, skip, window: arguments.window, allowed };
+    let window = arguments.window;
+    let options = RestoreOptions { queue: queue.clone(), messages, bytes, users, skip, window, allowed };
     let checked = check_restore(&target.access, &target.state, &options).await;
     checked.map_err(|error| arguments.target.failure(error))?;
+    if skip == messages {
+        output::eprint(&format!(
+            "all messages of {} were already restored; to restore them again: rm {}\n",
+            arguments.archive.display(),
+            files::path_argument(&state_path)
+        ));
+        return Ok(Exit::Done);
+    }
     let question = format!("Restore {} to {queue}? [y/N] ", count(messages - skip, "message"));
     if !arguments.yes && !interaction::is_confirmed(&question)? {
         return Err(Failure::failed("not confirmed; no message was published"));
@@ -58,10 +68,6 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
     drop(shown);
     let report = report?;
     let is_complete = report.stopped.is_none() && !report.is_interrupted;
-    if is_complete {
-        // Another restore of the same file starts from the beginning.
-        let _ = std::fs::remove_file(&state_path);
-    }
     let has_published = report.restored + report.in_doubt > 0;
     output::print(&match arguments.format {
         ReportFormat::Text => restore_text(&report),
@@ -80,6 +86,8 @@ struct Archive {
     messages: u64,
     /// The total size of the bodies in bytes.
     bytes: u64,
+    /// The users that the property `user_id` names.
+    users: BTreeSet<String>,
     /// The queue that receives the messages.
     queue: QueueName,
 }
@@ -90,10 +98,12 @@ fn check(arguments: &RestoreArguments) -> Result<Archive, Failure> {
     let file = File::open(path).map_err(|error| read_failure(path, &error.to_string()))?;
     let requested = arguments.queue.as_ref().map(|queue| QueueName::new(queue.as_str()));
     let (mut messages, mut bytes, mut found) = (0, 0, requested.clone());
+    let mut users = BTreeSet::new();
     for message in ArchivedMessage::read_all(BufReader::new(file)) {
         let message = message.map_err(|error| read_failure(path, &error.to_string()))?;
         messages += 1;
         bytes += message.body.len() as u64;
+        users.extend(message.user_id());
         let other_vhost = message.vhost.as_str() != arguments.target.vhost && !arguments.other_vhost;
         if other_vhost {
             return Err(Failure::usage(format!(
@@ -115,11 +125,12 @@ fn check(arguments: &RestoreArguments) -> Result<Archive, Failure> {
             None => found = Some(message.queue),
         }
     }
-    let archive = found.map(|queue| Archive { messages, bytes, queue });
+    let archive = found.map(|queue| Archive { messages, bytes, users, queue });
     archive.ok_or_else(|| Failure::spec(format!("{} contains no message", path.display())))
 }
 
-/// Returns the path of the file that contains the number of restored messages while a restore is incomplete.
+/// Returns the path of the file that contains the number of restored messages. It stays after a complete restore, so that a
+/// later restore of the same file publishes only messages that were appended meanwhile.
 fn state_path(archive: &Path) -> PathBuf {
     let mut name = archive.as_os_str().to_owned();
     name.push(".restored");
@@ -134,7 +145,7 @@ fn identity(url: &str, vhost: &VhostName, queue: &QueueName, archive: &Path) -> 
     Ok(digest(&format!("{url}\n{vhost}\n{queue}\n{first}")))
 }
 
-/// Returns the number of messages that an interrupted restore with the same identity has restored.
+/// Returns the number of messages that earlier restores with the same identity have restored.
 fn restored_before(path: &Path, identity: &str) -> Result<u64, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) if text.trim().is_empty() => Ok(0),

@@ -114,6 +114,9 @@ impl TargetArguments {
             DlqError::Stream { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
                 .hint("read the messages with `topo dlq peek`, or write them to a file with `topo dlq export`"),
+            DlqError::OtherUsers { .. } => Failure::failed(clean(&message))
+                .exit(Exit::Blocked)
+                .hint("to publish them, add the tag `impersonator` to your user"),
             DlqError::LowLimit { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
                 .hint("set a policy with `delivery-limit: -1` for the queue"),

@@ -5,6 +5,7 @@
 
 use super::dead_letter::DeadLetter;
 use crate::broker::message::{HeaderValue, MessageProperties};
+use crate::broker::transport::user_id;
 use crate::model::{QueueName, VhostName};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -178,20 +179,48 @@ impl ArchivedMessage {
         })
     }
 
-    /// Reads the messages of an archive.
-    pub fn read_all(archive: impl BufRead) -> impl Iterator<Item = Result<Self, ArchiveError>> {
-        (1..).zip(archive.lines()).filter(|(_, line)| !matches!(line, Ok(line) if line.trim().is_empty())).map(
-            |(number, line)| {
-                let parsed = line.map_err(|error| error.to_string()).and_then(|line| Self::parse(&line));
-                parsed.map_err(|reason| ArchiveError { line: number, reason })
-            },
-        )
+    /// Returns the property `user_id`; `None` if it is not set. Only this user may publish the message.
+    pub fn user_id(&self) -> Option<String> {
+        user_id(&self.encoded_properties)
+    }
+
+    /// Reads the messages of an archive. Ignores an incomplete last line, which a run that was killed leaves behind: its
+    /// message is still in the queue.
+    pub fn read_all(mut archive: impl BufRead) -> impl Iterator<Item = Result<Self, ArchiveError>> {
+        let mut number = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let mut line = Vec::new();
+                number += 1;
+                let parsed = match archive.read_until(b'\n', &mut line) {
+                    Ok(0) => return None,
+                    Ok(_) if line.trim_ascii().is_empty() => continue,
+                    Ok(_) => std::str::from_utf8(&line).map_err(|error| error.to_string()).and_then(Self::parse),
+                    Err(error) => Err(error.to_string()),
+                };
+                let is_torn = parsed.is_err() && !line.is_empty() && !line.ends_with(b"\n");
+                return (!is_torn).then(|| parsed.map_err(|reason| ArchiveError { line: number, reason }));
+            }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_incomplete_last_line_is_ignored() {
+        let line = r#"{"formatVersion":1,"vhost":"/","queue":"q","routingKey":"k","encodedProperties":"AAA=","bodyEncoding":"text","body":"b"}"#;
+        let read = |text: &str| ArchivedMessage::read_all(text.as_bytes()).map(|it| it.map(drop)).collect::<Vec<_>>();
+        assert_eq!(read(&format!("{line}\n\n{line}")), [Ok(()), Ok(())]);
+        assert_eq!(read(&format!("{line}\n{}", &line[..50])), [Ok(())]);
+        let broken = read(&format!("{}\n{line}\n", &line[..50]));
+        assert_eq!(
+            broken.iter().map(|it| it.as_ref().err().map(|error| error.line)).collect::<Vec<_>>(),
+            [Some(1), None]
+        );
+    }
 
     #[test]
     fn decimals_have_their_scale() {

@@ -41,7 +41,8 @@ pub struct DeadLetter {
     pub other_sources: Vec<QueueName>,
     /// The reason of the last death in [`Self::source`].
     pub reason: Option<String>,
-    /// The time of the last death in [`Self::source`], in seconds since 1970.
+    /// The newest time in `x-death`, in seconds since 1970. The last death is not earlier: an entry contains only the time
+    /// of the first death with its queue and reason.
     pub died_at: Option<u64>,
     /// The exchange to which the message was first published; `None` if unknown.
     pub original_exchange: Option<String>,
@@ -84,7 +85,8 @@ impl DeadLetter {
         let original_routing_key = text(ORIGINAL_ROUTING_KEY)
             .or_else(|| first.and_then(|death| death.routing_keys.first().cloned()))
             .unwrap_or_else(|| message.routing_key.clone());
-        let (reason, died_at) = newest.map_or((None, None), |death| (Some(death.reason.clone()), death.time));
+        let reason = newest.map(|death| death.reason.clone());
+        let died_at = deaths.iter().filter_map(|death| death.time).max();
         Self {
             position,
             deaths,
@@ -128,9 +130,10 @@ impl DeadLetter {
             hash.update(format!("{name}={value}\n"));
         }
         let headers = &self.message.properties.headers;
-        for (name, value) in
-            headers.iter().filter(|(name, _)| !is_delivery_count(name) && !is_removed_from_replayed(name))
-        {
+        let is_set_by_topo = |name: &str| [ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY].contains(&name);
+        let is_hashed =
+            |name: &str| !is_delivery_count(name) && !is_removed_from_replayed(name) && !is_set_by_topo(name);
+        for (name, value) in headers.iter().filter(|(name, _)| is_hashed(name)) {
             hash.update(format!("{name}={value:?}\n"));
         }
         hash.update(format!("{}\n", self.original_routing_key));

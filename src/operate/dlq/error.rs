@@ -4,6 +4,7 @@ use super::hazard::Hazard;
 use crate::broker::BrokerError;
 use crate::model::count::count;
 use crate::model::{QueueName, VhostName};
+use std::collections::BTreeSet;
 
 /// The reason why a command on a dead-letter queue does not start.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -36,6 +37,12 @@ pub enum DlqError {
         /// The queue.
         queue: QueueName,
     },
+    /// Only other users may publish some of the messages of an archive.
+    #[error("the archive contains messages whose `user_id` names a different user: {}", .users.iter().map(|user| format!("`{user}`")).collect::<Vec<_>>().join(", "))]
+    OtherUsers {
+        /// The users.
+        users: BTreeSet<String>,
+    },
     /// An inspection could exceed the delivery limit of the queue, so that messages would be lost.
     #[error(
         "the delivery limit of queue `{queue}` is {limit}, so an inspection could lose messages; at least {required} is required"
@@ -44,9 +51,9 @@ pub enum DlqError {
         /// The queue.
         queue: QueueName,
         /// The limit.
-        limit: i64,
+        limit: u64,
         /// The minimum limit.
-        required: i64,
+        required: u64,
     },
     /// The messages could not be inspected.
     #[error("the messages could not be inspected: {reason}")]

@@ -5,7 +5,8 @@
 pub enum Hazard {
     /// The dead-letter queue has consumers, which receive messages that the command does not see.
     OtherConsumers,
-    /// Each inspection uses up one of the deliveries of a quorum queue with a delivery limit (4.0 to 4.2).
+    /// The dead-letter queue is a quorum queue with a delivery limit. Each inspection, or from 4.3 on an inspection that is
+    /// killed, uses up one of the deliveries.
     InspectionCost,
     /// The target of a replay has no consumers.
     NoConsumers,

@@ -5,7 +5,7 @@ use super::hazard::Hazard;
 use super::state::VhostState;
 use crate::broker::Access;
 use crate::model::count::{count, number};
-use crate::model::{QueueName, QueueType};
+use crate::model::{BrokerVersion, QueueName, QueueType};
 
 /// Returns the hazards of reading a dead-letter queue.
 ///
@@ -13,42 +13,78 @@ use crate::model::{QueueName, QueueType};
 /// drops when they return are those that it would have dropped without the inspection.
 pub(super) fn of_inspection(state: &VhostState, queue: &QueueName) -> Vec<(Hazard, String)> {
     let mut hazards = Vec::new();
-    if let Some(consumers) = state.consumers(queue).filter(|count| *count > 0) {
+    hazards.extend(state.consumers(queue).filter(|count| *count > 0).map(|count| of_other_consumers(queue, count)));
+    if let Some(DeliveryLimit { limit, is_costly }) = DeliveryLimit::of(state, queue) {
+        let cost = if is_costly {
+            "each inspection increments the delivery count of its messages"
+        } else {
+            "if topo is killed or loses its connection, the delivery count of its messages increases, and it includes \
+             deliveries by earlier queues"
+        };
         let text = format!(
-            "queue `{queue}` has {}; topo does not see messages that are delivered to other consumers",
-            count(consumers, "consumer")
-        );
-        hazards.push((Hazard::OtherConsumers, text));
-    }
-    if let Some(limit) = costly_limit(state, queue).filter(|limit| *limit >= MIN_LIMIT) {
-        let text = format!(
-            "each inspection increments the delivery count of the messages in queue `{queue}` (delivery limit {limit}); \
-             topo republishes messages near the limit to the end of the queue. To remove the limit, set \
-             `delivery-limit: -1` in a policy"
+            "queue `{queue}` has the delivery limit {limit}; {cost}; topo republishes messages near the limit to the end of \
+             the queue. To remove the limit, set `delivery-limit: -1` in a policy"
         );
         hazards.push((Hazard::InspectionCost, text));
     }
     hazards
 }
 
-/// The minimum delivery limit of a quorum queue that topo can inspect. With a lower limit, an inspection could lose
-/// messages.
-const MIN_LIMIT: i64 = 8;
+/// Returns the hazard of a dead-letter queue with consumers.
+pub(super) fn of_other_consumers(queue: &QueueName, consumers: u64) -> (Hazard, String) {
+    let text = format!(
+        "queue `{queue}` has {}; topo does not see messages that are delivered to other consumers",
+        count(consumers, "consumer")
+    );
+    (Hazard::OtherConsumers, text)
+}
 
-/// Refuses a queue whose delivery limit is so low that an inspection could lose messages.
-pub(super) fn refuse_low_limit(state: &VhostState, queue: &QueueName) -> Result<(), DlqError> {
-    match costly_limit(state, queue).filter(|limit| *limit < MIN_LIMIT) {
-        Some(limit) => Err(DlqError::LowLimit { queue: queue.clone(), limit, required: MIN_LIMIT }),
-        None => Ok(()),
+/// The number of deliveries before the limit at which a message is renewed.
+const MARGIN: u64 = 4;
+
+/// The delivery limit of a quorum queue. From 4.3 on, the queue compares it with a delivery count that includes the
+/// deliveries by earlier queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DeliveryLimit {
+    /// The maximum delivery count of a message that stays in the queue.
+    limit: u64,
+    /// True if each inspection counts as a delivery. Otherwise, only a run that is killed counts.
+    pub(super) is_costly: bool,
+}
+
+impl DeliveryLimit {
+    /// Returns the delivery limit of a queue; `None` if it has none. Before 4.0, queues without an own limit have none.
+    pub(super) fn of(state: &VhostState, queue: &QueueName) -> Option<Self> {
+        let settings = state.settings(queue).filter(|_| state.kind(queue) == Some(QueueType::Quorum))?;
+        let limit = u64::try_from(settings.delivery_limit()?).unwrap_or(0);
+        Some(Self { limit, is_costly: !returns_uncounted(state.snapshot.profile.version) })
+    }
+
+    /// Returns the minimum limit of a queue that topo can inspect. With a lower limit, messages could be lost.
+    fn required(self) -> u64 {
+        if self.is_costly { 2 * MARGIN } else { 1 }
+    }
+
+    /// Returns true if a message with this delivery count is renewed. If inspections are not counted, the margin is only
+    /// for runs that are killed, so a message that was never delivered before is not renewed.
+    pub(super) fn is_near(self, delivery_count: u64) -> bool {
+        let margin = if self.is_costly { MARGIN } else { MARGIN.min(self.limit / 2).max(1) };
+        delivery_count + margin >= self.limit && (self.is_costly || delivery_count > 0)
     }
 }
 
-/// Returns the delivery limit of a quorum queue whose messages topo cannot return without a counted delivery; `None`
-/// for other queues. From 4.3 on, `basic.nack` is not counted. Before 4.0, queues without an own limit have none.
-pub(super) fn costly_limit(state: &VhostState, queue: &QueueName) -> Option<i64> {
-    let version = state.snapshot.profile.version;
-    let is_costly = state.kind(queue) == Some(QueueType::Quorum) && !version.is_at_least(4, 3);
-    state.settings(queue).filter(|_| is_costly)?.delivery_limit()
+/// Returns true if a quorum queue does not count a delivery that is returned with `basic.nack`, from 4.3 on. It counts
+/// deliveries that return when the channel is closed.
+pub(super) fn returns_uncounted(version: BrokerVersion) -> bool {
+    version.is_at_least(4, 3)
+}
+
+/// Refuses a queue whose delivery limit is so low that an inspection could lose messages.
+pub(super) fn refuse_low_limit(state: &VhostState, queue: &QueueName) -> Result<(), DlqError> {
+    match DeliveryLimit::of(state, queue).filter(|it| it.limit < it.required()) {
+        Some(it) => Err(DlqError::LowLimit { queue: queue.clone(), limit: it.limit, required: it.required() }),
+        None => Ok(()),
+    }
 }
 
 /// The messages that a command publishes to a queue.
@@ -71,11 +107,13 @@ pub(super) async fn of_receiving(
         return None;
     }
     let limit = |key| settings.integer(key).and_then(|it| u64::try_from(it).ok());
-    let present = state.messages(target).unwrap_or(0);
-    if let Some(limit) = limit("max-length").filter(|limit| present.saturating_add(incoming.messages) > *limit) {
+    let present = state.messages(target);
+    // Without the count, the limit may be exceeded.
+    let exceeds = |limit: &u64| present.is_none_or(|present| present.saturating_add(incoming.messages) > *limit);
+    if let Some(limit) = limit("max-length").filter(exceeds) {
+        let contents = present.map_or("an unknown number of messages".to_owned(), |present| count(present, "message"));
         let text = format!(
-            "queue `{target}` contains {} and drops its oldest messages when it contains more than {}",
-            count(present, "message"),
+            "queue `{target}` contains {contents} and drops its oldest messages when it contains more than {}",
             number(limit)
         );
         return Some((Hazard::MessageDrop, text));

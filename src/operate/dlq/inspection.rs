@@ -3,14 +3,15 @@
 use super::dead_letter::DeadLetter;
 use super::error::DlqError;
 use super::hazard::Hazard;
-use super::hazards::{self, costly_limit};
+use super::hazards::{self, DeliveryLimit};
 use super::opened::Opened;
 use super::selection::Selection;
 use super::state::VhostState;
 use crate::apply::Interrupt;
-use crate::broker::Access;
 use crate::broker::message::{HeaderValue, ReceivedMessage};
 use crate::broker::transport::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, PropertyEdit, edited};
+use crate::broker::{Access, BrokerError};
+use crate::model::count::count;
 use crate::model::message_headers::{ORIGINAL_ROUTING_KEY, SOURCE_QUEUE, is_delivery_count};
 use crate::model::{ExchangeName, QueueName, QueueType};
 
@@ -78,33 +79,38 @@ pub async fn inspect(
     state.expect_queue(queue)?;
     hazards::refuse_low_limit(state, queue)?;
     hazards::refuse(hazards::of_inspection(state, queue), &options.allowed)?;
-    let mut opened = Opened::open(access, state, queue, (options.hold, WINDOW)).await?;
+    let mut opened = Opened::open(access, state, queue, (options.hold, WINDOW), &options.allowed).await?;
     if let Some(limit) = options.limit.filter(|_| options.selection.is_empty() && state.kind(queue) == Some(CLASSIC)) {
         // The other messages need not be delivered. A quorum queue must deliver all messages that were returned before.
         opened.order.prefetch = opened.order.prefetch.min(u16::try_from(limit).unwrap_or(u16::MAX));
     }
-    let mut handler =
-        Inspector { reader: Reader::new(state, queue), options, interrupt, visit, matched: 0, failure: None };
+    let mut reader = Reader::new(state, queue);
+    if let Err(error) = reader.prepare(&opened).await {
+        opened.close().await;
+        return Err(error.into());
+    }
+    let mut handler = Inspector { reader, options, interrupt, visit, matched: 0, failure: None };
     let processed = opened.transport.process(&opened.order, &mut handler).await;
-    let Inspector { reader, matched, failure, .. } = handler;
+    let Inspector { matched, failure, .. } = handler;
     let before = opened.order.expected;
     if processed.is_ok() && state.kind(queue) != Some(QueueType::Stream) {
-        opened.wait_for_returned().await;
+        opened.wait_for_returned(before).await;
     }
     opened.close().await;
     let processed = processed?;
     let end = match (failure, processed.end) {
         (Some(failure), _) => InspectionEnd::Incomplete(failure),
+        (None, _) if processed.of_other_users > 0 => InspectionEnd::Incomplete(format!(
+            "{} near the delivery limit cannot be published again, because `user_id` names a different user",
+            count(processed.of_other_users, "message")
+        )),
         (None, ProcessEnd::Complete) => InspectionEnd::Complete,
         (None, ProcessEnd::Ended) => InspectionEnd::Limit,
         (None, ProcessEnd::HoldFull) => InspectionEnd::HoldFull,
         (None, other) => InspectionEnd::Incomplete(super::report::end_text(&other)),
     };
-    Ok(Inspection { before, received: processed.counts.received, matched, renewed: reader.renewed, end })
+    Ok(Inspection { before, received: processed.counts.received, matched, renewed: processed.counts.published, end })
 }
-
-/// The number of deliveries before the limit at which a message is renewed.
-pub(super) const MARGIN: u64 = 4;
 
 /// The type of a queue that returns messages to their positions.
 const CLASSIC: QueueType = QueueType::Classic;
@@ -116,22 +122,40 @@ const WINDOW: u16 = 100;
 pub(super) struct Reader<'a> {
     state: &'a VhostState,
     queue: &'a QueueName,
-    /// The delivery limit, if each inspection counts as a delivery.
-    limit: Option<u64>,
+    /// The delivery limit of the queue, from which messages must be protected.
+    limit: Option<DeliveryLimit>,
     position: u64,
-    /// The number of renewed messages.
+    /// The number of messages that were published to renew them.
     pub(super) renewed: u64,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(state: &'a VhostState, queue: &'a QueueName) -> Self {
-        let limit = costly_limit(state, queue).and_then(|limit| u64::try_from(limit).ok());
-        Self { state, queue, limit, position: 0, renewed: 0 }
+        Self { state, queue, limit: DeliveryLimit::of(state, queue), position: 0, renewed: 0 }
+    }
+
+    /// Checks that the user may renew messages. Without the permission, a run on a queue whose inspections are not counted
+    /// does not renew messages.
+    ///
+    /// # Errors
+    /// Each inspection counts as a delivery, and the user may not publish to the default exchange.
+    pub(super) async fn prepare(&mut self, opened: &Opened) -> Result<(), BrokerError> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        match opened.transport.check_publish(&ExchangeName::new("")).await {
+            Err(BrokerError::AccessRefused { .. }) if !limit.is_costly => self.limit = None,
+            checked => checked?,
+        }
+        Ok(())
     }
 
     /// Reads the next message.
     pub(super) fn read(&mut self, message: ReceivedMessage) -> DeadLetter {
         self.position += 1;
+        self.describe(message)
+    }
+
+    /// Reads a message at the position of the last message.
+    pub(super) fn describe(&self, message: ReceivedMessage) -> DeadLetter {
         let state = self.state;
         DeadLetter::of(self.position, message, |name| state.is_intermediate(name), |name| state.has_queue(name))
     }
@@ -139,14 +163,14 @@ impl<'a> Reader<'a> {
     /// Returns true if the run must read all messages, because a message that was delivered but not read is returned
     /// and may exceed its delivery limit.
     pub(super) fn must_read_all(&self) -> bool {
-        self.limit.is_some()
+        self.limit.is_some_and(|limit| limit.is_costly)
     }
 
     /// Returns the decision for a message that stays. The broker would drop or dead-letter a message that is returned
     /// at its delivery limit, so it is published to the end of the queue instead. This happens some deliveries before the
     /// limit, because a run that is killed also counts as a delivery.
     pub(super) fn keep(&mut self, it: &DeadLetter) -> Decision {
-        if self.limit.is_none_or(|limit| it.delivery_count() + MARGIN < limit) {
+        if self.limit.is_none_or(|limit| !limit.is_near(it.delivery_count())) {
             return Decision::Keep;
         }
         // The default exchange replaces the routing key.

@@ -25,7 +25,7 @@ pub use removal::{DropOptions, Store, drop_messages};
 pub use replay::{
     Breaker, Destination, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
 };
-pub use report::{HOLD_FULL, RunCounts, RunEnd, RunReport};
+pub use report::{CameBack, Continuation, HOLD_FULL, RunCounts, RunEnd, RunReport};
 pub use restore::{RestoreOptions, RestoreReport, check_restore, restore};
 pub use selection::Selection;
 pub use state::{DeadLetterQueue, VhostState};

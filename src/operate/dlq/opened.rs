@@ -1,6 +1,8 @@
 //! Opens a dead-letter queue for a run: connects over AMQP, acquires the lock, and counts the messages.
 
 use super::error::DlqError;
+use super::hazard::Hazard;
+use super::hazards::{self, returns_uncounted};
 use super::state::VhostState;
 use crate::broker::transport::{AmqpTransport, MAX_CONSUMERS, ProcessOrder, RunLock};
 use crate::broker::{Access, BrokerError};
@@ -28,17 +30,23 @@ const RESOURCE_LOCKED: u16 = 405;
 pub(super) struct Opened {
     pub(super) transport: AmqpTransport,
     pub(super) lock: RunLock,
+    /// The locks of the targets.
+    targets: Vec<RunLock>,
     pub(super) order: ProcessOrder,
 }
 
 impl Opened {
     /// Opens a queue. Holds at most `hold` messages. Each of this run and an apply refuses to start while the other is
     /// running: the run acquires its lock before it reads the lock of the vhost, and an apply does the opposite.
+    ///
+    /// # Errors
+    /// The queue is in use, or has consumers although statistics do not show them and this is not allowed.
     pub(super) async fn open(
         access: &Access,
         state: &VhostState,
         queue: &QueueName,
         (hold, window): (u32, u16),
+        allowed: &[Hazard],
     ) -> Result<Self, DlqError> {
         let vhost = &state.snapshot.topology.vhost;
         state.refuse_during_apply(access).await?;
@@ -47,8 +55,7 @@ impl Opened {
             Ok(lock) => lock,
             Err(error) => {
                 transport.close().await;
-                let is_locked = matches!(error, BrokerError::Refused { status: RESOURCE_LOCKED, .. });
-                return Err(if is_locked { DlqError::Locked { queue: queue.clone() } } else { error.into() });
+                return Err(if is_locked(&error) { DlqError::Locked { queue: queue.clone() } } else { error.into() });
             }
         };
         if let Err(error) = state.refuse_during_apply(access).await {
@@ -57,7 +64,16 @@ impl Opened {
             return Err(error.into());
         }
         let kind = state.kind(queue);
-        let counted = transport.queue_counts(queue).await?.map(|counts| u64::from(counts.ready));
+        let counts = transport.queue_counts(queue).await?;
+        let counted = counts.map(|counts| u64::from(counts.ready));
+        if state.consumers(queue).is_none()
+            && let Some(consumers) = counts.map(|counts| u64::from(counts.consumers)).filter(|count| *count > 0)
+            && let Err(error) = hazards::refuse(vec![hazards::of_other_consumers(queue, consumers)], allowed)
+        {
+            lock.release().await;
+            transport.close().await;
+            return Err(error);
+        }
         let listed = state.activity.queues.get(queue).and_then(|it| it.ready).unwrap_or(0);
         // Without statistics, the size is unknown.
         let known = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes());
@@ -75,10 +91,10 @@ impl Opened {
             hold: hold.into(),
             max_consumers,
             window,
-            returns_by_nack: kind == Some(QueueType::Quorum) && state.snapshot.profile.version.is_at_least(4, 3),
+            returns_by_nack: kind == Some(QueueType::Quorum) && returns_uncounted(state.snapshot.profile.version),
             tap: None,
         };
-        Ok(Self { transport, lock, order })
+        Ok(Self { transport, lock, targets: Vec::new(), order })
     }
 
     /// Returns the number of ready messages; `None` if the queue does not respond.
@@ -86,26 +102,48 @@ impl Opened {
         self.transport.queue_counts(&self.order.queue).await.ok().flatten().map(|counts| u64::from(counts.ready))
     }
 
-    /// Waits until the queue contains the messages of an inspection again, so that the next run counts them. A busy broker
-    /// returns many messages only some time after the channel is closed.
-    pub(super) async fn wait_for_returned(&self) {
+    /// Locks the target of a replay as well, so that no apply deletes it and no other replay uses its temporary exchange.
+    ///
+    /// # Errors
+    /// Another command is using the target.
+    pub(super) async fn lock_target(&mut self, target: &QueueName) -> Result<(), DlqError> {
+        match self.transport.lock_run(target).await {
+            Ok(lock) => self.targets.push(lock),
+            // Without the permission to declare the lock, the user cannot declare the temporary exchange either.
+            Err(BrokerError::AccessRefused { .. }) => {}
+            Err(error) if is_locked(&error) => return Err(DlqError::Locked { queue: target.clone() }),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Waits until the queue contains this number of messages again. A busy broker returns many messages only some time
+    /// after the channel is closed. Returns the number of ready messages; `None` if the queue does not respond.
+    pub(super) async fn wait_for_returned(&self, expected: u64) -> Option<u64> {
         let started = Instant::now();
         let (mut last, mut changed) = (None, started);
         while started.elapsed() < MAX_RETURN && changed.elapsed() < MAX_UNCHANGED {
             let ready = self.ready().await;
-            if ready.is_some_and(|ready| ready >= self.order.expected) {
-                return;
+            if ready.is_some_and(|ready| ready >= expected) {
+                return ready;
             }
             if ready != last {
                 (last, changed) = (ready, Instant::now());
             }
             tokio::time::sleep(RETURN_INTERVAL).await;
         }
+        last
     }
 
     /// Releases the lock, and closes the connection.
     pub(super) async fn close(self) {
-        self.lock.release().await;
+        for lock in self.targets.into_iter().chain([self.lock]) {
+            lock.release().await;
+        }
         self.transport.close().await;
     }
+}
+
+fn is_locked(error: &BrokerError) -> bool {
+    matches!(error, BrokerError::Refused { status: RESOURCE_LOCKED, .. })
 }

@@ -6,7 +6,7 @@ use super::hazard::Hazard;
 use super::hazards;
 use super::inspection::Reader;
 use super::opened::Opened;
-use super::report::{RunCounts, RunEnd, RunReport, run_end};
+use super::report::{Continuation, RunCounts, RunEnd, RunReport, run_end};
 use super::selection::Selection;
 use super::state::VhostState;
 use crate::apply::Interrupt;
@@ -54,27 +54,28 @@ pub async fn drop_messages(
     }
     hazards::refuse_low_limit(state, queue)?;
     hazards::refuse(hazards::of_inspection(state, queue), &options.allowed)?;
-    let opened = Opened::open(access, state, queue, (options.hold, options.window)).await?;
-    let mut handler = Dropper {
-        reader: Reader::new(state, queue),
-        state,
-        queue,
-        options,
-        interrupt,
-        progress,
-        lines: String::new(),
-        matched: 0,
-        ended: None,
-    };
+    let opened = Opened::open(access, state, queue, (options.hold, options.window), &options.allowed).await?;
+    let mut reader = Reader::new(state, queue);
+    if let Err(error) = reader.prepare(&opened).await {
+        opened.close().await;
+        return Err(error.into());
+    }
+    let mut handler =
+        Dropper { reader, state, queue, options, interrupt, progress, lines: String::new(), matched: 0, ended: None };
     let processed = opened.transport.process(&opened.order, &mut handler).await;
-    let (before, after) = (opened.order.expected, opened.ready().await);
+    let before = opened.order.expected;
+    let after = match &processed {
+        Ok(it) => opened.wait_for_returned(before.saturating_sub(it.counts.removed)).await,
+        Err(_) => None,
+    };
     opened.close().await;
     let processed = processed?;
     let counts = RunCounts {
         received: processed.counts.received,
         matched: handler.matched,
         done: processed.counts.removed,
-        renewed: handler.reader.renewed,
+        renewed: processed.counts.published,
+        of_other_users: processed.of_other_users,
         in_doubt: processed.counts.in_doubt,
         ..RunCounts::default()
     };
@@ -86,7 +87,9 @@ pub async fn drop_messages(
         after,
         counts,
         other_users: processed.other_users.clone(),
+        came_back: Vec::new(),
         end: run_end(&processed, handler.ended),
+        continuation: Continuation::of(&handler.options.selection, handler.options.limit, counts.done),
     })
 }
 

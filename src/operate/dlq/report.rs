@@ -1,5 +1,6 @@
 //! Defines the report of a run that changes a dead-letter queue.
 
+use super::selection::Selection;
 use crate::broker::transport::{ProcessEnd, Processed};
 use crate::model::{QueueName, VhostName};
 use std::collections::BTreeSet;
@@ -21,8 +22,50 @@ pub struct RunReport {
     pub counts: RunCounts,
     /// The users of messages that only they may publish.
     pub other_users: BTreeSet<String>,
+    /// The first of the replayed messages that came back.
+    pub came_back: Vec<CameBack>,
     /// The reason for the end.
     pub end: RunEnd,
+    /// The way to continue the run if it is not complete.
+    pub continuation: Continuation,
+}
+
+/// The maximum number of messages that came back in a report.
+pub(super) const MAX_CAME_BACK: usize = 20;
+
+/// A replayed message that was dead-lettered to the queue again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CameBack {
+    /// The identifier of its content.
+    pub fingerprint: String,
+    /// The queue in which it failed; `None` if unknown.
+    pub source: Option<QueueName>,
+    /// The original routing key.
+    pub routing_key: String,
+    /// The error of the last attempt; `None` if there is none.
+    pub error: Option<String>,
+}
+
+/// The way to continue a run that is not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continuation {
+    /// The same command processes the other messages.
+    SameCommand,
+    /// The same command with this limit processes the other messages.
+    Limit(u64),
+    /// The positions of the other messages have changed.
+    OtherPositions,
+}
+
+impl Continuation {
+    /// Returns the way to continue a run with this selection and limit, which has processed this number of messages.
+    pub(super) fn of(selection: &Selection, limit: Option<u64>, done: u64) -> Self {
+        match limit {
+            _ if !selection.positions.is_empty() => Self::OtherPositions,
+            Some(limit) => Self::Limit(limit.saturating_sub(done)),
+            None => Self::SameCommand,
+        }
+    }
 }
 
 /// The number of messages of a run, by their treatment.

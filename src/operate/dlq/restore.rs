@@ -10,7 +10,11 @@ use crate::apply::Interrupt;
 use crate::broker::Access;
 use crate::broker::transport::{OutgoingMessage, PublishFault};
 use crate::model::QueueName;
+use std::collections::BTreeSet;
 use std::io::BufRead;
+
+/// The tag of a user who may publish messages with the `user_id` of other users.
+const IMPERSONATOR: &str = "impersonator";
 
 /// The options of a restore.
 pub struct RestoreOptions {
@@ -20,6 +24,8 @@ pub struct RestoreOptions {
     pub messages: u64,
     /// The total size of the bodies of these messages in bytes.
     pub bytes: u64,
+    /// The users that the property `user_id` of these messages names.
+    pub users: BTreeSet<String>,
     /// The number of messages at the start of the archive that an interrupted run has restored.
     pub skip: u64,
     /// The maximum number of unconfirmed messages.
@@ -48,9 +54,18 @@ pub struct RestoreReport {
 /// Checks that the queue exists and keeps its messages when it receives those of the archive.
 ///
 /// # Errors
-/// The queue does not exist, or it would drop messages and this hazard is not allowed.
+/// The queue does not exist, it would drop messages and this hazard is not allowed, or the user may not publish some of the
+/// messages.
 pub async fn check_restore(access: &Access, state: &VhostState, options: &RestoreOptions) -> Result<(), DlqError> {
     state.expect_queue(&options.queue)?;
+    if let Some(user) = access.broker.user().await.filter(|_| !options.users.is_empty())
+        && !user.tags.contains(IMPERSONATOR)
+    {
+        let users: BTreeSet<String> = options.users.iter().filter(|name| **name != user.name).cloned().collect();
+        if !users.is_empty() {
+            return Err(DlqError::OtherUsers { users });
+        }
+    }
     let remaining = Incoming { messages: options.messages.saturating_sub(options.skip), bytes: Some(options.bytes) };
     let hazard = hazards::of_receiving(access, state, &options.queue, remaining).await;
     hazards::refuse(hazard.into_iter().collect(), &options.allowed)
@@ -71,7 +86,7 @@ pub async fn restore(
 ) -> Result<RestoreReport, DlqError> {
     let queue = &options.queue;
     check_restore(access, state, options).await?;
-    let opened = Opened::open(access, state, queue, (1, options.window)).await?;
+    let opened = Opened::open(access, state, queue, (1, options.window), &[Hazard::OtherConsumers]).await?;
     let result = restore_opened(&opened, archive, options, interrupt, confirmed).await;
     opened.transport.delete_replay_exchange(queue).await;
     opened.close().await;
@@ -112,8 +127,11 @@ async fn restore_opened(
             }
         };
         let counted = sent.and_then(|count| {
+            if count > 0 {
+                confirmed(options.skip + done + count)?;
+            }
             done += count;
-            if count > 0 { confirmed(options.skip + done) } else { Ok(()) }
+            Ok(())
         });
         if let Err(reason) = counted {
             stopped = Some(reason);
@@ -125,12 +143,13 @@ async fn restore_opened(
         match publisher.confirm_next().await {
             Ok(0) => break,
             Ok(_) if has_gap => {}
-            Ok(count) => {
-                done += count;
-                if let Err(reason) = confirmed(options.skip + done) {
+            Ok(count) => match confirmed(options.skip + done + count) {
+                Ok(()) => done += count,
+                Err(reason) => {
+                    has_gap = true;
                     stopped = stopped.or(Some(reason));
                 }
-            }
+            },
             Err(fault) => {
                 has_gap = true;
                 refused += u64::from(is_refusal(&fault));

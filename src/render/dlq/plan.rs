@@ -67,8 +67,9 @@ fn keys(target: &ReplayTarget) -> String {
     keys.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let shown: Vec<String> =
         keys.iter().take(MAX_KEYS).map(|(key, count)| format!("{} ({})", clean(key), number(**count))).collect();
+    let at_least = if target.of_other_keys > 0 { "at least " } else { "" };
     let more = if keys.len() > MAX_KEYS {
-        format!(" and {} more", number((keys.len() - MAX_KEYS) as u64))
+        format!(" and {at_least}{} more", number((keys.len() - MAX_KEYS) as u64))
     } else {
         String::new()
     };
@@ -135,7 +136,8 @@ pub fn plan_json(vhost: &VhostName, plan: &ReplayPlan) -> String {
             ReturnPath::OriginalExchange => ("originalExchange", None),
         };
         json!({
-            "queue": it.queue, "messages": it.messages, "routingKeys": it.routing_keys, "way": way,
+            "queue": it.queue, "messages": it.messages, "routingKeys": it.routing_keys,
+            "ofOtherRoutingKeys": it.of_other_keys, "way": way,
             "exchange": exchange, "consumers": it.consumers, "backlog": it.backlog,
             "retriesMs": u64::try_from(it.retries.as_millis()).unwrap_or(u64::MAX),
         })

@@ -3,11 +3,18 @@
 use super::FORMAT_VERSION;
 use crate::model::QueueName;
 use crate::model::count::{count, number};
-use crate::model::printable::{clean, clean_json};
-use crate::operate::dlq::{HOLD_FULL, Inspection, InspectionEnd, RestoreReport, RunEnd, RunReport};
+use crate::model::printable::{clean, clean_json, one_line};
+use crate::operate::dlq::{
+    CameBack, Continuation, HOLD_FULL, Inspection, InspectionEnd, RestoreReport, RunEnd, RunReport,
+};
 use crate::render::style::{GREEN, Painted, RED, YELLOW};
 use serde_json::{Value, json};
 use std::fmt::Write;
+
+/// The maximum number of messages that came back in a text.
+const MAX_CAME_BACK: usize = 5;
+/// The maximum number of characters of an error in a text.
+const MAX_ERROR: usize = 100;
 
 /// Describes the result of an inspection.
 pub fn inspection_notes(queue: &QueueName, it: &Inspection) -> String {
@@ -39,7 +46,8 @@ pub fn inspection_notes(queue: &QueueName, it: &Inspection) -> String {
 
 /// Renders the report of a replay (`replayed`) or a drop (`dropped`).
 pub fn report_text(report: &RunReport, verb: &str) -> String {
-    let RunReport { run: _, vhost: _, queue, before, after, counts, other_users, end } = report;
+    let RunReport { run: _, vhost: _, queue, before, after, counts, other_users, came_back, end, continuation } =
+        report;
     let queue = clean(queue.as_str());
     let mut text = String::new();
     let done = count(counts.done, "message");
@@ -69,6 +77,14 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
     if !matches!(end, RunEnd::Breaker { .. }) {
         line(counts.came_back, "came back during the run");
     }
+    for it in came_back.iter().take(MAX_CAME_BACK) {
+        let _ = writeln!(text, "    {}", came_back_text(it));
+    }
+    let mut line = |value: u64, what: &str| {
+        if value > 0 {
+            let _ = writeln!(text, "  {} {what}", count(value, "message"));
+        }
+    };
     line(counts.arrived, "arrived during the run");
     line(counts.replayed_before, "skipped: already replayed by an earlier run (use --again)");
     line(counts.unknown_source, "not replayed: source unknown (use --to QUEUE)");
@@ -84,14 +100,30 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
     }
     line(counts.in_doubt, "may be duplicated: processed, but possibly still in the queue");
     if !end.is_complete() {
-        let next = if matches!(end, RunEnd::Breaker { .. }) {
-            "Fix the cause, then run the command again."
-        } else {
-            "To continue, run the same command again."
+        let next = match continuation {
+            Continuation::OtherPositions => {
+                "Their positions have changed: list the messages before you continue.".to_owned()
+            }
+            Continuation::Limit(limit) if *limit > 0 => {
+                format!("To continue, run the command again with --limit {limit}.")
+            }
+            Continuation::Limit(_) | Continuation::SameCommand => "To continue, run the same command again.".to_owned(),
+        };
+        let next = match end {
+            RunEnd::Breaker { .. } => "Fix the cause, then run the command again.".to_owned(),
+            RunEnd::Complete | RunEnd::Limit | RunEnd::Interrupted | RunEnd::Stopped(_) => next,
         };
         let _ = writeln!(text, "  All other messages are still in the queue. {next}");
     }
     text
+}
+
+/// Describes a message that came back: its identifier for `--id`, its routing key and its error.
+fn came_back_text(it: &CameBack) -> String {
+    let source = it.source.as_ref().map_or_else(String::new, |source| format!(" from {}", clean(source.as_str())));
+    let error: String = it.error.as_deref().map(one_line).unwrap_or_default().chars().take(MAX_ERROR).collect();
+    let error = if error.is_empty() { error } else { format!(": {}", clean(&error)) };
+    format!("{}{source}, routing key {}{error}", it.fingerprint, clean(&it.routing_key))
 }
 
 /// Renders the report as JSON.
@@ -110,7 +142,7 @@ pub fn audit_line(report: &RunReport, command: &str, time: &str, user: &str) -> 
 }
 
 fn report_value(report: &RunReport, command: &str) -> Value {
-    let RunReport { run, vhost, queue, before, after, counts, other_users, end } = report;
+    let RunReport { run, vhost, queue, before, after, counts, other_users, came_back, end, continuation: _ } = report;
     let reason = if let RunEnd::Stopped(reason) = end { Some(reason) } else { None };
     json!({
         "formatVersion": FORMAT_VERSION,
@@ -126,6 +158,9 @@ fn report_value(report: &RunReport, command: &str) -> Value {
         "matched": counts.matched,
         "done": counts.done,
         "cameBack": counts.came_back,
+        "cameBackMessages": came_back.iter().map(|it| json!({
+            "fingerprint": it.fingerprint, "source": it.source, "originalRoutingKey": it.routing_key, "error": it.error,
+        })).collect::<Vec<_>>(),
         "arrived": counts.arrived,
         "replayedBefore": counts.replayed_before,
         "unknownSource": counts.unknown_source,

@@ -3,9 +3,10 @@
 use super::fixture::{DEAD, Fixture, KINDS, number_header, numbers, report};
 use super::large::{fill, take_all};
 use crate::support::{Node, until};
+use std::time::Duration;
 
-/// From 4.0 on, a quorum queue with the default limit drops a message after 20 returned deliveries. Up to 4.2, topo refuses
-/// the inspection; with `--allow inspection-cost`, it renews messages at their limit. From 4.3 on, an inspection is not
+/// From 4.0 on, a quorum queue with the default limit drops a message after 20 returned deliveries. topo refuses the
+/// inspection; with `--allow inspection-cost`, it renews messages near their limit. From 4.3 on, an inspection is not
 /// counted.
 #[test]
 fn inspections_of_a_limited_queue_lose_no_message() {
@@ -15,14 +16,9 @@ fn inspections_of_a_limited_queue_lose_no_message() {
     }
     let fixture = Fixture::with("limited", "quorum", "", ", deliveryLimit: 20");
     fixture.dead_letter(20);
-    let flags: &[&str] = match node.at_least(4, 3) {
-        true => &[],
-        false => {
-            let refused = fixture.dlq("peek", &[]).expect_code(3);
-            refused.expect_text("inspection-cost").expect_text("delivery limit 20");
-            &["--allow", "inspection-cost"]
-        }
-    };
+    let refused = fixture.dlq("peek", &[]).expect_code(3);
+    refused.expect_text("inspection-cost").expect_text("delivery limit 20");
+    let flags: &[&str] = &["--allow", "inspection-cost"];
     for _ in 0..25 {
         fixture.dlq("peek", flags).expect_code(0);
         fixture.until_dead(20);
@@ -38,6 +34,33 @@ fn inspections_of_a_limited_queue_lose_no_message() {
         // The rejection in the work queue.
         assert!(counts.iter().all(|count| *count == 1), "{counts:?}");
     }
+    found.sort_unstable();
+    assert_eq!(found, (0..20).collect::<Vec<_>>());
+}
+
+/// From 4.3 on, the delivery count of a message includes the deliveries by earlier queues, so a killed inspection could
+/// exceed the limit. topo renews such messages.
+#[test]
+fn killed_inspections_of_a_limited_queue_lose_no_message() {
+    if !Node::shared().at_least(4, 3) {
+        return;
+    }
+    let fixture = Fixture::with("killed-limited", "quorum", "", ", deliveryLimit: 4");
+    fixture.dead_letter(20);
+    let allow = ["--allow", "inspection-cost"];
+    for delay in 0..12 {
+        let words = fixture.words("list", &allow);
+        let mut running = fixture.topo.start(words.iter().map(String::as_str));
+        std::thread::sleep(Duration::from_millis(100 + 25 * delay));
+        if !running.is_over() {
+            running.signal("KILL");
+        }
+        running.wait();
+        // A complete inspection renews the messages that the killed one has brought near their limit.
+        until("the lock to be free", || (fixture.dlq("list", &allow).code == Some(0)).then_some(()));
+        fixture.until_dead(20);
+    }
+    let mut found = numbers(&fixture.drain(DEAD));
     found.sort_unstable();
     assert_eq!(found, (0..20).collect::<Vec<_>>());
 }

@@ -227,6 +227,12 @@ fn messages_of_other_users_stay() {
         .expect_text("2 messages replayed.")
         .expect_text(&format!("`user_id` names a different user (`{}`)", publisher.name));
     fixture.until_dead(1);
+    let words = fixture.words("export", &["--out", "other.jsonl"]);
+    topo.run(words.iter().map(String::as_str)).expect_code(0);
+    let words = fixture.words("restore", &["other.jsonl", "--yes"]);
+    let refused = topo.run(words.iter().map(String::as_str)).expect_code(3);
+    refused.expect_error(&format!("`user_id` names a different user: `{}`", publisher.name));
+    fixture.until_dead(1);
     assert!(header_names(&fixture.drain(DEAD)[0]).contains(&"x-death".to_owned()));
 }
 

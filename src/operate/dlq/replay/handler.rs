@@ -2,7 +2,7 @@
 
 use super::super::dead_letter::DeadLetter;
 use super::super::inspection::Reader;
-use super::super::report::{RunCounts, RunEnd};
+use super::super::report::{CameBack, MAX_CAME_BACK, RunCounts, RunEnd};
 use super::breaker::{BreakerState, Verdict};
 use super::plan::target_of;
 use super::{ReplayOptions, ReturnPath};
@@ -35,6 +35,8 @@ pub(super) struct Replayer<'a> {
     pub(super) interrupt: &'a Interrupt,
     pub(super) progress: &'a dyn Fn(&ProcessCounts, u64),
     pub(super) counts: RunCounts,
+    /// The first of the messages that came back.
+    pub(super) came_back: Vec<CameBack>,
     /// The earliest time of the next replay.
     pub(super) next: Instant,
     pub(super) ended: Option<RunEnd>,
@@ -133,7 +135,12 @@ impl MessageHandler for Replayer<'_> {
 
     fn tapped(&mut self, message: &ReceivedMessage) {
         match self.number(message) {
-            Some(number) => self.breaker.came_back(number),
+            Some(number) => {
+                self.breaker.came_back(number);
+                if self.came_back.len() < MAX_CAME_BACK {
+                    self.came_back.push(came_back(self.reader.describe(message.clone())));
+                }
+            }
             None => self.counts.arrived += 1,
         }
     }
@@ -148,5 +155,14 @@ impl MessageHandler for Replayer<'_> {
 
     fn progressed(&mut self, counts: &ProcessCounts) {
         (self.progress)(counts, self.breaker.returned());
+    }
+}
+
+fn came_back(it: DeadLetter) -> CameBack {
+    CameBack {
+        fingerprint: it.fingerprint(),
+        error: it.error().map(str::to_owned),
+        source: it.source,
+        routing_key: it.original_routing_key,
     }
 }

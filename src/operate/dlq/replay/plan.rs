@@ -14,6 +14,9 @@ use crate::model::{Destination as BindingDestination, ExchangeName, QueueName, Q
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// The maximum number of routing keys of a target that are counted separately.
+const MAX_KEYS: usize = 1000;
+
 /// The way to the target of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReturnPath {
@@ -34,8 +37,10 @@ pub struct ReplayTarget {
     pub queue: QueueName,
     /// The number of inspected messages that match.
     pub messages: u64,
-    /// The number of inspected messages of each original routing key.
+    /// The number of inspected messages of each original routing key, for up to 1,000 routing keys.
     pub routing_keys: BTreeMap<String, u64>,
+    /// The number of inspected messages with other routing keys.
+    pub of_other_keys: u64,
     /// The original exchanges.
     pub exchanges: BTreeMap<String, u64>,
     /// The way.
@@ -118,8 +123,10 @@ pub async fn plan_replay(
                 let path = initial_path(state, &target, &options.destination);
                 let entry = counted.entry(target.clone()).or_insert_with(|| target_entry(state, &target, path));
                 entry.messages += 1;
-                *entry.routing_keys.entry(it.original_routing_key).or_default() += 1;
-                *entry.exchanges.entry(it.original_exchange.unwrap_or_default()).or_default() += 1;
+                if !count_in(&mut entry.routing_keys, it.original_routing_key) {
+                    entry.of_other_keys += 1;
+                }
+                count_in(&mut entry.exchanges, it.original_exchange.unwrap_or_default());
             }
         }
         Ok(())
@@ -179,11 +186,21 @@ pub async fn plan_replay(
     })
 }
 
+/// Counts a value. Returns false if it is new and the map contains the maximum number of values.
+fn count_in(counts: &mut BTreeMap<String, u64>, value: String) -> bool {
+    let is_full = counts.len() >= MAX_KEYS && !counts.contains_key(&value);
+    if !is_full {
+        *counts.entry(value).or_default() += 1;
+    }
+    !is_full
+}
+
 fn target_entry(state: &VhostState, target: &QueueName, path: ReturnPath) -> ReplayTarget {
     ReplayTarget {
         queue: target.clone(),
         messages: 0,
         routing_keys: BTreeMap::new(),
+        of_other_keys: 0,
         exchanges: BTreeMap::new(),
         path,
         consumers: state.consumers(target),

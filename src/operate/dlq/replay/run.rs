@@ -4,7 +4,7 @@ use super::super::error::DlqError;
 use super::super::hazards;
 use super::super::inspection::Reader;
 use super::super::opened::Opened;
-use super::super::report::{RunCounts, RunEnd, RunReport, run_end};
+use super::super::report::{Continuation, RunCounts, RunEnd, RunReport, run_end};
 use super::super::state::VhostState;
 use super::ReplayOptions;
 use super::breaker::BreakerState;
@@ -31,7 +31,7 @@ pub async fn replay(
     progress: &dyn Fn(&ProcessCounts, u64),
 ) -> Result<RunReport, DlqError> {
     hazards::refuse(plan.hazards.clone(), &options.allowed)?;
-    let mut opened = Opened::open(access, state, &plan.queue, (options.hold, options.window)).await?;
+    let mut opened = Opened::open(access, state, &plan.queue, (options.hold, options.window), &options.allowed).await?;
     let report = replay_opened(&mut opened, state, plan, options, interrupt, progress).await;
     for target in plan.targets.iter().filter(|target| target.path == ReturnPath::TemporaryExchange) {
         opened.transport.delete_replay_exchange(&target.queue).await;
@@ -48,13 +48,16 @@ async fn replay_opened(
     interrupt: &Interrupt,
     progress: &dyn Fn(&ProcessCounts, u64),
 ) -> Result<RunReport, DlqError> {
+    let queue = plan.queue.clone();
+    let mut reader = Reader::new(state, &queue);
+    reader.prepare(opened).await?;
     let targets = prepare(opened, plan).await?;
     let is_observing = tap(opened, state, plan).await?;
     plan.is_observed = is_observing;
     let now = Instant::now();
     let verdict = plan.verdict(options.breaker.settle);
     let mut handler = Replayer {
-        reader: Reader::new(state, &plan.queue),
+        reader,
         options,
         targets: &targets,
         breaker: BreakerState::new(options.breaker, verdict, is_observing, now),
@@ -62,6 +65,7 @@ async fn replay_opened(
         progress,
         counts: RunCounts::default(),
         next: now,
+        came_back: Vec::new(),
         ended: None,
     };
     let processed = opened.transport.process(&opened.order, &mut handler).await?;
@@ -70,7 +74,8 @@ async fn replay_opened(
     {
         handler.ended = Some(RunEnd::Breaker { judged });
     }
-    let after = opened.ready().await;
+    let left = opened.order.expected.saturating_sub(processed.counts.published);
+    let after = opened.wait_for_returned(left).await;
     let renewed = handler.reader.renewed;
     let counts = RunCounts {
         received: processed.counts.received,
@@ -89,15 +94,18 @@ async fn replay_opened(
         after,
         counts,
         other_users: processed.other_users.clone(),
+        came_back: handler.came_back,
         end: run_end(&processed, handler.ended),
+        continuation: Continuation::of(&options.selection, options.limit, counts.done),
     })
 }
 
 /// Prepares the way to each target, and checks the permission to publish. If the user may not use the preferred way,
 /// prepares the next one.
-async fn prepare(opened: &Opened, plan: &mut ReplayPlan) -> Result<BTreeMap<QueueName, PreparedTarget>, DlqError> {
+async fn prepare(opened: &mut Opened, plan: &mut ReplayPlan) -> Result<BTreeMap<QueueName, PreparedTarget>, DlqError> {
     let mut prepared = BTreeMap::new();
     for target in &mut plan.targets {
+        opened.lock_target(&target.queue).await?;
         let exchange = prepare_one(opened, &target.queue, &mut target.path).await?;
         prepared.insert(target.queue.clone(), PreparedTarget { path: target.path.clone(), exchange });
         if target.path == ReturnPath::OriginalExchange {
