@@ -11,7 +11,10 @@ use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::{count, number};
 use crate::model::naming::TierName;
-use crate::operate::dlq::{Breaker, Destination, ReplayOptions, ReplayPlan, plan_replay, replay, run_id};
+use crate::model::printable::clean;
+use crate::operate::dlq::{
+    Breaker, Destination, MAX_WAIT, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
+};
 use crate::render::dlq::{plan_json, plan_text, report_json, report_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -19,9 +22,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The maximum time for which a replay waits for the outcome of its first messages. The broker closes a channel that
-/// holds messages for too long.
-const MAX_VERDICT: Duration = Duration::from_secs(10 * 60);
-
 pub(super) async fn run(arguments: &ReplayArguments, global: &Global) -> Result<Exit, Failure> {
     let can_continue = arguments.yes || arguments.dry_run || interaction::can_confirm();
     if !can_continue {
@@ -80,10 +80,11 @@ async fn run_with(
         );
         return Err(Failure::failed(message));
     }
-    if plan.is_observed && options.breaker.canary > 0 && plan.verdict(options.breaker.settle) > MAX_VERDICT {
-        return Err(Failure::usage(
+    if plan.is_observed && options.breaker.canary > 0 && plan.verdict(options.breaker.settle) > MAX_WAIT {
+        return Err(Failure::failed(
             "the outcome of the first messages is known only after all of their retries, but topo waits at most 10 minutes",
         )
+        .exit(Exit::Blocked)
         .hint("replay without waiting for the outcome: --canary 0"));
     }
     let is_refused = plan.hazards.iter().any(|(hazard, _)| !options.allowed.contains(hazard));
@@ -91,6 +92,7 @@ async fn run_with(
         let failure = Failure::failed("not confirmed; no message was moved");
         return Err(if interrupt.is_requested() { failure.exit(Exit::Interrupted) } else { failure });
     }
+    let planned = plan.targets.clone();
     let shown = Shown::start(global, format!("replaying {queue}"));
     let total = options.limit.unwrap_or(u64::MAX).min(if plan.is_complete { plan.messages() } else { plan.before });
     let progress = |counts: &crate::broker::transport::ProcessCounts, came_back: u64| {
@@ -103,6 +105,16 @@ async fn run_with(
     audit::write(arguments.audit.as_deref(), &report, "replay", &target.access, global.quiet)?;
     output::print(&if is_text { report_text(&report, "replayed") } else { report_json(&report, "replay") })
         .map_err(|failure| failure.exit(Exit::Partial))?;
+    let is_new = |planned: &ReplayTarget, used: &ReplayTarget| {
+        planned.path != used.path && used.path == ReturnPath::DefaultExchange
+    };
+    for (_, used) in planned.iter().zip(&plan.targets).filter(|(planned, used)| is_new(planned, used)) {
+        output::eprint(&format!(
+            "note: the messages to {} have the queue name as their routing key, because the user may not declare or use \
+             the planned exchange\n",
+            clean(used.queue.as_str())
+        ));
+    }
     Ok(audit::exit(&report))
 }
 

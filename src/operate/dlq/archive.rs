@@ -63,7 +63,7 @@ pub fn archived_line(vhost: &VhostName, queue: &QueueName, it: &DeadLetter) -> S
 }
 
 /// Formats a time, given in seconds since 1970. A time after the year 9999 is formatted as a number.
-pub(super) fn rfc3339(seconds: u64) -> String {
+pub fn rfc3339(seconds: u64) -> String {
     let time = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
     match time.filter(|_| seconds < 253_402_300_800) {
         Some(time) => humantime::format_rfc3339_seconds(time).to_string(),

@@ -1,7 +1,6 @@
 //! Groups the messages of a dead-letter queue for a list.
 
 use super::dead_letter::DeadLetter;
-use crate::model::QueueName;
 use crate::model::printable::one_line;
 use std::collections::BTreeMap;
 
@@ -77,8 +76,6 @@ pub struct Group {
 pub struct Groups {
     keys: Vec<GroupKey>,
     groups: BTreeMap<Vec<Option<String>>, Group>,
-    /// The number of messages of each known source.
-    pub sources: BTreeMap<QueueName, u64>,
     /// The number of messages beyond the maximum number of groups.
     pub ungrouped: u64,
 }
@@ -86,14 +83,11 @@ pub struct Groups {
 impl Groups {
     /// Creates empty groups.
     pub fn new(keys: Vec<GroupKey>) -> Self {
-        Self { keys, groups: BTreeMap::new(), sources: BTreeMap::new(), ungrouped: 0 }
+        Self { keys, groups: BTreeMap::new(), ungrouped: 0 }
     }
 
     /// Adds a message.
     pub fn add(&mut self, it: &DeadLetter) {
-        if let Some(source) = &it.source {
-            *self.sources.entry(source.clone()).or_default() += 1;
-        }
         let values: Vec<_> = self.keys.iter().map(|key| key.value(it)).collect();
         if self.groups.len() >= MAX_GROUPS && !self.groups.contains_key(&values) {
             self.ungrouped += 1;

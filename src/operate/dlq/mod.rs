@@ -15,7 +15,7 @@ mod restore;
 mod selection;
 mod state;
 
-pub use archive::{ArchiveError, ArchivedMessage, archived, archived_line};
+pub use archive::{ArchiveError, ArchivedMessage, archived, archived_line, rfc3339};
 pub use dead_letter::{DeadLetter, Death};
 pub use error::DlqError;
 pub use groups::{Group, GroupKey, Groups};
@@ -23,7 +23,7 @@ pub use hazard::Hazard;
 pub use inspection::{InspectOptions, Inspection, InspectionEnd, inspect};
 pub use removal::{DropOptions, Store, drop_messages};
 pub use replay::{
-    Breaker, Destination, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
+    Breaker, Destination, MAX_WAIT, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
 };
 pub use report::{CameBack, Continuation, HOLD_FULL, RunCounts, RunEnd, RunReport};
 pub use restore::{RestoreOptions, RestoreReport, check_restore, restore};

@@ -9,7 +9,7 @@ mod handler;
 mod plan;
 mod run;
 
-pub use breaker::Breaker;
+pub use breaker::{Breaker, MAX_WAIT};
 pub use plan::{ReplayPlan, ReplayTarget, ReturnPath, plan_replay};
 pub use run::replay;
 

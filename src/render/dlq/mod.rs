@@ -14,7 +14,7 @@ pub use queues::{queues_json, queues_text};
 pub use report::{audit_line, inspection_notes, report_json, report_text, restore_json, restore_text};
 
 use crate::model::count::number;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The format version of the JSON documents.
 const FORMAT_VERSION: u32 = 1;
@@ -39,7 +39,5 @@ fn ago(event: Option<u64>, now: SystemTime) -> String {
 
 /// Formats a time as RFC 3339, or `?` if it is unknown. The time is given in seconds since 1970.
 fn rfc3339(seconds: Option<u64>) -> String {
-    let time = seconds.and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
-    let time = time.filter(|_| seconds.is_some_and(|seconds| seconds < 253_402_300_800));
-    time.map_or_else(|| "?".to_owned(), |time| humantime::format_rfc3339_seconds(time).to_string())
+    seconds.map_or_else(|| "?".to_owned(), crate::operate::dlq::rfc3339)
 }

@@ -107,7 +107,7 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
     let rate = options.rate.map_or_else(|| "no rate limit".to_owned(), |rate| format!("rate limit {rate}/s"));
     if !plan.is_observed {
         return format!(
-            "{rate}; topo cannot detect messages that come back, because the dead-letter queue has no bindings"
+            "{rate}; topo cannot detect messages that come back, because they arrive through the default exchange"
         );
     }
     let share = options.breaker.share * 100.0;

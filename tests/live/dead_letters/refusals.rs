@@ -205,7 +205,8 @@ fn missing_permissions_are_reported() {
     let limited = Node::shared().user("management").may(&fixture.vhost, r"^orders\.dead\.topo\.run$", ".*", ".*");
     let flags = [&["dlq", "replay", DEAD, "--vhost", "{vhost}", "--amqp-url", &amqp_url], super::fixture::REPLAY];
     let replayed = Topo::new(&fixture.vhost).user(&limited).run(flags.concat());
-    replayed.expect_code(0).expect_text("3 messages replayed.");
+    let replayed = replayed.expect_code(0).expect_text("3 messages replayed.");
+    assert!(replayed.stderr.contains("have the queue name as their routing key"), "{replayed}");
     assert_eq!(fixture.drain(WORK)[0].routing_key, WORK);
 }
 

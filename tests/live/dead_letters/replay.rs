@@ -155,6 +155,8 @@ fn breaker_stops_a_replay_to_a_broken_worker() {
         let stopped = report(&output);
         assert_eq!((stopped["end"].as_str(), stopped["done"].as_u64()), (Some("breaker"), Some(5)), "{kind} {stopped}");
         assert_eq!(stopped["cameBack"], 5);
+        let came_back = stopped["cameBackMessages"].as_array().unwrap();
+        assert_eq!((came_back.len(), &came_back[0]["source"]), (5, &Value::from(WORK)), "{kind}");
         fixture.until_dead(200);
         assert!(output.stderr.contains("audit: {\"formatVersion\":1,\"command\":\"replay\""), "{output}");
         // The worker is repaired: the others are replayed, and the five stay.

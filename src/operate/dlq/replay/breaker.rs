@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const MIN_RETURNED: u64 = 5;
 
 /// The maximum wait for the outcome of the last messages.
-pub(super) const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
+pub const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
 
 /// The settings of the circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -70,7 +70,8 @@ pub struct ReplayPlan {
     pub unknown_source: u64,
     /// The number of matching messages that stay because they were replayed before.
     pub replayed_before: u64,
-    /// True if topo can observe messages that come back.
+    /// True if topo can observe messages that come back. It binds its own queue where the dead-letter queue is bound, so it does
+    /// not receive messages from the default exchange.
     pub is_observed: bool,
     /// The hazards of publishing messages to the targets, with their texts.
     pub hazards: Vec<(Hazard, String)>,
@@ -178,12 +179,21 @@ pub async fn plan_replay(
         before: inspected.before,
         inspected: inspected.received,
         is_complete,
-        targets,
         unknown_source,
         replayed_before,
-        is_observed: state.bindings_of(queue).next().is_some(),
+        is_observed: is_observed(state, queue, &targets),
+        targets,
         hazards,
     })
+}
+
+/// Returns true if messages that come back from the targets pass through an exchange to which topo can bind its own queue.
+fn is_observed(state: &VhostState, queue: &QueueName, targets: &[ReplayTarget]) -> bool {
+    let is_by_default_exchange = |target: &ReplayTarget| {
+        let to = state.settings(&target.queue).and_then(|it| it.dead_lettering());
+        to.is_some_and(|it| it.exchange.as_str().is_empty())
+    };
+    state.bindings_of(queue).next().is_some() && !targets.iter().any(is_by_default_exchange)
 }
 
 /// Counts a value. Returns false if it is new and the map contains the maximum number of values.

@@ -52,15 +52,16 @@ async fn replay_opened(
     let mut reader = Reader::new(state, &queue);
     reader.prepare(opened).await?;
     let targets = prepare(opened, plan).await?;
-    let is_observing = tap(opened, state, plan).await?;
-    plan.is_observed = is_observing;
+    if plan.is_observed {
+        tap(opened, state, plan).await?;
+    }
     let now = Instant::now();
     let verdict = plan.verdict(options.breaker.settle);
     let mut handler = Replayer {
         reader,
         options,
         targets: &targets,
-        breaker: BreakerState::new(options.breaker, verdict, is_observing, now),
+        breaker: BreakerState::new(options.breaker, verdict, plan.is_observed, now),
         interrupt,
         progress,
         counts: RunCounts::default(),
@@ -151,18 +152,14 @@ async fn prepare_one(opened: &Opened, queue: &QueueName, path: &mut ReturnPath) 
     }
 }
 
-/// Binds the queue of the run where the dead-letter queue is bound. Returns false if there is no such binding.
+/// Binds the queue of the run where the dead-letter queue is bound.
 ///
 /// # Errors
 /// The user may not bind the queue. Without it, the circuit breaker could not stop the replay.
-async fn tap(opened: &mut Opened, state: &VhostState, plan: &ReplayPlan) -> Result<bool, BrokerError> {
-    let mut is_bound = false;
+async fn tap(opened: &mut Opened, state: &VhostState, plan: &ReplayPlan) -> Result<(), BrokerError> {
     for binding in state.bindings_of(&plan.queue) {
         opened.lock.bind(binding).await?;
-        is_bound = true;
     }
-    if is_bound {
-        opened.order.tap = Some(opened.lock.queue().clone());
-    }
-    Ok(is_bound)
+    opened.order.tap = Some(opened.lock.queue().clone());
+    Ok(())
 }
