@@ -1,6 +1,5 @@
 //! Tests that memory is proportional to the input: a few megabytes of arguments do not need gigabytes.
 
-use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -15,11 +14,7 @@ pub(crate) fn peak(topo: &Topo, arguments: &[&str]) -> (Output, usize) {
     let mut running = topo.start(arguments.iter().copied());
     let mut peak = 0;
     while !running.is_over() {
-        // `/proc` has no such line for a process that has just ended.
-        let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok());
-        peak = peak.max(kilobytes.unwrap_or_default() << 10);
+        peak = peak.max(running.peak_kib().unwrap_or_default() as usize * 1024);
         sleep(Duration::from_millis(2));
     }
     (running.wait(), peak)

@@ -12,6 +12,7 @@ use crate::operate::dlq::{ArchivedMessage, Hazard, RestoreOptions, check_restore
 use crate::render::dlq::{restore_json, restore_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, Write};
@@ -26,23 +27,24 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
     let state_path = state_path(&arguments.archive);
     let target = arguments.target.read(global).await?;
     let identity = identity(&target.access.broker.shown_url(), &target.vhost, &queue, &arguments.archive)?;
-    let skip = restored_before(&state_path, &identity)?.min(messages);
+    let skip = restored_before(&state_path, &identity, &arguments.archive)?.min(messages);
     let allowed = arguments.allow.clone();
     let window = arguments.window;
     let options = RestoreOptions { queue: queue.clone(), messages, bytes, users, skip, window, allowed };
-    let checked = check_restore(&target.access, &target.state, &options).await;
-    checked.map_err(|error| arguments.target.failure(error))?;
     if skip == messages {
         output::eprint(&format!(
             "all messages of {} were already restored; to restore them again: rm {}\n",
             arguments.archive.display(),
             files::path_argument(&state_path)
         ));
-        return Ok(Exit::Done);
-    }
-    let question = format!("Restore {} to {queue}? [y/N] ", count(messages - skip, "message"));
-    if !arguments.yes && !interaction::is_confirmed(&question)? {
-        return Err(Failure::failed("not confirmed; no message was published"));
+    } else if !arguments.yes {
+        // The restore checks this as well. A refusal must not follow a confirmation.
+        let checked = check_restore(&target.access, &target.state, &options).await;
+        checked.map_err(|error| arguments.target.failure(error))?;
+        let question = format!("Restore {} to {queue}? [y/N] ", count(messages - skip, "message"));
+        if !interaction::is_confirmed(&question)? {
+            return Err(Failure::failed("not confirmed; no message was published"));
+        }
     }
     let file = File::open(&arguments.archive).map_err(|error| read_failure(&arguments.archive, &error.to_string()))?;
     let mut progress = File::options()
@@ -53,11 +55,15 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         .map_err(|error| output::write_failure(&state_path, &error))?;
     let interrupt = Interrupt::default();
     let shown = Shown::start(global, format!("restoring to {queue}"));
+    let mut write = |text: String| {
+        let written = progress.rewind().and_then(|()| progress.write_all(text.as_bytes()));
+        // Removes the digest of an earlier complete restore.
+        let written = written.and_then(|()| progress.set_len(text.len() as u64));
+        written.map_err(|error| format!("cannot write {}: {error}", state_path.display()))
+    };
     let mut confirmed = |count: u64| {
         shown.update(count, messages, "restored");
-        let written =
-            progress.rewind().and_then(|()| progress.write_all(format!("{count:020}\n{identity}\n").as_bytes()));
-        written.map_err(|error| format!("cannot write {}: {error}", state_path.display()))
+        write(format!("{count:020}\n{identity}\n"))
     };
     let restored = async {
         let archive = BufReader::new(file);
@@ -68,6 +74,10 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
     drop(shown);
     let report = report?;
     let is_complete = report.stopped.is_none() && !report.is_interrupted;
+    if is_complete {
+        let digest = digest_of_first(&arguments.archive, messages)?;
+        write(format!("{messages:020}\n{identity}\n{digest}\n")).map_err(Failure::failed)?;
+    }
     let has_published = report.restored + report.in_doubt > 0;
     output::print(&match arguments.format {
         ReportFormat::Text => restore_text(&report),
@@ -130,7 +140,8 @@ fn check(arguments: &RestoreArguments) -> Result<Archive, Failure> {
 }
 
 /// Returns the path of the file that contains the number of restored messages. It stays after a complete restore, so that a
-/// later restore of the same file publishes only messages that were appended meanwhile.
+/// later restore of the same file publishes only messages that were appended since then. After a complete restore, it also contains a digest of
+/// these messages.
 fn state_path(archive: &Path) -> PathBuf {
     let mut name = archive.as_os_str().to_owned();
     name.push(".restored");
@@ -146,22 +157,45 @@ fn identity(url: &str, vhost: &VhostName, queue: &QueueName, archive: &Path) -> 
 }
 
 /// Returns the number of messages that earlier restores with the same identity have restored.
-fn restored_before(path: &Path, identity: &str) -> Result<u64, Failure> {
+fn restored_before(path: &Path, identity: &str, archive: &Path) -> Result<u64, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) if text.trim().is_empty() => Ok(0),
-        Ok(text) => match text.trim().split_once('\n') {
-            Some((count, of)) if of == identity => {
-                count.parse().map_err(|_| read_failure(path, "it does not contain a number"))
+        Ok(text) => {
+            let mut lines = text.lines();
+            let (count, of, complete) = (lines.next().unwrap_or_default(), lines.next(), lines.next());
+            let count = count.parse().map_err(|_| read_failure(path, "it does not contain a number"))?;
+            // A new file can begin with the same message.
+            let is_same = match complete {
+                Some(digest) => digest_of_first(archive, count)? == digest,
+                None => true,
+            };
+            if of == Some(identity) && is_same {
+                return Ok(count);
             }
-            Some(_) | None => Err(Failure::usage(format!(
+            Err(Failure::usage(format!(
                 "{} contains the progress of a different restore (different broker, vhost, queue or file)",
                 path.display()
             ))
-            .hint(format!("to restore the file from the beginning: rm {}", files::path_argument(path)))),
-        },
+            .hint(format!("to restore the file from the beginning: rm {}", files::path_argument(path))))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
         Err(error) => Err(read_failure(path, &error.to_string())),
     }
+}
+
+/// Returns a digest of the first messages of an archive.
+fn digest_of_first(archive: &Path, messages: u64) -> Result<String, Failure> {
+    let failure = |error: std::io::Error| read_failure(archive, &error.to_string());
+    let mut file = BufReader::new(File::open(archive).map_err(failure)?);
+    let (mut hash, mut left, mut line) = (Sha256::new(), messages, Vec::new());
+    while left > 0 && file.read_until(b'\n', &mut line).map_err(failure)? > 0 {
+        if !line.trim_ascii().is_empty() {
+            hash.update(&line);
+            left -= 1;
+        }
+        line.clear();
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn read_failure(path: &Path, reason: &str) -> Failure {

@@ -16,13 +16,13 @@ pub(super) fn of_inspection(state: &VhostState, queue: &QueueName) -> Vec<(Hazar
     hazards.extend(state.consumers(queue).filter(|count| *count > 0).map(|count| of_other_consumers(queue, count)));
     if let Some(DeliveryLimit { limit, is_costly }) = DeliveryLimit::of(state, queue) {
         let cost = if is_costly {
-            "each inspection increments the delivery count of its messages"
+            "Each inspection increments the delivery counts of its messages"
         } else {
-            "if topo is killed or loses its connection, the delivery count of its messages increases, and it includes \
+            "An inspection that is killed or disconnected increments the delivery counts of its messages, which include \
              deliveries by earlier queues"
         };
         let text = format!(
-            "queue `{queue}` has the delivery limit {limit}; {cost}; topo republishes messages near the limit to the end of \
+            "queue `{queue}` has the delivery limit {limit}. {cost}. topo republishes messages near the limit to the end of \
              the queue. To remove the limit, set `delivery-limit: -1` in a policy"
         );
         hazards.push((Hazard::InspectionCost, text));

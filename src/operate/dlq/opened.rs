@@ -109,7 +109,7 @@ impl Opened {
     pub(super) async fn lock_target(&mut self, target: &QueueName) -> Result<(), DlqError> {
         match self.transport.lock_run(target).await {
             Ok(lock) => self.targets.push(lock),
-            // Without the permission to declare the lock, the user cannot declare the temporary exchange either.
+            // A user who may declare only the lock of the dead-letter queue replays through an existing exchange.
             Err(BrokerError::AccessRefused { .. }) => {}
             Err(error) if is_locked(&error) => return Err(DlqError::Locked { queue: target.clone() }),
             Err(error) => return Err(error.into()),

@@ -78,7 +78,7 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
         line(counts.came_back, "came back during the run");
     }
     for it in came_back.iter().take(MAX_CAME_BACK) {
-        let _ = writeln!(text, "    {}", came_back_text(it));
+        let _ = writeln!(text, "  came back: {}", came_back_text(it));
     }
     let mut line = |value: u64, what: &str| {
         if value > 0 {
@@ -93,7 +93,7 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
     if counts.of_other_users > 0 {
         let users: Vec<String> = other_users.iter().map(|user| format!("`{}`", clean(user))).collect();
         let what = format!(
-            "not replayed: `user_id` names a different user ({}); to replay them, add the tag `impersonator` to your user",
+            "not published: `user_id` names a different user ({}); to publish them, add the tag `impersonator` to your user",
             users.join(", ")
         );
         line(counts.of_other_users, &what);

@@ -6,12 +6,12 @@
 use super::fixture::KINDS;
 use super::job::{Command, Job, WINDOW};
 use crate::support::node::Options;
-use crate::support::random::is_long;
+use crate::support::random::{draws_on, is_long};
 use crate::support::{Node, Random, seed};
 
 /// The number of messages of each command, and the number of kills. Each kill interrupts several commands.
 fn size() -> (usize, usize) {
-    if is_long() { (10_000, 20) } else { (1000, 2) }
+    if is_long() { (10_000, 20) } else { (2000, 2) }
 }
 
 #[test]
@@ -20,11 +20,12 @@ fn killed_broker_loses_no_message() {
     let mut random = Random::new(seed() ^ 5);
     let node = Node::start(Options::default());
     let (mut killed, mut interrupted) = (0, 0);
-    while killed < kills {
+    // A kill can come before the first message moves, or after the last one.
+    while draws_on(killed, kills, || interrupted > 0) {
         let cases = KINDS.into_iter().flat_map(|kind| Command::ALL.map(|command| (command, kind)));
         let mut jobs: Vec<Job<'_>> = cases.map(|(command, kind)| Job::new(&node, command, kind, messages)).collect();
         let killed_before = killed;
-        while killed < kills && jobs.iter().any(|job| !job.is_done) {
+        while draws_on(killed, kills, || interrupted > 0) && jobs.iter().any(|job| !job.is_done) {
             interrupted += kill_during(&node, &mut jobs, messages / 10, &mut random);
             killed += 1;
         }

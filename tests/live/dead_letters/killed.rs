@@ -3,7 +3,7 @@
 
 use super::fixture::KINDS;
 use super::job::{Command, Job, WINDOW};
-use crate::support::random::is_long;
+use crate::support::random::{draws_on, is_long};
 use crate::support::{Node, Random, seed};
 
 /// The number of messages, and the number of kills.
@@ -12,33 +12,44 @@ fn size() -> (usize, usize) {
 }
 
 fn check_kills(command: Command) {
-    let (messages, kills) = size();
     let mut random = Random::new(seed() ^ command as u64);
     for kind in KINDS {
-        let mut job = Job::new(Node::shared(), command, kind, messages);
-        let (mut killed, mut partial) = (0, 0);
-        for _ in 0..kills {
-            let before = job.processed();
-            let mut running = job.start();
-            job.wait_for_moment(&mut running, messages / kills, &mut random);
-            if !running.is_over() {
-                running.signal("KILL");
-            }
-            let output = running.wait();
-            job.ended(&output);
-            killed += usize::from(output.code.is_none());
-            partial += usize::from(output.code.is_none() && job.processed() > before);
-            // The broker releases the lock and returns the messages when it notices the closed connection.
-            job.wait_for_queues();
-            if job.is_done {
-                break;
-            }
+        let (mut jobs, mut partial) = (0, 0);
+        // A job can end before the first kill.
+        while draws_on(jobs, 1, || partial > 0) {
+            partial += kill_repeatedly(command, kind, &mut random);
+            jobs += 1;
         }
-        let duplicates = job.finish();
-        println!("{command:?}, {kind}: {killed} killed, {partial} in the middle, {duplicates} messages twice");
         assert!(partial > 0, "{command:?}, {kind}: no run was killed in the middle");
-        assert!(duplicates <= killed * WINDOW, "{command:?}, {kind}: {duplicates} duplicates after {killed} kills");
     }
+}
+
+/// Kills the runs of a job, and checks its messages. Returns the number of runs that were killed in the middle.
+fn kill_repeatedly(command: Command, kind: &'static str, random: &mut Random) -> usize {
+    let (messages, kills) = size();
+    let mut job = Job::new(Node::shared(), command, kind, messages);
+    let (mut killed, mut partial) = (0, 0);
+    for _ in 0..kills {
+        let before = job.processed();
+        let mut running = job.start();
+        job.wait_for_moment(&mut running, messages / kills, random);
+        if !running.is_over() {
+            running.signal("KILL");
+        }
+        let output = running.wait();
+        job.ended(&output);
+        killed += usize::from(output.code.is_none());
+        partial += usize::from(output.code.is_none() && job.processed() > before);
+        // The broker releases the lock and returns the messages when it notices the closed connection.
+        job.wait_for_queues();
+        if job.is_done {
+            break;
+        }
+    }
+    let duplicates = job.finish();
+    println!("{command:?}, {kind}: {killed} killed, {partial} in the middle, {duplicates} messages twice");
+    assert!(duplicates <= killed * WINDOW, "{command:?}, {kind}: {duplicates} duplicates after {killed} kills");
+    partial
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use super::fixture::{DEAD, Fixture, KINDS, number_header, numbers, report};
 use super::large::{fill, take_all};
 use crate::support::{Node, until};
-use std::time::Duration;
 
 /// From 4.0 on, a quorum queue with the default limit drops a message after 20 returned deliveries. topo refuses the
 /// inspection; with `--allow inspection-cost`, it renews messages near their limit. From 4.3 on, an inspection is not
@@ -42,27 +41,35 @@ fn inspections_of_a_limited_queue_lose_no_message() {
 /// exceed the limit. topo renews such messages.
 #[test]
 fn killed_inspections_of_a_limited_queue_lose_no_message() {
+    const MESSAGES: usize = 500;
     if !Node::shared().at_least(4, 3) {
         return;
     }
     let fixture = Fixture::with("killed-limited", "quorum", "", ", deliveryLimit: 4");
-    fixture.dead_letter(20);
+    fixture.dead_letter(MESSAGES);
     let allow = ["--allow", "inspection-cost"];
-    for delay in 0..12 {
+    let mut renewals = 0;
+    for _ in 0..8 {
         let words = fixture.words("list", &allow);
         let mut running = fixture.topo.start(words.iter().map(String::as_str));
-        std::thread::sleep(Duration::from_millis(100 + 25 * delay));
+        // The inspection holds messages.
+        until("a message to be held", || (fixture.ready(DEAD) < MESSAGES || running.is_over()).then_some(()));
         if !running.is_over() {
             running.signal("KILL");
         }
         running.wait();
         // A complete inspection renews the messages that the killed one has brought near their limit.
-        until("the lock to be free", || (fixture.dlq("list", &allow).code == Some(0)).then_some(()));
-        fixture.until_dead(20);
+        let listed = until("the lock to be free", || {
+            let listed = fixture.dlq("list", &allow);
+            (listed.code == Some(0)).then_some(listed)
+        });
+        renewals += usize::from(listed.stdout.contains("near the delivery limit"));
+        fixture.until_dead(MESSAGES);
     }
+    assert!(renewals > 0, "no killed inspection held messages");
     let mut found = numbers(&fixture.drain(DEAD));
     found.sort_unstable();
-    assert_eq!(found, (0..20).collect::<Vec<_>>());
+    assert_eq!(found, (0..MESSAGES).collect::<Vec<_>>());
 }
 
 #[test]

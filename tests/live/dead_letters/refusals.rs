@@ -163,6 +163,14 @@ fn concurrent_run_is_refused() {
         fixture.dlq(command, &[]).expect_code(6).expect_error("another topo dlq command is using queue `orders.dead`");
     }
     fixture.replay(&[]).expect_code(6);
+    // Another replay to the same queue is refused, and leaves the exchange of the running one.
+    fixture.amqp.declare_queue("other", NONE).unwrap();
+    fixture.amqp.fill("other", 1);
+    let other = ["dlq", "replay", "other", "--any-queue", "--to", WORK, "--vhost", "{vhost}"];
+    let refused = fixture.topo.run([&other[..], super::fixture::REPLAY].concat()).expect_code(6);
+    refused.expect_error("another topo dlq command is using queue `orders.work`");
+    let exchange = fixture.vhost.path("exchanges", &["orders.work.topo.replay"]);
+    assert_eq!(fixture.vhost.http().get(&exchange).status, 200);
     // After a kill, the lock is free at once.
     running.signal("KILL");
     running.wait();

@@ -26,13 +26,18 @@ fn dropped_messages_are_in_the_backup_and_can_be_restored() {
         let mut found = numbers(&fixture.drain(DEAD));
         found.sort_unstable();
         assert_eq!(found, (0..30).collect::<Vec<_>>(), "{kind}");
-        // Only messages that were appended meanwhile are restored again.
+        // Only messages that were appended since then are restored.
         let again = fixture.topo.run(restore).expect_code(0);
         assert!(again.stderr.contains("were already restored"), "{again}");
         assert_eq!(fixture.ready(DEAD), 0);
         fixture.dead_letter(2);
         fixture.dlq("drop", &flags).expect_code(0).expect_text("1 message dropped.");
         fixture.topo.run(restore).expect_code(0).expect_text("1 message restored to orders.dead.");
+        fixture.until_dead(2);
+        // A different file that begins with the same message is not the file that was restored.
+        let first = fixture.topo.read("paid.jsonl").lines().next().unwrap().to_owned();
+        std::fs::write(fixture.topo.path("paid.jsonl"), format!("{first}\n").repeat(20)).unwrap();
+        fixture.topo.run(restore).expect_code(64).expect_error("contains the progress of a different restore");
         fixture.until_dead(2);
     }
 }

@@ -32,6 +32,12 @@ pub async fn replay(
 ) -> Result<RunReport, DlqError> {
     hazards::refuse(plan.hazards.clone(), &options.allowed)?;
     let mut opened = Opened::open(access, state, &plan.queue, (options.hold, options.window), &options.allowed).await?;
+    for target in &plan.targets {
+        if let Err(error) = opened.lock_target(&target.queue).await {
+            opened.close().await;
+            return Err(error);
+        }
+    }
     let report = replay_opened(&mut opened, state, plan, options, interrupt, progress).await;
     for target in plan.targets.iter().filter(|target| target.path == ReturnPath::TemporaryExchange) {
         opened.transport.delete_replay_exchange(&target.queue).await;
@@ -103,10 +109,9 @@ async fn replay_opened(
 
 /// Prepares the way to each target, and checks the permission to publish. If the user may not use the preferred way,
 /// prepares the next one.
-async fn prepare(opened: &mut Opened, plan: &mut ReplayPlan) -> Result<BTreeMap<QueueName, PreparedTarget>, DlqError> {
+async fn prepare(opened: &Opened, plan: &mut ReplayPlan) -> Result<BTreeMap<QueueName, PreparedTarget>, DlqError> {
     let mut prepared = BTreeMap::new();
     for target in &mut plan.targets {
-        opened.lock_target(&target.queue).await?;
         let exchange = prepare_one(opened, &target.queue, &mut target.path).await?;
         prepared.insert(target.queue.clone(), PreparedTarget { path: target.path.clone(), exchange });
         if target.path == ReturnPath::OriginalExchange {
