@@ -15,15 +15,17 @@ pub(super) fn of_inspection(state: &VhostState, queue: &QueueName) -> Vec<(Hazar
     let mut hazards = Vec::new();
     hazards.extend(state.consumers(queue).filter(|count| *count > 0).map(|count| of_other_consumers(queue, count)));
     if let Some(DeliveryLimit { limit, is_costly }) = DeliveryLimit::of(state, queue) {
-        let cost = if is_costly {
-            "Each inspection increments the delivery counts of its messages"
+        let counted = if is_costly {
+            format!("each inspection of queue `{queue}` counts toward its delivery limit {limit}")
         } else {
-            "An inspection that is killed or disconnected increments the delivery counts of its messages, which include \
-             deliveries by earlier queues"
+            format!(
+                "an inspection of queue `{queue}` that is killed counts toward its delivery limit {limit}, and so do \
+                 deliveries by earlier queues"
+            )
         };
         let text = format!(
-            "queue `{queue}` has the delivery limit {limit}. {cost}. topo republishes messages near the limit to the end of \
-             the queue. To remove the limit, set `delivery-limit: -1` in a policy"
+            "{counted}; topo moves messages near the limit to the end of the queue. A policy with `delivery-limit: -1` \
+             removes the limit"
         );
         hazards.push((Hazard::InspectionCost, text));
     }

@@ -26,8 +26,9 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
     let heading = format!("Replay {} of {of} in {queue}", number(plan.messages()));
     let _ = writeln!(text, "{}", Painted(BOLD, heading));
     for target in &plan.targets {
-        let _ = writeln!(text, "  to {} {}: {}", arrow(target), clean(target.queue.as_str()), keys(target));
         let line = |text: &str| fold(text, width.saturating_sub(6)).replace('\n', "\n      ");
+        let to = format!("to {} {}: {}", arrow(target), clean(target.queue.as_str()), keys(target));
+        let _ = writeln!(text, "  {}", line(&to));
         let _ = writeln!(text, "      {}", line(&way(target)));
         let consumers =
             target.consumers.map_or_else(|| "number of consumers unknown".to_owned(), |it| count(it, "consumer"));
