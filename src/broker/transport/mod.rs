@@ -37,7 +37,7 @@ pub use progress::{Fault, Order, Progress, State};
 pub use publish::{OutgoingMessage, PublishFault, Publisher};
 pub use raw_properties::user_id;
 pub use shovel::{Leftover, ShovelMove, ShovelTransport};
-pub use temporary::RunLock;
+pub use temporary::{RunLock, Tap};
 
 use super::error::BrokerError;
 

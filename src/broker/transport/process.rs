@@ -22,11 +22,12 @@ mod subscription;
 pub use order::{Decision, Gate, MAX_CONSUMERS, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 
 use super::amqp::AmqpTransport;
+use super::temporary::Tap;
 use crate::broker::error::BrokerError;
 use session::Session;
 
 impl AmqpTransport {
-    /// Processes the messages of a queue.
+    /// Processes the messages of a queue. The handler also receives the messages of the tap.
     ///
     /// # Errors
     /// The broker refuses the consumer. No message was received.
@@ -34,8 +35,9 @@ impl AmqpTransport {
         &self,
         order: &ProcessOrder,
         handler: &mut H,
+        tap: Option<&mut Tap>,
     ) -> Result<Processed, BrokerError> {
-        let session = Session::open(&self.0, order, handler).await?;
+        let session = Session::open(&self.0, order, handler, tap).await?;
         Ok(session.run().await)
     }
 }

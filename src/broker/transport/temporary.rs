@@ -5,13 +5,14 @@ use super::argument_types::table;
 use super::connection::{Connection, short};
 use super::endpoints::check_publish_permission;
 use crate::broker::error::BrokerError;
-use crate::model::naming::{replay_exchange, run_queue};
+use crate::model::naming::{DEAD_LETTER_TAG, replay_exchange, run_queue};
 use crate::model::{Binding, ExchangeName, QueueName};
 use lapin::options::{
-    ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
+    BasicConsumeOptions, ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions,
+    QueueDeleteOptions,
 };
 use lapin::types::{AMQPValue, FieldTable};
-use lapin::{Channel, ExchangeKind};
+use lapin::{Channel, Consumer, ExchangeKind};
 use std::sync::Arc;
 
 /// The maximum number of messages in the queue of a run. The run reads them immediately.
@@ -26,6 +27,10 @@ pub struct RunLock {
     channel: Channel,
     queue: QueueName,
 }
+
+/// A consumer of the exclusive queue of a run. It must exist until the lock is released: the broker deletes the queue with
+/// its last consumer.
+pub struct Tap(pub(super) Consumer);
 
 impl AmqpTransport {
     /// Acquires the lock of a dead-letter queue.
@@ -90,11 +95,6 @@ impl AmqpTransport {
 }
 
 impl RunLock {
-    /// Returns the name of the queue.
-    pub fn queue(&self) -> &QueueName {
-        &self.queue
-    }
-
     /// Binds the queue where the dead-letter queue is bound, so that it receives copies of the messages that are
     /// dead-lettered from now on.
     ///
@@ -114,6 +114,17 @@ impl RunLock {
         self.connection.answer(&request, bound).await?;
         let _ = channel.close(200, "done".into()).await;
         Ok(())
+    }
+
+    /// Consumes the queue.
+    ///
+    /// # Errors
+    /// The user may not read from the queue.
+    pub async fn tap(&self) -> Result<Tap, BrokerError> {
+        let options = BasicConsumeOptions { no_ack: true, ..Default::default() };
+        let (queue, tag) = (short(self.queue.as_str()), short(DEAD_LETTER_TAG));
+        let tapping = self.channel.basic_consume(queue, tag, options, FieldTable::default());
+        Ok(Tap(self.connection.answer(&format!("basic.consume of {}", self.queue), tapping).await?))
     }
 
     /// Releases the lock.

@@ -4,22 +4,20 @@ use super::super::failure::{Exit, Failure};
 use super::super::output;
 use crate::broker::Access;
 use crate::operate::dlq::{RunEnd, RunReport};
-use crate::render::dlq::audit_line;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Writes the line. Without a file, writes it to standard error.
+/// Writes the line, which depends on the time and the user. Without a file, writes it to standard error.
 pub(super) fn write(
     path: Option<&Path>,
-    report: &RunReport,
-    command: &str,
+    line: impl FnOnce(&str, &str) -> String,
     access: &Access,
     is_quiet: bool,
 ) -> Result<(), Failure> {
     let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let line = audit_line(report, command, &time, access.broker.username());
+    let line = line(&time, access.broker.username());
     match path {
         None if is_quiet => Ok(()),
         None => {

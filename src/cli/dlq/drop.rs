@@ -11,7 +11,7 @@ use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::count;
 use crate::operate::dlq::{DropOptions, InspectOptions, Inspection, Selection, Store, drop_messages, inspect, run_id};
-use crate::render::dlq::{report_json, report_text};
+use crate::render::dlq::{audit_line, report_json, report_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ async fn run_with(
         let options = InspectOptions {
             selection: selection.clone(),
             limit: None,
-            hold: arguments.reading.hold,
+            hold: arguments.reading.hold(),
             allowed: arguments.reading.allow.clone(),
         };
         let shown = Shown::start(global, format!("inspecting {queue}"));
@@ -85,7 +85,7 @@ async fn run_with(
     let options = DropOptions {
         selection,
         limit: arguments.limit,
-        hold: arguments.reading.hold,
+        hold: arguments.reading.hold(),
         window: arguments.window,
         store,
         allowed: arguments.reading.allow.clone(),
@@ -94,7 +94,8 @@ async fn run_with(
     let dropped = drop_messages(&target.access, &target.state, queue, options, interrupt, &progress).await;
     drop(shown);
     let report = dropped.map_err(failure)?;
-    audit::write(arguments.audit.as_deref(), &report, "drop", &target.access, global.quiet)?;
+    let line = |time: &str, user: &str| audit_line(&report, "drop", time, user);
+    audit::write(arguments.audit.as_deref(), line, &target.access, global.quiet)?;
     output::print(&match arguments.format {
         ReportFormat::Text => report_text(&report, "dropped"),
         ReportFormat::Json => report_json(&report, "drop"),

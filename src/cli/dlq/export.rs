@@ -23,7 +23,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     let options = InspectOptions {
         selection,
         limit: arguments.limit,
-        hold: arguments.reading.hold,
+        hold: arguments.reading.hold(),
         allowed: arguments.reading.allow.clone(),
     };
     let mut file = open(&arguments.out)?;

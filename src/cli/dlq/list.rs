@@ -31,7 +31,7 @@ pub(super) async fn run(arguments: &ListArguments, global: &Global) -> Result<Ex
     let options = InspectOptions {
         selection,
         limit: arguments.limit,
-        hold: arguments.reading.hold,
+        hold: arguments.reading.hold(),
         allowed: arguments.reading.allow.clone(),
     };
     let interrupt = Interrupt::default();

@@ -20,7 +20,7 @@ pub(super) async fn run(arguments: &PeekArguments, global: &Global) -> Result<Ex
     let options = InspectOptions {
         selection,
         limit: Some(arguments.limit),
-        hold: arguments.reading.hold,
+        hold: arguments.reading.hold(),
         allowed: arguments.reading.allow.clone(),
     };
     let interrupt = Interrupt::default();

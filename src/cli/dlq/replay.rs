@@ -15,7 +15,7 @@ use crate::model::printable::clean;
 use crate::operate::dlq::{
     Breaker, Destination, MAX_WAIT, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
 };
-use crate::render::dlq::{plan_json, plan_text, report_json, report_text};
+use crate::render::dlq::{audit_line, plan_json, plan_text, report_json, report_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
@@ -102,7 +102,8 @@ async fn run_with(
     let replayed = replay(&target.access, &target.state, &mut plan, options, interrupt, &progress).await;
     drop(shown);
     let report = replayed.map_err(failure)?;
-    audit::write(arguments.audit.as_deref(), &report, "replay", &target.access, global.quiet)?;
+    let line = |time: &str, user: &str| audit_line(&report, "replay", time, user);
+    audit::write(arguments.audit.as_deref(), line, &target.access, global.quiet)?;
     output::print(&if is_text { report_text(&report, "replayed") } else { report_json(&report, "replay") })
         .map_err(|failure| failure.exit(Exit::Partial))?;
     let is_new = |planned: &ReplayTarget, used: &ReplayTarget| {
@@ -138,7 +139,7 @@ impl ReplayArguments {
             again: self.again,
             rate: self.rate.0,
             breaker: Breaker { share: self.stop_after, canary: self.canary, settle: self.settle },
-            hold: self.reading.hold,
+            hold: self.reading.hold(),
             window: self.window,
             allowed: self.reading.allow.clone(),
             run: run_id(),

@@ -3,13 +3,14 @@
 use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::{files, interaction, output};
+use super::audit;
 use super::target::{Shown, TargetArguments, hazard, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::count::count;
 use crate::model::naming::digest;
 use crate::model::{QueueName, VhostName};
 use crate::operate::dlq::{ArchivedMessage, Hazard, RestoreOptions, check_restore, restore};
-use crate::render::dlq::{restore_json, restore_text};
+use crate::render::dlq::{restore_audit_line, restore_json, restore_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use sha2::{Digest, Sha256};
@@ -23,6 +24,7 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         return Err(Failure::usage("no terminal is available to ask for confirmation")
             .hint("restore without confirmation: --yes"));
     }
+    audit::check(arguments.audit.as_deref())?;
     let Archive { messages, bytes, users, queue } = check(arguments)?;
     let state_path = state_path(&arguments.archive);
     let target = arguments.target.read(global).await?;
@@ -79,6 +81,8 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         write(format!("{messages:020}\n{identity}\n{digest}\n")).map_err(Failure::failed)?;
     }
     let has_published = report.restored + report.in_doubt > 0;
+    let line = |time: &str, user: &str| restore_audit_line(&report, time, user);
+    audit::write(arguments.audit.as_deref(), line, &target.access, global.quiet)?;
     output::print(&match arguments.format {
         ReportFormat::Text => restore_text(&report),
         ReportFormat::Json => restore_json(&report),
@@ -222,6 +226,9 @@ pub(super) struct RestoreArguments {
     /// Restore without confirmation
     #[arg(short, long)]
     yes: bool,
+    /// File to which the audit record of the run is appended [default: standard error]
+    #[arg(long, value_name = "FILE", env = "TOPO_AUDIT")]
+    audit: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     format: ReportFormat,

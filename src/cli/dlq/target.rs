@@ -4,17 +4,19 @@ use super::super::arguments::Global;
 use super::super::connection::{self, ConnectionArguments};
 use super::super::failure::{Exit, Failure, no_such_vhost};
 use super::super::interaction;
+use super::super::value_parsers::positive_duration;
 use crate::apply::Interrupt;
 use crate::broker::{Access, BrokerError};
 use crate::cli::progress::{Operation, Progress};
 use crate::model::names::{DEFAULT_VHOST, LOCK_QUEUE};
 use crate::model::printable::clean;
 use crate::model::{Intervals, QueueName, VhostName};
-use crate::operate::dlq::{DlqError, Hazard, Inspection, InspectionEnd, VhostState};
+use crate::operate::dlq::{DlqError, Hazard, HoldLimits, Inspection, InspectionEnd, VhostState};
 use crate::render::shell::quote;
 use crate::spec::closest;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use std::time::Duration;
 
 /// The maximum number of dead-letter queues that are listed for a missing queue.
 const MAX_QUEUES: usize = 8;
@@ -42,13 +44,22 @@ pub(in crate::cli) struct TargetArguments {
 pub(super) struct ReadingArguments {
     /// Maximum number of unacknowledged messages that topo holds at a time (1 to 1000000)
     #[arg(long, value_name = "N", default_value_t = DEFAULT_HOLD, value_parser = clap::value_parser!(u32).range(1..=MAX_HOLD), env = "TOPO_HOLD")]
-    pub(super) hold: u32,
+    hold: u32,
+    /// Time after which topo requeues the messages that it holds; must be shorter than the consumer_timeout of the broker
+    #[arg(long, value_name = "DURATION", default_value = "14m", value_parser = positive_duration, env = "TOPO_HOLD_TIME")]
+    hold_time: Duration,
     /// Allow a hazard: other-consumers, inspection-cost, no-consumers or message-drop; may be repeated
     #[arg(long, value_name = "HAZARD", value_parser = hazard, hide_possible_values = true)]
     pub(super) allow: Vec<Hazard>,
     /// Accept any queue, even if no queue dead-letters messages to it
     #[arg(long)]
     pub(super) any_queue: bool,
+}
+
+impl ReadingArguments {
+    pub(super) fn hold(&self) -> HoldLimits {
+        HoldLimits { messages: self.hold, time: self.hold_time }
+    }
 }
 
 pub(super) fn hazard(word: &str) -> Result<Hazard, String> {
@@ -181,7 +192,7 @@ pub(super) fn inspection_exit(inspection: &Inspection, interrupt: &Interrupt) ->
 pub(super) async fn is_confirmed(question: String, interrupt: &Interrupt) -> Result<bool, Failure> {
     let mut answer = tokio::task::spawn_blocking(move || interaction::is_confirmed(&question));
     while !interrupt.is_requested() {
-        match tokio::time::timeout(std::time::Duration::from_millis(100), &mut answer).await {
+        match tokio::time::timeout(Duration::from_millis(100), &mut answer).await {
             Ok(Ok(answer)) => return answer,
             Ok(Err(error)) => std::panic::resume_unwind(error.into_panic()),
             Err(_) => {}

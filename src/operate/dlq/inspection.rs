@@ -4,7 +4,7 @@ use super::dead_letter::DeadLetter;
 use super::error::DlqError;
 use super::hazard::Hazard;
 use super::hazards::{self, DeliveryLimit};
-use super::opened::Opened;
+use super::opened::{HoldLimits, Opened};
 use super::selection::Selection;
 use super::state::VhostState;
 use crate::apply::Interrupt;
@@ -22,8 +22,8 @@ pub struct InspectOptions {
     pub selection: Selection,
     /// The maximum number of messages to report.
     pub limit: Option<u64>,
-    /// The maximum number of messages that are held at the same time.
-    pub hold: u32,
+    /// The limits for held messages.
+    pub hold: HoldLimits,
     /// The allowed hazards.
     pub allowed: Vec<Hazard>,
 }
@@ -90,7 +90,7 @@ pub async fn inspect(
         return Err(error.into());
     }
     let mut handler = Inspector { reader, options, interrupt, visit, matched: 0, failure: None };
-    let processed = opened.transport.process(&opened.order, &mut handler).await;
+    let processed = opened.process(&mut handler).await;
     let Inspector { matched, failure, .. } = handler;
     let before = opened.order.expected;
     if processed.is_ok() && state.kind(queue) != Some(QueueType::Stream) {

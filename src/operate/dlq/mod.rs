@@ -21,6 +21,7 @@ pub use error::DlqError;
 pub use groups::{Group, GroupKey, Groups};
 pub use hazard::Hazard;
 pub use inspection::{InspectOptions, Inspection, InspectionEnd, inspect};
+pub use opened::HoldLimits;
 pub use removal::{DropOptions, Store, drop_messages};
 pub use replay::{
     Breaker, Destination, MAX_WAIT, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,

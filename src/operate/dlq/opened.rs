@@ -4,7 +4,9 @@ use super::error::DlqError;
 use super::hazard::Hazard;
 use super::hazards::{self, returns_uncounted};
 use super::state::VhostState;
-use crate::broker::transport::{AmqpTransport, MAX_CONSUMERS, ProcessOrder, RunLock};
+use crate::broker::transport::{
+    AmqpTransport, MAX_CONSUMERS, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed, RunLock, Tap,
+};
 use crate::broker::{Access, BrokerError};
 use crate::model::{ArgumentValue, QueueName, QueueType};
 use std::time::{Duration, Instant};
@@ -32,11 +34,28 @@ pub(super) struct Opened {
     pub(super) lock: RunLock,
     /// The locks of the targets.
     targets: Vec<RunLock>,
+    /// The messages that are dead-lettered to the queue during the run; `None` if the run does not observe them.
+    tap: Option<Tap>,
     pub(super) order: ProcessOrder,
 }
 
+/// The limits for messages that topo holds, which are unacknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldLimits {
+    /// The maximum number of messages that are held at the same time.
+    pub messages: u32,
+    /// The time after which topo returns the held messages. It must be shorter than the `consumer_timeout` of the broker,
+    /// which closes the channel: 30 minutes by default, and 15 minutes in 3.8.15.
+    pub time: Duration,
+}
+
+impl HoldLimits {
+    /// The limits of a run that receives no messages.
+    pub(super) const NONE: Self = Self { messages: 1, time: Duration::ZERO };
+}
+
 impl Opened {
-    /// Opens a queue. Holds at most `hold` messages. Each of this run and an apply refuses to start while the other is
+    /// Opens a queue. Each of this run and an apply refuses to start while the other is
     /// running: the run acquires its lock before it reads the lock of the vhost, and an apply does the opposite.
     ///
     /// # Errors
@@ -45,7 +64,7 @@ impl Opened {
         access: &Access,
         state: &VhostState,
         queue: &QueueName,
-        (hold, window): (u32, u16),
+        (hold, window): (HoldLimits, u16),
         allowed: &[Hazard],
     ) -> Result<Self, DlqError> {
         let vhost = &state.snapshot.topology.vhost;
@@ -78,7 +97,7 @@ impl Opened {
         // Without statistics, the size is unknown.
         let known = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes());
         let fitting = MAX_BUFFERED.checked_div(known.unwrap_or(ASSUMED_BYTES)).unwrap_or(u64::MAX).max(MIN_HELD);
-        let prefetch = u16::try_from(fitting.min(hold.into())).unwrap_or(u16::MAX);
+        let prefetch = u16::try_from(fitting.min(hold.messages.into())).unwrap_or(u16::MAX);
         let live = state.snapshot.topology.queues.get(queue).and_then(|it| it.arguments.get(SINGLE_ACTIVE_CONSUMER));
         let has_single_consumer = live.is_some_and(|it| *it != ArgumentValue::Boolean(false));
         let others = usize::try_from(state.consumers(queue).unwrap_or(0)).unwrap_or(usize::MAX);
@@ -88,13 +107,14 @@ impl Opened {
             kind,
             expected: counted.unwrap_or(listed),
             prefetch,
-            hold: hold.into(),
+            hold: hold.messages.into(),
+            hold_time: hold.time,
             max_consumers,
             window,
             returns_by_nack: kind == Some(QueueType::Quorum) && returns_uncounted(state.snapshot.profile.version),
-            tap: None,
+            earlier: ProcessCounts::default(),
         };
-        Ok(Self { transport, lock, targets: Vec::new(), order })
+        Ok(Self { transport, lock, targets: Vec::new(), tap: None, order })
     }
 
     /// Returns the number of ready messages; `None` if the queue does not respond.
@@ -114,6 +134,49 @@ impl Opened {
             Err(error) if is_locked(&error) => return Err(DlqError::Locked { queue: target.clone() }),
             Err(error) => return Err(error.into()),
         }
+        Ok(())
+    }
+
+    /// Processes the messages of the queue. When the hold time is over, returns the held messages and opens the queue
+    /// again, as long as each pass moves messages.
+    ///
+    /// # Errors
+    /// The broker refuses the first consumer. No message was received.
+    pub(super) async fn process<H: MessageHandler>(&mut self, handler: &mut H) -> Result<Processed, BrokerError> {
+        let mut order = self.order.clone();
+        let mut total = self.transport.process(&order, handler, self.tap.as_mut()).await?;
+        let mut moved = total.counts.moved();
+        while total.end == ProcessEnd::TimeLimit && total.counts.in_doubt == 0 && moved > 0 && handler.reopen() {
+            order.expected = order.expected.saturating_sub(moved);
+            // Each pass receives the messages that stay.
+            total.counts.received = total.counts.moved();
+            order.earlier = total.counts;
+            self.wait_for_returned(order.expected).await;
+            match self.transport.process(&order, handler, self.tap.as_mut()).await {
+                Ok(pass) => {
+                    moved = pass.counts.moved();
+                    total = Processed {
+                        counts: total.counts.plus(pass.counts),
+                        end: pass.end,
+                        other_users: pass.other_users,
+                        of_other_users: pass.of_other_users,
+                    };
+                }
+                Err(error) => total.end = ProcessEnd::Failed(error),
+            }
+        }
+        Ok(total)
+    }
+
+    /// Binds the lock's queue where the dead-letter queue is bound, and observes the messages that are dead-lettered.
+    ///
+    /// # Errors
+    /// The user may not bind or read the queue.
+    pub(super) async fn observe(&mut self, state: &VhostState) -> Result<(), BrokerError> {
+        for binding in state.bindings_of(&self.order.queue) {
+            self.lock.bind(binding).await?;
+        }
+        self.tap = Some(self.lock.tap().await?);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use super::error::DlqError;
 use super::hazard::Hazard;
 use super::hazards;
 use super::inspection::Reader;
-use super::opened::Opened;
+use super::opened::{HoldLimits, Opened};
 use super::report::{Continuation, RunCounts, RunEnd, RunReport, run_end};
 use super::selection::Selection;
 use super::state::VhostState;
@@ -24,8 +24,8 @@ pub struct DropOptions {
     pub selection: Selection,
     /// The maximum number of messages to drop.
     pub limit: Option<u64>,
-    /// The maximum number of messages that are held at the same time.
-    pub hold: u32,
+    /// The limits for held messages.
+    pub hold: HoldLimits,
     /// The maximum number of messages in doubt, and of messages that are stored at the same time.
     pub window: u16,
     /// Stores lines of an archive permanently; `None` to drop the messages without a backup.
@@ -54,7 +54,7 @@ pub async fn drop_messages(
     }
     hazards::refuse_low_limit(state, queue)?;
     hazards::refuse(hazards::of_inspection(state, queue), &options.allowed)?;
-    let opened = Opened::open(access, state, queue, (options.hold, options.window), &options.allowed).await?;
+    let mut opened = Opened::open(access, state, queue, (options.hold, options.window), &options.allowed).await?;
     let mut reader = Reader::new(state, queue);
     if let Err(error) = reader.prepare(&opened).await {
         opened.close().await;
@@ -62,7 +62,7 @@ pub async fn drop_messages(
     }
     let mut handler =
         Dropper { reader, state, queue, options, interrupt, progress, lines: String::new(), matched: 0, ended: None };
-    let processed = opened.transport.process(&opened.order, &mut handler).await;
+    let processed = opened.process(&mut handler).await;
     let before = opened.order.expected;
     let after = match &processed {
         Ok(it) => opened.wait_for_returned(before.saturating_sub(it.counts.removed)).await,
@@ -137,6 +137,10 @@ impl MessageHandler for Dropper<'_> {
     fn flush(&mut self) -> Result<(), String> {
         let lines = std::mem::take(&mut self.lines);
         self.options.store.as_mut().map_or(Ok(()), |store| store(&lines))
+    }
+
+    fn reopen(&mut self) -> bool {
+        self.options.selection.positions.is_empty()
     }
 
     fn may_return_unread(&self) -> bool {

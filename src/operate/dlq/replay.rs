@@ -14,6 +14,7 @@ pub use plan::{ReplayPlan, ReplayTarget, ReturnPath, plan_replay};
 pub use run::replay;
 
 use super::hazard::Hazard;
+use super::opened::HoldLimits;
 use super::selection::Selection;
 use crate::model::QueueName;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -44,8 +45,8 @@ pub struct ReplayOptions {
     pub rate: Option<f64>,
     /// The circuit breaker.
     pub breaker: Breaker,
-    /// The maximum number of messages that are held at the same time.
-    pub hold: u32,
+    /// The limits for held messages.
+    pub hold: HoldLimits,
     /// The maximum number of messages in doubt.
     pub window: u16,
     /// The allowed hazards.

@@ -153,7 +153,7 @@ pub(super) fn end_text(end: &ProcessEnd) -> String {
         ProcessEnd::Complete => "complete".to_owned(),
         ProcessEnd::Ended => "ended".to_owned(),
         ProcessEnd::HoldFull => HOLD_FULL.to_owned(),
-        ProcessEnd::TimeLimit => "topo reached its limit of 14 minutes for unacknowledged messages".to_owned(),
+        ProcessEnd::TimeLimit => "topo reached the maximum time for unacknowledged messages (--hold-time)".to_owned(),
         ProcessEnd::NotDelivered => {
             "the queue delivered no message for 60 s, although it contains messages; another consumer may receive them"
                 .to_owned()

@@ -4,12 +4,12 @@ use super::archive::{ArchiveError, ArchivedMessage};
 use super::error::DlqError;
 use super::hazard::Hazard;
 use super::hazards::{self, Incoming};
-use super::opened::Opened;
+use super::opened::{HoldLimits, Opened};
 use super::state::VhostState;
 use crate::apply::Interrupt;
 use crate::broker::Access;
 use crate::broker::transport::{OutgoingMessage, PublishFault};
-use crate::model::QueueName;
+use crate::model::{QueueName, VhostName};
 use std::collections::BTreeSet;
 use std::io::BufRead;
 
@@ -37,6 +37,8 @@ pub struct RestoreOptions {
 /// The report of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
+    /// The vhost.
+    pub vhost: VhostName,
     /// The queue.
     pub queue: QueueName,
     /// The number of messages that were restored before this run.
@@ -86,8 +88,9 @@ pub async fn restore(
 ) -> Result<RestoreReport, DlqError> {
     let queue = &options.queue;
     check_restore(access, state, options).await?;
-    let opened = Opened::open(access, state, queue, (1, options.window), &[Hazard::OtherConsumers]).await?;
-    let result = restore_opened(&opened, archive, options, interrupt, confirmed).await;
+    let opened =
+        Opened::open(access, state, queue, (HoldLimits::NONE, options.window), &[Hazard::OtherConsumers]).await?;
+    let result = restore_opened(&opened, state, archive, options, interrupt, confirmed).await;
     opened.transport.delete_replay_exchange(queue).await;
     opened.close().await;
     result
@@ -95,6 +98,7 @@ pub async fn restore(
 
 async fn restore_opened(
     opened: &Opened,
+    state: &VhostState,
     archive: impl BufRead,
     options: &RestoreOptions,
     interrupt: &Interrupt,
@@ -163,6 +167,7 @@ async fn restore_opened(
     }
     publisher.close().await;
     Ok(RestoreReport {
+        vhost: state.snapshot.topology.vhost.clone(),
         queue: options.queue.clone(),
         skipped: options.skip,
         restored: done,

@@ -11,7 +11,9 @@ pub use groups::{groups_json, groups_text};
 pub use message::{BodyFormat, message_text};
 pub use plan::{plan_json, plan_text};
 pub use queues::{queues_json, queues_text};
-pub use report::{audit_line, inspection_notes, report_json, report_text, restore_json, restore_text};
+pub use report::{
+    audit_line, inspection_notes, report_json, report_text, restore_audit_line, restore_json, restore_text,
+};
 
 use crate::model::count::number;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -133,7 +133,15 @@ pub fn report_json(report: &RunReport, command: &str) -> String {
 
 /// Returns the audit line of a run.
 pub fn audit_line(report: &RunReport, command: &str, time: &str, user: &str) -> String {
-    let mut value = report_value(report, command);
+    audited(report_value(report, command), time, user)
+}
+
+/// Returns the audit line of a restore.
+pub fn restore_audit_line(report: &RestoreReport, time: &str, user: &str) -> String {
+    audited(restore_value(report), time, user)
+}
+
+fn audited(mut value: Value, time: &str, user: &str) -> String {
     if let Value::Object(map) = &mut value {
         map.insert("time".to_owned(), time.into());
         map.insert("user".to_owned(), user.into());
@@ -174,7 +182,7 @@ fn report_value(report: &RunReport, command: &str) -> Value {
 
 /// Renders the report of a restore.
 pub fn restore_text(report: &RestoreReport) -> String {
-    let RestoreReport { queue, skipped, restored, in_doubt, stopped, is_interrupted } = report;
+    let RestoreReport { vhost: _, queue, skipped, restored, in_doubt, stopped, is_interrupted } = report;
     let done = format!("{} restored to {}", count(*restored, "message"), clean(queue.as_str()));
     let mut text = match (stopped, is_interrupted) {
         (Some(reason), _) => format!("{} {}. {done}.\n", Painted(RED, "Stopped:"), clean(reason)),
@@ -195,10 +203,14 @@ pub fn restore_text(report: &RestoreReport) -> String {
 
 /// Renders the report of a restore as JSON.
 pub fn restore_json(report: &RestoreReport) -> String {
-    let RestoreReport { queue, skipped, restored, in_doubt, stopped, is_interrupted } = report;
-    let document = json!({
-        "formatVersion": FORMAT_VERSION, "command": "restore", "queue": queue, "restoredBefore": skipped,
-        "restored": restored, "mayExistTwice": in_doubt, "reason": stopped, "interrupted": is_interrupted,
-    });
-    clean_json(format!("{document:#}\n"))
+    clean_json(format!("{:#}\n", restore_value(report)))
+}
+
+fn restore_value(report: &RestoreReport) -> Value {
+    let RestoreReport { vhost, queue, skipped, restored, in_doubt, stopped, is_interrupted } = report;
+    json!({
+        "formatVersion": FORMAT_VERSION, "command": "restore", "vhost": vhost, "queue": queue,
+        "restoredBefore": skipped, "restored": restored, "mayExistTwice": in_doubt, "reason": stopped,
+        "interrupted": is_interrupted,
+    })
 }

@@ -1,6 +1,6 @@
 //! Tests delivery limits, and the maximum number of held messages.
 
-use super::fixture::{DEAD, Fixture, KINDS, number_header, numbers, report};
+use super::fixture::{DEAD, Fixture, KINDS, WORK, number_header, numbers, report};
 use super::large::{fill, take_all};
 use crate::support::{Node, until};
 
@@ -70,6 +70,29 @@ fn killed_inspections_of_a_limited_queue_lose_no_message() {
     let mut found = numbers(&fixture.drain(DEAD));
     found.sort_unstable();
     assert_eq!(found, (0..MESSAGES).collect::<Vec<_>>());
+}
+
+/// topo returns the held messages before the broker closes the channel, and continues.
+#[test]
+fn run_continues_after_the_hold_time() {
+    for kind in KINDS {
+        let fixture = Fixture::new("hold-time", kind);
+        fixture.dead_letter(90);
+        // At this rate, the replay of 30 messages takes 3 s.
+        let flags = ["--hold-time", "1s", "--rate", "10", "--header", "tenant=acme", "--format", "json"];
+        let words = [&["--yes", "--canary", "0", "--settle", "1s", "--allow", "no-consumers"], &flags[..]].concat();
+        let replayed = report(&fixture.dlq("replay", &words).expect_code(0));
+        let counts = ["before", "received", "matched", "done"].map(|name| replayed[name].as_u64());
+        assert_eq!(counts, [90, 90, 30, 30].map(Some), "{kind}: {replayed}");
+        let of_acme = |number: &usize| number.is_multiple_of(3);
+        let (acme, others): (Vec<usize>, Vec<usize>) = (0..90).partition(of_acme);
+        assert_eq!(numbers(&fixture.drain(WORK)), acme, "{kind}");
+        // Without the continuation, the report names the option.
+        let listed = fixture.dlq("list", &["--hold-time", "1ns"]).expect_code(1);
+        listed.expect_text("--hold-time");
+        fixture.until_dead(60);
+        assert_eq!(numbers(&fixture.drain(DEAD)), others, "{kind}");
+    }
 }
 
 #[test]

@@ -22,7 +22,9 @@ fn dropped_messages_are_in_the_backup_and_can_be_restored() {
         }
         assert_eq!(fixture.topo.read("paid.jsonl").lines().count(), 15);
         let restore = ["dlq", "restore", "paid.jsonl", "--yes", "--vhost", "{vhost}"];
-        fixture.topo.run(restore).expect_code(0).expect_text("15 messages restored to orders.dead.");
+        let restored = fixture.topo.run(restore).expect_code(0);
+        assert!(restored.stderr.contains("\"command\":\"restore\",\"vhost\""), "{restored}");
+        restored.expect_text("15 messages restored to orders.dead.");
         let mut found = numbers(&fixture.drain(DEAD));
         found.sort_unstable();
         assert_eq!(found, (0..30).collect::<Vec<_>>(), "{kind}");

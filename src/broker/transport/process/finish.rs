@@ -29,7 +29,7 @@ impl<H: MessageHandler> Session<'_, H> {
             false => timeout(GRACE, self.settle_after_failure()).await.unwrap_or(Ok(())),
         };
         let _ = timeout(GRACE, self.channel.close(200, "done".into())).await;
-        self.handler.progressed(&self.counts);
+        self.handler.progressed(&self.order.earlier.plus(self.counts));
         match completed {
             Err(failure) if end == ProcessEnd::Complete || end == ProcessEnd::Ended => failure,
             Ok(()) | Err(_) => end,
@@ -46,7 +46,7 @@ impl<H: MessageHandler> Session<'_, H> {
             } else if self.handler.may_return_unread() {
                 self.receive_returned().await?;
             }
-            if self.order.returns_by_nack || self.counts.published + self.counts.removed > 0 {
+            if self.order.returns_by_nack || self.counts.moved() > 0 {
                 tokio::time::sleep(QUORUM_PAUSE).await;
             }
         }

@@ -4,7 +4,7 @@ use crate::broker::error::BrokerError;
 use crate::broker::message::ReceivedMessage;
 use crate::model::{ExchangeName, QueueName, QueueType};
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The maximum number of consumers of a queue during a run, including other consumers. A quorum queue returns the
 /// messages of up to 32 consumers in the order of their tags: Erlang sorts the keys of a map with up to 32 entries.
@@ -24,6 +24,8 @@ pub struct ProcessOrder {
     /// The maximum number of messages that are held at the same time. A run holds more only to keep the order of a quorum
     /// queue at its end.
     pub hold: u64,
+    /// The time after which the run ends and returns the held messages.
+    pub hold_time: Duration,
     /// The maximum number of consumers of this run, at least 1. A queue with a single active consumer allows 1.
     pub max_consumers: usize,
     /// The maximum number of messages in doubt.
@@ -31,8 +33,8 @@ pub struct ProcessOrder {
     /// True to return the held messages with `basic.nack`, which does not count as a delivery in quorum queues from
     /// 4.3 on. False to return them by closing the channel.
     pub returns_by_nack: bool,
-    /// An exclusive queue of this connection whose messages the handler also receives.
-    pub tap: Option<QueueName>,
+    /// The counts of earlier passes of the same run, to which [`MessageHandler::progressed`] adds the counts of this pass.
+    pub earlier: ProcessCounts,
 }
 
 /// The treatment of a message.
@@ -94,7 +96,12 @@ pub trait MessageHandler {
         true
     }
 
-    /// Receives a message of [`ProcessOrder::tap`].
+    /// Prepares to receive the messages that stay again, because the hold time is over. Returns false to end the run instead.
+    fn reopen(&mut self) -> bool {
+        false
+    }
+
+    /// Receives a message of the tap, see [`Tap`](super::super::Tap).
     fn tapped(&mut self, _message: &ReceivedMessage) {}
 
     /// Receives the counts after each change.
@@ -112,6 +119,23 @@ pub struct ProcessCounts {
     pub removed: u64,
     /// The messages in doubt. After the end of the run, they can be both in the queue and at their target.
     pub in_doubt: u64,
+}
+
+impl ProcessCounts {
+    /// Returns the sum of the counts of two passes.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            received: self.received + other.received,
+            published: self.published + other.published,
+            removed: self.removed + other.removed,
+            in_doubt: self.in_doubt + other.in_doubt,
+        }
+    }
+
+    /// Returns the number of messages that are no longer at their place in the queue.
+    pub fn moved(&self) -> u64 {
+        self.published + self.removed
+    }
 }
 
 /// The result of a run.
@@ -136,7 +160,7 @@ pub enum ProcessEnd {
     Ended,
     /// The maximum number of messages is held.
     HoldFull,
-    /// The messages were held for so long that the broker would soon close the channel.
+    /// [`ProcessOrder::hold_time`] is over. The messages that were not processed are in the queue again.
     TimeLimit,
     /// The queue contains messages, but delivers none: another consumer receives them, or the broker does not respond.
     NotDelivered,

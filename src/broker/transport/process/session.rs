@@ -5,24 +5,21 @@ use super::super::decode;
 use super::super::endpoints::was_delivered_before;
 use super::super::pipeline::{Acknowledging, Pipeline};
 use super::super::raw_properties::{RawProperties, as_library_properties};
+use super::super::temporary::Tap;
 use super::fence::{Fence, wait_for_fence};
 use super::order::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 use super::subscription::{next_of, subscribe};
 use crate::broker::error::BrokerError;
-use crate::model::naming::DEAD_LETTER_TAG;
 use crate::model::{ExchangeName, QueueType};
 use futures_util::FutureExt;
 use lapin::message::Delivery;
-use lapin::options::{BasicConsumeOptions, ConfirmSelectOptions};
-use lapin::types::{DeliveryTag, FieldTable};
+use lapin::options::ConfirmSelectOptions;
+use lapin::types::DeliveryTag;
 use lapin::{Channel, Consumer};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
-/// The time for which a run holds messages. The broker closes a channel after an acknowledgement timeout of 30 minutes,
-/// and of 15 minutes in 3.8.15.
-const MAX_HELD: Duration = Duration::from_secs(14 * 60);
 /// The time without a delivery, a confirm or another response after which a run ends.
 pub(super) const MAX_UNANSWERED: Duration = Duration::from_secs(60);
 /// The time without a delivery after which topo queries whether the queue is empty.
@@ -45,7 +42,7 @@ pub(super) struct Session<'a, H> {
     /// The consumers, each of which starts when the one before holds as many messages as its prefetch. Only the last one
     /// receives messages. All are kept, because lapin cancels a consumer that is dropped.
     pub(super) consumers: Vec<Consumer>,
-    tap: Option<Consumer>,
+    tap: Option<&'a mut Tap>,
     pub(super) pipeline: Pipeline,
     /// The exchange of the last publish, for error messages.
     pub(super) exchange: ExchangeName,
@@ -78,23 +75,11 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         connection: &'a Connection,
         order: &'a ProcessOrder,
         handler: &'a mut H,
+        tap: Option<&'a mut Tap>,
     ) -> Result<Self, BrokerError> {
         let (channel, publisher) = (connection.channel().await?, connection.channel().await?);
         let confirm = publisher.confirm_select(ConfirmSelectOptions::default());
         connection.answer("confirm.select", confirm).await?;
-        let tap = match &order.tap {
-            None => None,
-            Some(queue) => {
-                let options = BasicConsumeOptions { no_ack: true, ..Default::default() };
-                let tapping = publisher.basic_consume(
-                    short(queue.as_str()),
-                    short(DEAD_LETTER_TAG),
-                    options,
-                    FieldTable::default(),
-                );
-                Some(connection.answer(&format!("basic.consume of {queue}"), tapping).await?)
-            }
-        };
         let (consumer, capacity) = subscribe(connection, &channel, order, (0, order.hold)).await?;
         Ok(Self {
             connection,
@@ -139,7 +124,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             if is_processed && self.handler.is_done() {
                 return Ok(ProcessEnd::Complete);
             }
-            if started.elapsed() >= MAX_HELD {
+            if started.elapsed() >= self.order.hold_time {
                 return Ok(if is_processed { ProcessEnd::Complete } else { ProcessEnd::TimeLimit });
             }
             let gate = self.handler.gate();
@@ -166,7 +151,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
                     settled.map_err(|error| self.failed(&error))?;
                     self.acknowledge_confirmed().await?;
                 }
-                Some(tapped) = next_of(self.tap.as_mut()) => {
+                Some(tapped) = next_of(self.tap.as_deref_mut().map(|tap| &mut tap.0)) => {
                     let delivery = tapped.map_err(|error| self.failed(&error))?;
                     self.handler.tapped(&decode::message(&delivery));
                 }
@@ -201,7 +186,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
                 && self.handler.gate() == Gate::Open;
             next = if is_open { next_of(self.consumers.last_mut()).now_or_never() } else { None };
         }
-        self.handler.progressed(&self.counts);
+        self.handler.progressed(&self.order.earlier.plus(self.counts));
         Ok(None)
     }
 

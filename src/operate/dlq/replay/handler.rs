@@ -149,6 +149,12 @@ impl MessageHandler for Replayer<'_> {
         self.breaker.is_done(Instant::now())
     }
 
+    fn reopen(&mut self) -> bool {
+        let matched = self.breaker.next_number();
+        self.counts = RunCounts { matched, arrived: self.counts.arrived, ..RunCounts::default() };
+        self.options.selection.positions.is_empty()
+    }
+
     fn may_return_unread(&self) -> bool {
         !self.reader.must_read_all()
     }

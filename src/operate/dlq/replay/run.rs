@@ -59,7 +59,8 @@ async fn replay_opened(
     reader.prepare(opened).await?;
     let targets = prepare(opened, plan).await?;
     if plan.is_observed {
-        tap(opened, state, plan).await?;
+        // Without it, the circuit breaker could not stop the replay.
+        opened.observe(state).await?;
     }
     let now = Instant::now();
     let verdict = plan.verdict(options.breaker.settle);
@@ -75,7 +76,7 @@ async fn replay_opened(
         came_back: Vec::new(),
         ended: None,
     };
-    let processed = opened.transport.process(&opened.order, &mut handler).await?;
+    let processed = opened.process(&mut handler).await?;
     if matches!(handler.ended, None | Some(RunEnd::Complete | RunEnd::Limit))
         && let Some(judged) = handler.breaker.final_verdict()
     {
@@ -155,16 +156,4 @@ async fn prepare_one(opened: &Opened, queue: &QueueName, path: &mut ReturnPath) 
             (Err(error), _) => return Err(error),
         }
     }
-}
-
-/// Binds the queue of the run where the dead-letter queue is bound.
-///
-/// # Errors
-/// The user may not bind the queue. Without it, the circuit breaker could not stop the replay.
-async fn tap(opened: &mut Opened, state: &VhostState, plan: &ReplayPlan) -> Result<(), BrokerError> {
-    for binding in state.bindings_of(&plan.queue) {
-        opened.lock.bind(binding).await?;
-    }
-    opened.order.tap = Some(opened.lock.queue().clone());
-    Ok(())
 }
