@@ -5,7 +5,8 @@ use super::hazard::Hazard;
 use super::hazards::{self, returns_uncounted};
 use super::state::VhostState;
 use crate::broker::transport::{
-    AmqpTransport, MAX_CONSUMERS, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed, RunLock, Tap,
+    AmqpTransport, MAX_CONSUMERS, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed, QueueCounts,
+    RunLock, Tap,
 };
 use crate::broker::{Access, BrokerError};
 use crate::model::{ArgumentValue, QueueName, QueueType};
@@ -21,6 +22,9 @@ const MIN_HELD: u64 = 16;
 const MAX_RETURN: Duration = Duration::from_secs(30);
 /// The time after which an unchanged number of messages is final, because others have expired or been consumed.
 const MAX_UNCHANGED: Duration = Duration::from_secs(2);
+/// The maximum wait until the broker has removed the consumers of a closed connection. Until then, their messages are not
+/// in a quorum queue. If they returned during a run, they would come after the messages that the run holds.
+const MAX_LEFTOVER: Duration = Duration::from_secs(5);
 /// The interval between two counts during this wait.
 const RETURN_INTERVAL: Duration = Duration::from_millis(100);
 /// The argument of a queue with a single active consumer.
@@ -83,10 +87,16 @@ impl Opened {
             return Err(error.into());
         }
         let kind = state.kind(queue);
-        let counts = transport.queue_counts(queue).await?;
+        let listed_consumers = state.consumers(queue).unwrap_or(0);
+        let has_unlisted = |counts: &QueueCounts| u64::from(counts.consumers) > listed_consumers;
+        let started = Instant::now();
+        let mut counts = transport.queue_counts(queue).await?;
+        while counts.as_ref().is_some_and(has_unlisted) && started.elapsed() < MAX_LEFTOVER {
+            tokio::time::sleep(RETURN_INTERVAL).await;
+            counts = transport.queue_counts(queue).await?;
+        }
         let counted = counts.map(|counts| u64::from(counts.ready));
-        if state.consumers(queue).is_none()
-            && let Some(consumers) = counts.map(|counts| u64::from(counts.consumers)).filter(|count| *count > 0)
+        if let Some(consumers) = counts.filter(has_unlisted).map(|counts| u64::from(counts.consumers))
             && let Err(error) = hazards::refuse(vec![hazards::of_other_consumers(queue, consumers)], allowed)
         {
             lock.release().await;
