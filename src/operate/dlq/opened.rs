@@ -41,6 +41,8 @@ pub(super) struct Opened {
     /// The messages that are dead-lettered to the queue during the run; `None` if the run does not observe them.
     tap: Option<Tap>,
     pub(super) order: ProcessOrder,
+    /// The number of other consumers that the management API lists.
+    listed_consumers: u64,
 }
 
 /// The limits for messages that topo holds, which are unacknowledged.
@@ -88,13 +90,8 @@ impl Opened {
         }
         let kind = state.kind(queue);
         let listed_consumers = state.consumers(queue).unwrap_or(0);
+        let counts = settled_counts(&transport, queue, listed_consumers).await?;
         let has_unlisted = |counts: &QueueCounts| u64::from(counts.consumers) > listed_consumers;
-        let started = Instant::now();
-        let mut counts = transport.queue_counts(queue).await?;
-        while counts.as_ref().is_some_and(has_unlisted) && started.elapsed() < MAX_LEFTOVER {
-            tokio::time::sleep(RETURN_INTERVAL).await;
-            counts = transport.queue_counts(queue).await?;
-        }
         let counted = counts.map(|counts| u64::from(counts.ready));
         if let Some(consumers) = counts.filter(has_unlisted).map(|counts| u64::from(counts.consumers))
             && let Err(error) = hazards::refuse(vec![hazards::of_other_consumers(queue, consumers)], allowed)
@@ -124,7 +121,7 @@ impl Opened {
             returns_by_nack: kind == Some(QueueType::Quorum) && returns_uncounted(state.snapshot.profile.version),
             earlier: ProcessCounts::default(),
         };
-        Ok(Self { transport, lock, targets: Vec::new(), tap: None, order })
+        Ok(Self { transport, lock, targets: Vec::new(), tap: None, order, listed_consumers })
     }
 
     /// Returns the number of ready messages; `None` if the queue does not respond.
@@ -161,6 +158,8 @@ impl Opened {
             // Each pass receives the messages that stay.
             total.counts.received = total.counts.moved();
             order.earlier = total.counts;
+            // An error is reported by the next pass.
+            let _ = settled_counts(&self.transport, &order.queue, self.listed_consumers).await;
             self.wait_for_returned(order.expected).await;
             match self.transport.process(&order, handler, self.tap.as_mut()).await {
                 Ok(pass) => {
@@ -214,6 +213,23 @@ impl Opened {
             lock.release().await;
         }
         self.transport.close().await;
+    }
+}
+
+/// Returns the counts of a queue, after the broker has removed the consumers of closed channels and connections.
+async fn settled_counts(
+    transport: &AmqpTransport,
+    queue: &QueueName,
+    listed_consumers: u64,
+) -> Result<Option<QueueCounts>, BrokerError> {
+    let started = Instant::now();
+    loop {
+        let counts = transport.queue_counts(queue).await?;
+        let has_more = counts.is_some_and(|counts| u64::from(counts.consumers) > listed_consumers);
+        if !has_more || started.elapsed() >= MAX_LEFTOVER {
+            return Ok(counts);
+        }
+        tokio::time::sleep(RETURN_INTERVAL).await;
     }
 }
 

@@ -140,7 +140,8 @@ impl MessageHandler for Dropper<'_> {
     }
 
     fn reopen(&mut self) -> bool {
-        self.options.selection.positions.is_empty()
+        // Each pass would count as a delivery of the messages that it did not read.
+        self.options.selection.positions.is_empty() && !self.reader.must_read_all()
     }
 
     fn may_return_unread(&self) -> bool {

@@ -152,7 +152,8 @@ impl MessageHandler for Replayer<'_> {
     fn reopen(&mut self) -> bool {
         let matched = self.breaker.next_number();
         self.counts = RunCounts { matched, arrived: self.counts.arrived, ..RunCounts::default() };
-        self.options.selection.positions.is_empty()
+        // Each pass would count as a delivery of the messages that it did not read.
+        self.options.selection.positions.is_empty() && !self.reader.must_read_all()
     }
 
     fn may_return_unread(&self) -> bool {
