@@ -65,13 +65,14 @@ impl AmqpTransport {
 }
 
 impl Publisher {
-    /// Publishes a message. Waits while the window is full. Returns the number of messages that were confirmed during
-    /// the call, in the order of their publication.
-    ///
-    /// # Errors
-    /// A message was not accepted. The confirmed messages before it are not reported.
-    pub async fn publish(&mut self, message: OutgoingMessage) -> Result<u64, PublishFault> {
-        let confirmed = if self.unconfirmed.len() >= self.window { self.confirm_next().await? } else { 0 };
+    /// Returns true if the maximum number of messages is unconfirmed. Then, call [`Self::confirm_next`] before the next
+    /// message is published.
+    pub fn is_full(&self) -> bool {
+        self.unconfirmed.len() >= self.window
+    }
+
+    /// Publishes a message without waiting for its confirm.
+    pub fn publish(&mut self, message: OutgoingMessage) {
         let (channel, exchange) = (self.channel.clone(), self.exchange.clone());
         let confirm = async move {
             let options = BasicPublishOptions { mandatory: true, immediate: false };
@@ -85,7 +86,6 @@ impl Publisher {
             Some(answered) => Box::pin(std::future::ready(answered)),
             None => confirm,
         });
-        Ok(confirmed)
     }
 
     /// Waits for the confirm of the oldest message. Returns the number of confirmed messages: 1, or 0 without an

@@ -107,7 +107,7 @@ async fn restore_opened(
     let exchange = opened.transport.declare_replay_exchange(&options.queue).await?;
     opened.transport.check_publish(&exchange).await?;
     let mut publisher = opened.transport.publisher(exchange.as_str(), options.window.into()).await?;
-    let (mut published, mut done) = (0, 0);
+    let (mut published, mut done) = (0_u64, 0);
     // The number of messages that were not accepted. Confirms of later messages are then not counted, because the
     // number of restored messages is the number of the first messages of the archive.
     let mut refused = 0;
@@ -115,28 +115,30 @@ async fn restore_opened(
     let mut stopped = None;
     let skip = usize::try_from(options.skip).unwrap_or(usize::MAX);
     for message in ArchivedMessage::read_all(archive).skip(skip) {
-        let sent = match message {
+        if interrupt.is_requested() && message.is_ok() {
+            is_interrupted = true;
+            break;
+        }
+        let counted = match message {
             Err(ArchiveError { line, reason }) => Err(format!("line {line}: {reason}")),
-            Ok(_) if interrupt.is_requested() => {
-                is_interrupted = true;
-                break;
-            }
             Ok(ArchivedMessage { routing_key, encoded_properties, body, .. }) => {
-                let message = OutgoingMessage { routing_key, encoded_properties, body };
-                let sent = publisher.publish(message).await;
-                // After a fault of an earlier message, this message was not sent.
-                published += u64::from(sent.is_ok());
-                refused += u64::from(sent.as_ref().is_err_and(is_refusal));
-                sent.map_err(|fault| fault.to_string())
+                // A confirm is recorded before the next message is published, so that a crash duplicates at most a window.
+                let room = if publisher.is_full() { publisher.confirm_next().await } else { Ok(0) };
+                refused += u64::from(room.as_ref().is_err_and(is_refusal));
+                let counted = room.map_err(|fault| fault.to_string()).and_then(|count| {
+                    if count > 0 {
+                        confirmed(options.skip + done + count)?;
+                    }
+                    done += count;
+                    Ok(())
+                });
+                if counted.is_ok() {
+                    publisher.publish(OutgoingMessage { routing_key, encoded_properties, body });
+                    published += 1;
+                }
+                counted
             }
         };
-        let counted = sent.and_then(|count| {
-            if count > 0 {
-                confirmed(options.skip + done + count)?;
-            }
-            done += count;
-            Ok(())
-        });
         if let Err(reason) = counted {
             stopped = Some(reason);
             break;
