@@ -61,8 +61,8 @@ impl HoldLimits {
 }
 
 impl Opened {
-    /// Opens a queue. Each of this run and an apply refuses to start while the other is
-    /// running: the run acquires its lock before it reads the lock of the vhost, and an apply does the opposite.
+    /// Opens a queue. A run and an apply do not start while the other is running: the run acquires its lock before it reads
+    /// the lock of the vhost, and an apply does the opposite.
     ///
     /// # Errors
     /// The queue is in use, or has consumers although statistics do not show them and this is not allowed.
@@ -107,7 +107,7 @@ impl Opened {
         let prefetch = u16::try_from(fitting.min(hold.messages.into())).unwrap_or(u16::MAX);
         let live = state.snapshot.topology.queues.get(queue).and_then(|it| it.arguments.get(SINGLE_ACTIVE_CONSUMER));
         let has_single_consumer = live.is_some_and(|it| *it != ArgumentValue::Boolean(false));
-        let others = usize::try_from(state.consumers(queue).unwrap_or(0)).unwrap_or(usize::MAX);
+        let others = usize::try_from(listed_consumers).unwrap_or(usize::MAX);
         let max_consumers = if has_single_consumer { 1 } else { MAX_CONSUMERS.saturating_sub(others).max(1) };
         let order = ProcessOrder {
             queue: queue.clone(),
