@@ -52,9 +52,9 @@ impl<'a> Routing<'a> {
     }
 
     /// Returns true if the exchange may have bindings that the topology does not contain, because the topology does not
-    /// declare the exchange.
-    fn is_open(&self, name: &ExchangeName) -> bool {
-        !self.topology.exchanges.contains_key(name)
+    /// declare the exchange and was not read from a broker.
+    pub(super) fn is_open(&self, name: &ExchangeName) -> bool {
+        !self.is_complete && !self.topology.exchanges.contains_key(name)
     }
 
     /// Returns the destinations of a message at an exchange; `None` if the exchange does not exist.

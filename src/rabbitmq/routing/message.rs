@@ -44,18 +44,9 @@ impl Headers {
     /// A headers exchange compares headers that begin with `x-` only if `x-match` is `all-with-x` or `any-with-x`,
     /// which require 3.10. It never compares `x-match` itself (`rabbit_exchange_type_headers`, 3.8.9 to 4.3.5).
     pub fn matches(&self, binding: &Arguments, version: BrokerVersion) -> Certainty {
-        let mode = binding.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");
-        let with_x = mode.ends_with("-with-x") && version.is_at_least(3, 10);
-        let is_compared = |name: &str| name != "x-match" && (with_x || !name.starts_with("x-"));
-        let each = binding
-            .iter()
-            .filter(|(name, _)| is_compared(name))
-            .map(|(name, desired)| self.has_value(name, desired, version));
-        if mode.starts_with("any") {
-            each.max().unwrap_or(Certainty::Never)
-        } else {
-            each.min().unwrap_or(Certainty::Always)
-        }
+        let (is_any, compared) = compared_headers(binding, version);
+        let each = compared.map(|(name, desired)| self.has_value(name, desired, version));
+        if is_any { each.max().unwrap_or(Certainty::Never) } else { each.min().unwrap_or(Certainty::Always) }
     }
 
     fn has_value(&self, name: &str, desired: &ArgumentValue, version: BrokerVersion) -> Certainty {
@@ -71,9 +62,20 @@ impl Headers {
     }
 }
 
+/// Returns the headers that a binding compares, and true if one of them suffices.
+pub(super) fn compared_headers(
+    binding: &Arguments,
+    version: BrokerVersion,
+) -> (bool, impl Iterator<Item = (&String, &ArgumentValue)>) {
+    let mode = binding.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");
+    let with_x = mode.ends_with("-with-x") && version.is_at_least(3, 10);
+    let is_compared = move |name: &str| name != "x-match" && (with_x || !name.starts_with("x-"));
+    (mode.starts_with("any"), binding.iter().filter(move |(name, _)| is_compared(name)))
+}
+
 /// Returns the certainty that a headers exchange treats two values as equal. The exchange compares values with `==` up
 /// to 3.12, so that 1 equals 1.0, and with `=:=` since 3.13.
-fn is_same(value: &ArgumentValue, desired: &ArgumentValue, version: BrokerVersion) -> Certainty {
+pub(super) fn is_same(value: &ArgumentValue, desired: &ArgumentValue, version: BrokerVersion) -> Certainty {
     match (value, desired) {
         (ArgumentValue::Integer(whole), ArgumentValue::Float(float))
         | (ArgumentValue::Float(float), ArgumentValue::Integer(whole)) => {

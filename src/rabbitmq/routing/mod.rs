@@ -6,11 +6,13 @@
 mod arrivals;
 mod dead_letter_queues;
 mod dead_letters;
+pub mod difference;
 mod exchange;
 mod keys;
 mod message;
 mod outgoing;
 mod route;
+mod topic_index;
 
 pub use super::wiring::DeadLettering;
 pub use arrivals::Arrivals;
@@ -19,8 +21,9 @@ pub use dead_letters::{DeathHistory, Reason};
 pub use exchange::Unclear;
 pub use keys::{Certainty, Keys};
 pub use message::{Headers, Message};
-pub use outgoing::{Kind, TopicIndex};
+pub use outgoing::Kind;
 pub use route::{Route, RouteOutcome};
+pub use topic_index::TopicIndex;
 
 use super::governing::Policies;
 use super::profile::BrokerProfile;
@@ -41,6 +44,8 @@ pub struct Routing<'a> {
     by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
     /// The queues that are bound to an exchange outside of the topology, with unknown keys.
     external_bindings: BTreeMap<&'a ExchangeName, BTreeSet<&'a QueueName>>,
+    /// True if the topology contains all bindings of predeclared exchanges.
+    is_complete: bool,
     /// The dead-letter targets of all queues, computed on first use, because simulations read them repeatedly.
     dead_letterings: OnceCell<BTreeMap<&'a QueueName, Vec<Option<DeadLettering>>>>,
 }
@@ -70,6 +75,7 @@ impl<'a> Routing<'a> {
             by_source,
             by_destination,
             external_bindings: BTreeMap::new(),
+            is_complete: false,
             dead_letterings: OnceCell::new(),
         }
     }
@@ -79,6 +85,12 @@ impl<'a> Routing<'a> {
         for (queue, exchange) in queues {
             self.external_bindings.entry(exchange).or_default().insert(queue);
         }
+        self
+    }
+
+    /// Declares that the topology contains all bindings of predeclared exchanges, because it was read from a broker.
+    pub fn complete(mut self) -> Self {
+        self.is_complete = true;
         self
     }
 
@@ -103,6 +115,11 @@ impl<'a> Routing<'a> {
     /// Returns the bindings whose destination is a queue or an exchange.
     pub fn bindings_to(&self, destination: &Destination) -> &[&'a Binding] {
         self.by_destination.get(destination).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns true if queues are bound to the exchange outside of the topology.
+    fn has_external_bindings(&self, exchange: &ExchangeName) -> bool {
+        self.external_bindings.contains_key(exchange)
     }
 
     fn has_queue(&self, name: &QueueName) -> bool {

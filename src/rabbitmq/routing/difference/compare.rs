@@ -1,0 +1,78 @@
+//! Describes the routing changes between two topologies: for each change, the queues that gain and lose messages, and an
+//! example of a message with all queues that receive it before and after.
+
+use super::demand::ExampleMessage;
+use super::losses::{Cause, EntryAndCause, Extent, Losses, losses};
+use super::search::NotCompared;
+use crate::model::{ExchangeName, QueueName};
+use crate::rabbitmq::routing::Routing;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A change of the queues that receive the messages of an exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryChange {
+    /// The exchange to which the messages are published.
+    pub entry: ExchangeName,
+    /// The cause.
+    pub cause: Cause,
+    /// The queues that no longer receive some messages.
+    pub lost: BTreeSet<QueueName>,
+    /// The queues that receive some messages only after the change.
+    pub gained: BTreeSet<QueueName>,
+    /// The extent of the change.
+    pub extent: Extent,
+    /// An example of such a message.
+    pub example: ExampleMessage,
+    /// The queues that receive the example before the change.
+    pub before: BTreeSet<QueueName>,
+    /// The queues that receive the example after the change.
+    pub after: BTreeSet<QueueName>,
+}
+
+/// The routing changes between two topologies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoutingDifference {
+    /// The changes, by exchange and cause.
+    pub changes: Vec<EntryChange>,
+    /// A message that reaches a queue before, and no queue after the changes, for each exchange that has one.
+    pub losses: BTreeMap<ExchangeName, ExampleMessage>,
+    /// The causes whose changes are not known, with the reason.
+    pub not_compared: BTreeMap<EntryAndCause, NotCompared>,
+}
+
+/// Compares the routing of messages that are published to one of the entries.
+pub fn routing_changes<'a>(
+    before: &Routing<'a>,
+    after: &Routing<'a>,
+    entries: &BTreeSet<ExchangeName>,
+) -> RoutingDifference {
+    let (lost, gained) = (losses(before, after, entries), losses(after, before, entries));
+    let mut changes = RoutingDifference::default();
+    let keys: BTreeSet<&EntryAndCause> = lost.queues.keys().chain(gained.queues.keys()).collect();
+    for key in keys {
+        let (entry, cause) = key;
+        let queues = |of: &Losses| of.queues.get(key).into_iter().flat_map(BTreeMap::keys).cloned().collect();
+        let found = || [&lost, &gained].into_iter().filter_map(|it| it.queues.get(key)).flat_map(BTreeMap::values);
+        let examples = found().map(|loss| &loss.example);
+        let extents = || found().map(|loss| &loss.extent);
+        let extent = extents().find(|it| **it != Extent::All).unwrap_or(&Extent::All).clone();
+        if let Some(example) = lost.complete.get(key) {
+            changes.losses.entry(entry.clone()).or_insert_with(|| example.clone());
+        }
+        // A message that no queue receives any more is the most important example.
+        let Some(example) = lost.complete.get(key).into_iter().chain(examples).next().cloned() else { continue };
+        let reached = |routing: &Routing<'_>| routing.route(entry, &example.message()).certain_queues;
+        changes.changes.push(EntryChange {
+            entry: entry.clone(),
+            cause: cause.clone(),
+            lost: queues(&lost),
+            gained: queues(&gained),
+            extent,
+            before: reached(before),
+            after: reached(after),
+            example,
+        });
+    }
+    changes.not_compared = lost.not_compared.into_iter().chain(gained.not_compared).collect();
+    changes
+}

@@ -1,0 +1,107 @@
+//! Finds a message that one binding of each wanted set matches, and no unwanted binding.
+
+use super::headers::fewest_headers;
+use super::walk::{TooComplex, shortest_key};
+use crate::model::{Arguments, Binding, BrokerVersion};
+use crate::rabbitmq::routing::keys::words;
+use crate::rabbitmq::routing::{Certainty, Headers, Keys, Kind, Message, TopicIndex};
+use std::collections::BTreeSet;
+
+/// Bindings of one exchange, with the kind of the exchange.
+#[derive(Clone, Debug)]
+pub(super) struct Bundle<'a> {
+    pub(super) kind: Kind,
+    pub(super) bindings: Vec<&'a Binding>,
+}
+
+/// The requirements of a message.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Demand<'a> {
+    /// One binding of each of these must match.
+    pub(super) wanted: Vec<Bundle<'a>>,
+    /// No binding of these may match.
+    pub(super) unwanted: Vec<Bundle<'a>>,
+    /// True if each `#` of a wanted pattern must match at least one word. Such a key is a better example: `order.x` for
+    /// `order.#`.
+    pub(super) has_longer_keys: bool,
+}
+
+/// A message with a known routing key and known headers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExampleMessage {
+    /// The routing key.
+    pub routing_key: String,
+    /// The headers.
+    pub headers: Arguments,
+}
+
+impl ExampleMessage {
+    /// Returns the message for a simulation.
+    pub fn message(&self) -> Message {
+        Message { keys: Keys::One(self.routing_key.clone()), headers: Headers::exactly(&self.headers) }
+    }
+}
+
+impl Demand<'_> {
+    /// Returns a message with a shortest routing key and the fewest headers; `None` if no message meets the demand.
+    pub(super) fn message(&self, version: BrokerVersion) -> Result<Option<ExampleMessage>, TooComplex> {
+        let is_impossible = |it: &Bundle<'_>| it.kind == Kind::Fanout && !it.bindings.is_empty();
+        if self.unwanted.iter().any(is_impossible) || self.wanted.iter().any(|it| it.bindings.is_empty()) {
+            return Ok(None);
+        }
+        let Some(routing_key) = self.routing_key()? else { return Ok(None) };
+        let headers = fewest_headers(&of_headers(&self.wanted), &of_headers(&self.unwanted).concat(), version)?;
+        Ok(headers.map(|headers| ExampleMessage { routing_key, headers }))
+    }
+
+    fn routing_key(&self) -> Result<Option<String>, TooComplex> {
+        if let Some(direct) = self.wanted.iter().find(|it| it.kind == Kind::Direct) {
+            let mut keys: Vec<&str> = direct.bindings.iter().map(|it| it.routing_key.as_str()).collect();
+            keys.sort_by_key(|key| (key.is_empty(), key.len(), *key));
+            return Ok(keys.into_iter().find(|key| self.accepts(key)).map(str::to_owned));
+        }
+        let is_topic = |bundle: &&Bundle<'_>| bundle.kind == Kind::Topic;
+        let wanted_index: Vec<TopicIndex<'_>> = self
+            .wanted
+            .iter()
+            .filter(is_topic)
+            .map(|bundle| of_patterns(&bundle.bindings, self.has_longer_keys))
+            .collect();
+        let unwanted = self.unwanted.iter().filter(is_topic).flat_map(|it| it.bindings.iter().copied());
+        let unwanted: Vec<&Binding> = unwanted.collect();
+        let mut unwanted_index = of_patterns(&unwanted, false);
+        // A key with a wildcard as a word is never tried, so a direct binding with such a key does not matter.
+        let direct = self.unwanted.iter().filter(|it| it.kind == Kind::Direct).flat_map(|it| &it.bindings);
+        for binding in direct.filter(|it| !Keys::is_pattern(&it.routing_key)) {
+            unwanted_index.add(&binding.routing_key, 0);
+        }
+        let all = self.wanted.iter().chain(&self.unwanted).flat_map(|it| &it.bindings);
+        let used: BTreeSet<&str> = all.flat_map(|it| words(&it.routing_key)).collect();
+        shortest_key(&wanted_index, &unwanted_index, &|word| used.contains(word))
+    }
+
+    /// Returns true if a key meets the demand, apart from headers.
+    fn accepts(&self, key: &str) -> bool {
+        let keys = Keys::One(key.to_owned());
+        let matches = |bundle: &Bundle<'_>| match bundle.kind {
+            Kind::Direct => bundle.bindings.iter().any(|it| it.routing_key == key),
+            Kind::Topic => bundle.bindings.iter().any(|it| keys.match_topic(&it.routing_key) == Certainty::Always),
+            Kind::Default | Kind::Fanout | Kind::Headers | Kind::OneOf | Kind::Unknown => false,
+        };
+        let has_key = |bundle: &&Bundle<'_>| matches!(bundle.kind, Kind::Direct | Kind::Topic);
+        self.wanted.iter().filter(has_key).all(matches) && !self.unwanted.iter().filter(has_key).any(matches)
+    }
+}
+
+fn of_patterns<'a>(bindings: &[&'a Binding], is_longer: bool) -> TopicIndex<'a> {
+    let mut index = TopicIndex::new();
+    let longer = |word: &'a str| [Some("*").filter(|_| is_longer && word == "#"), Some(word)].into_iter().flatten();
+    for (number, binding) in bindings.iter().enumerate() {
+        index.add_words(words(&binding.routing_key).flat_map(longer), number);
+    }
+    index
+}
+
+fn of_headers<'a>(bundles: &[Bundle<'a>]) -> Vec<Vec<&'a Binding>> {
+    bundles.iter().filter(|it| it.kind == Kind::Headers).map(|it| it.bindings.clone()).collect()
+}

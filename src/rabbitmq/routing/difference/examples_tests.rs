@@ -1,0 +1,119 @@
+//! Tests the examples of single changes.
+
+use super::*;
+use crate::model::{Arguments, Binding, BrokerVersion, Destination, Exchange, ExchangeName, Topology, VhostName};
+use crate::rabbitmq::BrokerProfile;
+use crate::rabbitmq::routing::Routing;
+use std::collections::BTreeSet;
+
+/// Returns a topology with exchanges (`NAME: TYPE` or `NAME: TYPE > ALTERNATE`) and bindings
+/// (`SOURCE KEY QUEUE`, with `@NAME` for an exchange as destination).
+fn topology(exchanges: &[&str], bindings: &[&str]) -> Topology {
+    let mut topology = Topology::missing(VhostName::new("v"));
+    for text in exchanges {
+        let (name, kind) = text.split_once(": ").unwrap();
+        let (kind, alternate) = kind.split_once(" > ").map_or((kind, None), |(kind, name)| (kind, Some(name)));
+        let arguments = alternate.map(|name| ("alternate-exchange".to_owned(), name.into())).into_iter().collect();
+        let exchange =
+            Exchange { kind: kind.to_owned(), durable: true, auto_delete: false, internal: false, arguments };
+        topology.exchanges.insert(name.into(), exchange);
+    }
+    for text in bindings {
+        let words: Vec<&str> = text.split(' ').collect();
+        let destination = match words[2].strip_prefix('@') {
+            Some(exchange) => Destination::Exchange(exchange.into()),
+            None => Destination::Queue(words[2].into()),
+        };
+        let (key, arguments) = match words[1].split_once('=') {
+            Some((name, value)) => ("", [(name.to_owned(), value.into())].into()),
+            None => (words[1].trim_matches('\''), Arguments::new()),
+        };
+        topology.bindings.insert(Binding {
+            source: words[0].into(),
+            destination,
+            routing_key: key.to_owned(),
+            arguments,
+        });
+    }
+    topology
+}
+
+/// Describes each change as `ENTRY: -LOST +GAINED KEY all`.
+fn changes(before: &Topology, after: &Topology) -> Vec<String> {
+    let (none, profile) = (BTreeSet::new(), BrokerProfile::of(BrokerVersion::NEWEST_KNOWN));
+    let routing = |of| Routing::new(of, [], &none, &profile).complete();
+    let entries: BTreeSet<ExchangeName> = before.exchanges.keys().cloned().collect();
+    let found = routing_changes(&routing(before), &routing(after), &entries);
+    assert!(found.not_compared.is_empty(), "{found:?}");
+    let text = |it: &EntryChange| {
+        let lost: String = it.lost.iter().map(|queue| format!(" -{queue}")).collect();
+        let gained: String = it.gained.iter().map(|queue| format!(" +{queue}")).collect();
+        let headers: String = it.example.headers.keys().map(|name| format!(" {name}")).collect();
+        let all = if it.extent == Extent::All { " all" } else { "" };
+        format!("{}:{lost}{gained} '{}'{headers}{all}", it.entry, it.example.routing_key)
+    };
+    found.changes.iter().map(text).collect()
+}
+
+#[test]
+fn changes_have_the_shortest_example_with_a_word_for_each_hash() {
+    let of =
+        |pattern: &str| changes(&topology(&["e: topic"], &[&format!("e {pattern} q")]), &topology(&["e: topic"], &[]));
+    assert_eq!(of("order.#"), ["e: -q 'order.x' all"]);
+    assert_eq!(of("#"), ["e: -q 'x' all"]);
+    assert_eq!(of("*.*"), ["e: -q 'x.x' all"]);
+    // Only the empty key matches.
+    assert_eq!(of("''"), ["e: -q '' all"]);
+    // Two empty words.
+    assert_eq!(of("."), ["e: -q '.' all"]);
+}
+
+#[test]
+fn covered_binding_changes_nothing() {
+    let exchanges = &["e: topic"];
+    assert!(changes(&topology(exchanges, &["e # q", "e a.* q"]), &topology(exchanges, &["e # q"])).is_empty());
+    let part = changes(&topology(exchanges, &["e a.# q", "e a.* q"]), &topology(exchanges, &["e a.* q"]));
+    assert_eq!(part, ["e: -q 'a.x.x'"]);
+}
+
+#[test]
+fn unrelated_binding_takes_messages_from_an_alternate_exchange() {
+    let exchanges = &["e: topic > a", "a: fanout"];
+    let before = topology(exchanges, &["a '' q"]);
+    let after = topology(exchanges, &["a '' q", "e paid other"]);
+    assert_eq!(changes(&before, &after), ["e: -q +other 'paid' all"]);
+    // A queue that is also bound to the alternate exchange receives the message in both cases.
+    let both = topology(exchanges, &["a '' q", "e paid q"]);
+    assert!(changes(&before, &both).is_empty());
+}
+
+#[test]
+fn cycles_and_alternates_of_alternates_are_compared() {
+    let exchanges = &["e: fanout", "f: fanout > g", "g: fanout"];
+    let before = topology(exchanges, &["e '' @f", "f '' @e", "g '' q"]);
+    assert!(changes(&before, &before).is_empty());
+    // Without the binding back, the alternate exchange receives the messages.
+    let after = topology(exchanges, &["e '' @f", "g '' q"]);
+    assert_eq!(changes(&before, &after), ["e: +q 'x' all", "f: +q 'x' all"]);
+}
+
+#[test]
+fn headers_are_the_fewest_that_match() {
+    let exchanges = &["e: headers"];
+    let none = topology(exchanges, &[]);
+    assert_eq!(changes(&topology(exchanges, &["e region=eu q"]), &none), ["e: -q 'x' region all"]);
+    // Headers that begin with `x-` are not compared, so such a binding matches all messages.
+    assert_eq!(changes(&topology(exchanges, &["e x-kind=big q"]), &none), ["e: -q 'x' all"]);
+    // `any` without a header matches no message.
+    assert!(changes(&topology(exchanges, &["e x-match=any q"]), &none).is_empty());
+}
+
+#[test]
+fn type_and_alternate_exchange_are_causes() {
+    let before = topology(&["e: topic > a", "a: fanout"], &["e a.* q", "a '' lost"]);
+    // A message with the key `a.*` still reaches the queue.
+    let direct = topology(&["e: direct > a", "a: fanout"], &["e a.* q", "a '' lost"]);
+    assert_eq!(changes(&before, &direct).first().map(String::as_str), Some("e: -q +lost 'a.x'"));
+    let without = topology(&["e: topic", "a: fanout"], &["e a.* q", "a '' lost"]);
+    assert_eq!(changes(&before, &without), ["e: -lost 'x' all"]);
+}

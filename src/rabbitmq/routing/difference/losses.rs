@@ -1,0 +1,211 @@
+//! Finds the messages that reach a queue in one topology, and not in another, by the change that causes it.
+
+use super::demand::{Bundle, Demand, ExampleMessage};
+use super::graph::{Graph, Hop, Via};
+use super::search::{NotCompared, Search, demand_of};
+use super::walk::TooComplex;
+use super::ways::{TooMany, ways_through, ways_to};
+use crate::model::{Binding, BrokerVersion, Destination, ExchangeName, QueueName, Topology};
+use crate::rabbitmq::routing::{Keys, Kind, Routing};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The change that causes a difference.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// A binding that only one of the topologies has.
+    Binding(Binding),
+    /// The alternate exchange of an exchange.
+    Alternate(ExchangeName),
+    /// The type of an exchange.
+    Type(ExchangeName),
+}
+
+/// The exchange to which a message is published, and the change that causes a difference.
+pub type EntryAndCause = (ExchangeName, Cause);
+
+/// The messages that reach queues in one topology and not in another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// The queues that messages no longer reach, each with an example.
+    pub queues: BTreeMap<EntryAndCause, BTreeMap<QueueName, Loss>>,
+    /// The messages that reach a queue, and no queue in the other topology: an example for each entry and cause.
+    pub complete: BTreeMap<EntryAndCause, ExampleMessage>,
+    /// The causes whose differences are not known, with the reason.
+    pub not_compared: BTreeMap<EntryAndCause, NotCompared>,
+}
+
+/// A queue that messages no longer reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// One of the messages.
+    pub example: ExampleMessage,
+    /// The extent of the loss.
+    pub extent: Extent,
+}
+
+/// The messages of a cause that are lost: those that the binding matches, or that its change affects.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Extent {
+    /// All messages.
+    All,
+    /// Not this message, which reaches the queue in both topologies.
+    Except(ExampleMessage),
+    /// The extent has too many cases.
+    Unknown,
+}
+
+/// A changed hop of the first topology.
+struct Changed<'a> {
+    cause: Cause,
+    hop: Hop<'a>,
+    /// Bindings of the second topology that the message must match.
+    extra: Option<Bundle<'a>>,
+}
+
+impl Changed<'_> {
+    /// Returns the keys of the messages that the change affects, and possibly others.
+    fn keys(&self, one: &Graph<'_, '_>) -> Keys {
+        let of = |kind, binding: &Binding| match kind {
+            Kind::Topic => Keys::of_topic(&binding.routing_key),
+            Kind::Direct => Keys::One(binding.routing_key.clone()),
+            Kind::Default | Kind::Fanout | Kind::Headers | Kind::OneOf | Kind::Unknown => Keys::any(),
+        };
+        match (&self.hop.via, &self.extra) {
+            (Via::Binding(binding), _) => one.kind(&self.hop.from).map_or_else(Keys::any, |kind| of(kind, binding)),
+            (_, Some(extra)) => extra.bindings.first().map_or_else(Keys::any, |binding| of(extra.kind, binding)),
+            (Via::Bindings | Via::Alternate, None) => Keys::any(),
+        }
+    }
+}
+
+/// Returns the messages that reach a queue of `one`, and not the same queue of `other`, when they are published to one of
+/// the entries.
+pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<ExchangeName>) -> Losses {
+    let version = one.profile.version;
+    let (one, other) = (Graph::new(one), Graph::new(other));
+    let mut losses = Losses::default();
+    for changed in changes(&one, &other) {
+        let keys = changed.keys(&one);
+        let Changed { cause, hop, extra } = changed;
+        let ways = match ways_through(&one, &hop, entries) {
+            Ok(ways) => ways,
+            Err(TooMany { entries }) => {
+                for entry in entries {
+                    losses.not_compared.insert((entry, cause.clone()), NotCompared::TooComplex);
+                }
+                continue;
+            }
+        };
+        for (entry, queue, way) in ways {
+            let key = (entry, cause.clone());
+            let is_known = losses.queues.get(&key).is_some_and(|queues| queues.contains_key(&queue));
+            if let Some(unclear) = way.iter().find_map(|hop| one.unclear(&hop.from)) {
+                losses.not_compared.entry(key).or_insert(NotCompared::Unclear(unclear));
+                continue;
+            }
+            let demand = demand_of(&one, &way, extra.clone(), &keys);
+            let of_way = || extent(&other, (&key.0, &queue), &demand, (version, &keys));
+            if let Some(known) = losses.queues.get_mut(&key).and_then(|queues| queues.get_mut(&queue))
+                && known.extent == Extent::All
+            {
+                known.extent = of_way();
+            }
+            if is_known && losses.complete.contains_key(&key) {
+                continue;
+            }
+            let search = |queue| Search::new(&other, &key.0, queue, (version, &keys)).readable_example(&demand);
+            // A message that no queue receives is also an example for this queue.
+            let complete = if losses.complete.contains_key(&key) { Ok(None) } else { search(None) };
+            let found = match &complete {
+                Ok(Some(example)) if !is_known => Ok(Some(example.clone())),
+                Ok(_) if is_known => Ok(None),
+                Ok(_) | Err(_) => search(Some(&queue)),
+            };
+            for reason in [complete.as_ref().err(), found.as_ref().err()].into_iter().flatten() {
+                losses.not_compared.entry(key.clone()).or_insert_with(|| reason.clone());
+            }
+            if let Ok(Some(example)) = complete {
+                losses.complete.insert(key.clone(), example);
+            }
+            if let Ok(Some(example)) = found {
+                let extent = of_way();
+                losses.queues.entry(key).or_default().insert(queue, Loss { example, extent });
+            }
+        }
+    }
+    losses
+}
+
+/// The maximum number of ways to a queue among which a message that still reaches the queue is searched.
+const MAX_STILL: usize = 20;
+
+/// Searches a message that meets the demand, and reaches the queue in the other topology.
+fn extent(
+    other: &Graph<'_, '_>,
+    (entry, queue): (&ExchangeName, &QueueName),
+    demand: &Demand<'_>,
+    (version, keys): (BrokerVersion, &Keys),
+) -> Extent {
+    let Some(ways) = ways_to(other, entry, queue).filter(|ways| ways.len() <= MAX_STILL) else {
+        return Extent::Unknown;
+    };
+    for way in ways {
+        let of_way = demand_of(other, &way, None, keys);
+        let mut both = demand.clone();
+        both.wanted.extend(of_way.wanted);
+        both.unwanted.extend(of_way.unwanted);
+        let is_clear = way.iter().all(|hop| other.unclear(&hop.from).is_none());
+        both.has_longer_keys = true;
+        let longer = both.message(version);
+        both.has_longer_keys = false;
+        match longer.ok().flatten().map_or_else(|| both.message(version), |found| Ok(Some(found))) {
+            Ok(Some(message)) if is_clear => return Extent::Except(message),
+            Ok(None) => {}
+            Ok(Some(_)) | Err(TooComplex) => return Extent::Unknown,
+        }
+    }
+    Extent::All
+}
+
+/// Returns the hops of `one` that messages may no longer take in `other`.
+fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
+    let (old, new) = (one.routing.topology(), other.routing.topology());
+    let (removed, added) = (by_source(old, new), by_source(new, old));
+    let of = |bindings: &BTreeMap<&ExchangeName, Vec<&'a Binding>>, exchange| {
+        bindings.get(exchange).cloned().unwrap_or_default()
+    };
+    let exchanges: BTreeSet<&ExchangeName> =
+        old.exchanges.keys().chain(one.routing.by_source.keys().copied()).collect();
+    let mut changes = Vec::new();
+    for exchange in exchanges {
+        let kinds = (one.kind(exchange), other.kind(exchange));
+        if kinds.1.is_some() && kinds.0 != kinds.1 {
+            let cause = || Cause::Type(exchange.clone());
+            changes.extend(one.hops_from(exchange).into_iter().map(|hop| Changed { cause: cause(), hop, extra: None }));
+            continue;
+        }
+        for binding in of(&removed, exchange) {
+            let hop = Hop { from: exchange.clone(), to: binding.destination.clone(), via: Via::Binding(binding) };
+            changes.push(Changed { cause: Cause::Binding(binding.clone()), hop, extra: None });
+        }
+        let Some(hop) = one.alternate_hop(exchange) else { continue };
+        if other.alternate(exchange).map(Destination::Exchange).as_ref() != Some(&hop.to) {
+            let cause = Cause::Alternate(exchange.clone());
+            changes.push(Changed { cause, hop: hop.clone(), extra: None });
+        }
+        for binding in of(&added, exchange) {
+            let extra = Some(other.bundle(exchange, vec![binding]));
+            changes.push(Changed { cause: Cause::Binding(binding.clone()), hop: hop.clone(), extra });
+        }
+    }
+    changes
+}
+
+/// Returns the bindings that only the first topology has, by source.
+fn by_source<'a>(one: &'a Topology, other: &'a Topology) -> BTreeMap<&'a ExchangeName, Vec<&'a Binding>> {
+    let mut bindings: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for binding in one.bindings.difference(&other.bindings) {
+        bindings.entry(&binding.source).or_default().push(binding);
+    }
+    bindings
+}

@@ -1,0 +1,113 @@
+//! Finds an example of a message that reaches a queue in one topology, and not in another.
+
+use super::demand::{Bundle, Demand, ExampleMessage};
+use super::graph::{Graph, Hop};
+use super::walk::TooComplex;
+use crate::model::{BrokerVersion, ExchangeName, QueueName};
+use crate::rabbitmq::routing::Keys;
+use crate::rabbitmq::routing::exchange::Unclear;
+use std::fmt;
+
+/// The maximum number of searches for one cause.
+const MAX_SEARCHES: usize = 500;
+
+/// The reason why two topologies are not compared.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotCompared {
+    /// A route is uncertain.
+    Unclear(Unclear),
+    /// The comparison has too many cases.
+    TooComplex,
+}
+
+impl fmt::Display for NotCompared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unclear(unclear) => unclear.fmt(f),
+            Self::TooComplex => f.write_str("there are too many routes to compare"),
+        }
+    }
+}
+
+impl From<TooComplex> for NotCompared {
+    fn from(_: TooComplex) -> Self {
+        Self::TooComplex
+    }
+}
+
+/// A search for a message that does not reach a queue, or no queue.
+pub(super) struct Search<'s, 'r, 'a> {
+    /// The topology in which the message must not reach the queue.
+    pub(super) other: &'s Graph<'r, 'a>,
+    pub(super) entry: &'s ExchangeName,
+    /// The queue; `None` for any queue.
+    pub(super) queue: Option<&'s QueueName>,
+    pub(super) version: BrokerVersion,
+    /// The keys of all messages that meet the demand, and possibly others.
+    keys: &'s Keys,
+    searches: usize,
+}
+
+impl<'s, 'r, 'a> Search<'s, 'r, 'a> {
+    pub(super) fn new(
+        other: &'s Graph<'r, 'a>,
+        entry: &'s ExchangeName,
+        queue: Option<&'s QueueName>,
+        (version, keys): (BrokerVersion, &'s Keys),
+    ) -> Self {
+        Self { other, entry, queue, version, keys, searches: 0 }
+    }
+
+    /// Returns a message that meets the demand and does not reach the queue, with a word for each `#` if possible.
+    pub(super) fn readable_example(mut self, demand: &Demand<'a>) -> Result<Option<ExampleMessage>, NotCompared> {
+        let longer = Demand { has_longer_keys: true, ..demand.clone() };
+        if let Ok(Some(found)) = self.example(&longer) {
+            return Ok(Some(found));
+        }
+        self.searches = 0;
+        self.example(demand)
+    }
+
+    /// Returns a message that meets the demand and does not reach the queue; `None` if there is none.
+    ///
+    /// Each message that reaches the queue shows a path to avoid: either no binding of one of its hops matches, or one of
+    /// the bindings of an exchange whose alternate exchange is a hop.
+    fn example(&mut self, demand: &Demand<'a>) -> Result<Option<ExampleMessage>, NotCompared> {
+        self.searches += 1;
+        if self.searches > MAX_SEARCHES {
+            return Err(NotCompared::TooComplex);
+        }
+        let Some(message) = demand.message(self.version)? else { return Ok(None) };
+        let path = self.other.path(self.entry, self.queue, &message).map_err(NotCompared::Unclear)?;
+        let Some(path) = path else { return Ok(Some(message)) };
+        for hop in path {
+            let mut next = demand.clone();
+            match self.other.bindings_of_hop(&hop, self.keys) {
+                Some(bundle) => next.unwanted.push(bundle),
+                None => next.wanted.push(self.other.bindings_of(&hop.from, self.keys)),
+            }
+            if let Some(found) = self.example(&next)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the demand of a message with these keys that takes a way.
+pub(super) fn demand_of<'a>(
+    graph: &Graph<'_, 'a>,
+    way: &[Hop<'a>],
+    extra: Option<Bundle<'a>>,
+    keys: &Keys,
+) -> Demand<'a> {
+    let mut demand = Demand::default();
+    demand.wanted.extend(extra);
+    for hop in way {
+        match graph.bindings_of_hop(hop, keys) {
+            Some(bundle) => demand.wanted.push(bundle),
+            None => demand.unwanted.push(graph.bindings_of(&hop.from, keys)),
+        }
+    }
+    demand
+}
