@@ -1,6 +1,7 @@
 //! Runs a command with its arguments and returns an exit code. Only this layer accesses files, the environment and the
 //! terminal.
 
+mod against;
 mod alerts;
 mod apply;
 mod arguments;

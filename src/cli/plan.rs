@@ -1,28 +1,21 @@
 //! `topo plan`: shows what `topo apply` would change.
 //!
-//! With `--against`, topo plans without a connection, against an empty broker or a definitions file.
+//! With `--against`, topo plans without a connection.
 
-use super::arguments::{Global, LintArguments, PlanFormat, PrintingArguments};
+use super::arguments::{Global, PlanFormat, PrintingArguments};
 use super::failure::{Exit, Failure};
-use super::input::{self, Loaded};
+use super::input;
 use super::plan_arguments::PlanArguments;
 use super::planning::{self, Planned};
 use super::progress::Progress;
 use super::sources::Sources;
-use super::{connection, files, findings, output, rights};
-use crate::broker::{Snapshot, definitions};
-use crate::model::BrokerVersion;
+use super::{against, connection, files, findings, output, rights};
 use crate::model::names::{DEFAULT_VHOST, LOCK_QUEUE};
 use crate::model::printable::clean_json;
 use crate::plan::fingerprint::content_hash;
-use crate::plan::{
-    Activity, Allowance, Blockers, Desired, Options, Plan, Target, assemble, blockers_of, plan_cluster, plan_vhost,
-};
-use crate::rabbitmq::BrokerProfile;
+use crate::plan::{Allowance, Blockers, Plan, blockers_of};
 use crate::render::{View, plan_github, plan_markdown, plan_short, plan_summary, plan_text};
 use clap::ValueEnum;
-use std::path::Path;
-use std::sync::Arc;
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
     connection::refuse_password(&arguments.connection)?;
@@ -33,7 +26,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     let Planned { loaded, plan, found, .. } = match &arguments.against {
         Some(source) => {
             let loaded = input::load(sources)?;
-            plan(source, arguments.broker_version, loaded, &options, &arguments.lint)?
+            against::plan(source, arguments, loaded, &options)?
         }
         None => {
             let access = match connection::connect(&arguments.connection, arguments.planning.intervals.intervals()) {
@@ -166,52 +159,4 @@ fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
     let spec = input::flags(&arguments.spec, specs);
     let (connection, planning) = (connection::flags(&arguments.connection), planning::flags(&arguments.planning));
     format!("topo apply{spec}{connection}{planning}{}", findings::flags(&arguments.lint))
-}
-
-/// Plans against an empty broker or a definitions file.
-pub(super) fn plan(
-    source: &str,
-    version: Option<BrokerVersion>,
-    mut loaded: Loaded,
-    options: &Options,
-    lint: &LintArguments,
-) -> Result<Planned, Failure> {
-    let text = match source {
-        "empty" => None,
-        path => Some(files::definitions_text(Path::new(path))?),
-    };
-    let default_profile = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
-    let mut snapshots: Vec<Snapshot> = Vec::new();
-    for vhost in loaded.vhosts() {
-        snapshots.push(match &text {
-            None => definitions::empty(vhost, default_profile.version),
-            Some(text) => definitions::read(text, &vhost, version)
-                .map_err(|error| files::definitions_failure(Path::new(source), text, &error))?,
-        });
-    }
-    let cluster = loaded.cluster.is_some().then(|| match &text {
-        None => Ok(definitions::empty_cluster(default_profile.version)),
-        Some(text) => definitions::read_cluster(text, version)
-            .map_err(|error| files::definitions_failure(Path::new(source), text, &error)),
-    });
-    let cluster = cluster.transpose()?;
-    loaded.expand_for(|index| snapshots.get(index).map_or(&default_profile, |snapshot| &snapshot.profile))?;
-    // The message counts are unknown. For the planner, a queue with an unknown count can contain messages.
-    let unknown_activity = Activity::default();
-    let levels = findings::levels(lint);
-    let found = findings::for_profiles(&loaded, snapshots.iter().map(|snapshot| &snapshot.profile), &levels);
-    let found = found.with_live_objects(&loaded, &snapshots, (&levels, &options.prune));
-    let of_cluster = loaded.take_cluster().map(Arc::new);
-    let cluster_plan = of_cluster.iter().zip(&cluster).next().map(|(desired, cluster)| {
-        plan_cluster(&cluster.snapshot.context(desired, &unknown_activity), &cluster.facts, options)
-    });
-    let of_vhosts: Vec<Arc<Desired>> = loaded.take_desired().into_iter().map(Arc::new).collect();
-    let parts = snapshots.iter().zip(&of_vhosts);
-    let parts =
-        parts.map(|(snapshot, desired)| plan_vhost(&snapshot.context(desired, &unknown_activity), options)).collect();
-    let snapshot = snapshots.last().or(cluster.as_ref().map(|cluster| &cluster.snapshot));
-    let version = snapshot.map_or(default_profile.version, |snapshot| snapshot.profile.version).to_string();
-    let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
-    let plan = assemble(target, options.clone(), cluster_plan, parts);
-    Ok(Planned { loaded, plan, desired: of_cluster.into_iter().chain(of_vhosts).collect(), found })
 }

@@ -24,8 +24,8 @@ pub(super) struct PlanArguments {
     /// Save the plan to a file, for apply --plan
     #[arg(long, value_name = "FILE", env = "TOPO_OUT", help_heading = "Planning")]
     pub(super) out: Option<PathBuf>,
-    /// Plan without a broker: against a definitions file, or `empty`
-    #[arg(long, value_name = "FILE|empty", env = "TOPO_AGAINST", help_heading = "Planning")]
+    /// Plan without a broker: against a definitions file, another spec (.yaml or a directory), or `empty`
+    #[arg(long, value_name = "FILE|DIR|empty", env = "TOPO_AGAINST", help_heading = "Planning")]
     pub(super) against: Option<String>,
     /// RabbitMQ version to assume for --against
     #[arg(long, value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION", requires = "against", help_heading = "Planning")]

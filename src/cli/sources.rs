@@ -44,6 +44,14 @@ impl Sources {
         Ok(Self { files, encoding_errors, variables, only, specs: specs.join(" "), names: names.join(" ") })
     }
 
+    /// Reads another spec with the same variables, of which it may use fewer.
+    pub(super) fn read_other(arguments: &SpecArguments, path: &Path) -> Result<Self, Failure> {
+        let (files, encoding_errors) = read_files(&[path.to_owned()])?;
+        let variables = variables::variables(arguments)?;
+        let names = clean(&path.display().to_string());
+        Ok(Self { files, encoding_errors, variables, only: None, specs: files::path_argument(path), names })
+    }
+
     /// Guesses the vhosts of the specs from their text.
     pub(super) fn guess_vhosts(&self) -> Vec<VhostName> {
         let mut vhosts = guess_vhosts(&self.files);

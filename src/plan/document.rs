@@ -1,6 +1,7 @@
 //! The plan as a value that topo shows, saves, checks and executes. `--format json` and `--out` write this value.
 
 use super::hazard::Hazard;
+use super::routing_changes::RoutingChanges;
 use crate::model::record::as_list;
 use crate::model::{Address, ObjectId, ObjectKind, OnConflict, Record, Records, Scope, Topology, VhostName};
 use schemars::JsonSchema;
@@ -226,6 +227,7 @@ impl From<ClusterDocument> for ClusterPlan {
             hazards: document.hazards,
             interrupted: Vec::new(),
             migrations: Vec::new(),
+            routing: RoutingChanges::default(),
             steps: document.steps,
             compared_objects: document.compared_objects,
             compared_bindings: 0,

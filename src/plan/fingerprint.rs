@@ -84,6 +84,7 @@ fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
         HazardKind::AccessGain
         | HazardKind::AccessLoss
         | HazardKind::RoutingGap
+        | HazardKind::RoutingLoss
         | HazardKind::PolicyShift
         | HazardKind::ContractChange
         | HazardKind::DurabilityDown

@@ -21,6 +21,8 @@ pub enum HazardKind {
     AccessLoss,
     /// Messages are not routed to a queue or through an exchange, temporarily or permanently.
     RoutingGap,
+    /// Messages to an exchange reach a queue before, and no queue after the plan.
+    RoutingLoss,
     /// A shovel uses a queue that is deleted or recreated: the shovel may declare the queue again, or lose messages.
     ShovelInterference,
     /// Connected consumers are canceled.
@@ -45,12 +47,13 @@ pub enum HazardKind {
 
 impl HazardKind {
     /// All kinds of hazards, most severe first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::MessageLoss,
         Self::MessageDrop,
         Self::MassDelete,
         Self::AccessGain,
         Self::AccessLoss,
+        Self::RoutingLoss,
         Self::RoutingGap,
         Self::ShovelInterference,
         Self::ConsumerDisruption,
@@ -71,6 +74,7 @@ impl HazardKind {
             Self::AccessGain => "access-gain",
             Self::AccessLoss => "access-loss",
             Self::RoutingGap => "routing-gap",
+            Self::RoutingLoss => "routing-loss",
             Self::ShovelInterference => "shovel-interference",
             Self::ConsumerDisruption => "consumer-disruption",
             Self::Duplicates => "duplicates",
@@ -107,6 +111,10 @@ impl HazardKind {
             Self::RoutingGap => {
                 "Messages are not routed to a queue or through an exchange: temporarily while topo recreates the \
                  object, or permanently because the object or its bindings are deleted."
+            }
+            Self::RoutingLoss => {
+                "Messages that an exchange routes to a queue now will be routed to no queue, because bindings or the \
+                 alternate exchange change. The broker drops them, or returns them to publishers that set `mandatory`."
             }
             Self::ShovelInterference => {
                 "A dynamic shovel reads from or writes to a queue that is deleted or recreated. The shovel may declare \

@@ -210,6 +210,7 @@ fn with_message_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) 
         | HazardKind::AccessGain
         | HazardKind::AccessLoss
         | HazardKind::RoutingGap
+        | HazardKind::RoutingLoss
         | HazardKind::ShovelInterference
         | HazardKind::ConsumerDisruption
         | HazardKind::Duplicates

@@ -6,6 +6,7 @@ use super::hazard::{Hazard, HazardKind};
 use super::migrate::{Goal, Migration, Stage};
 use super::request::Request;
 use super::resolution::Resolution;
+use super::routing_changes::RoutingChanges;
 use super::verdict::Verdict;
 use crate::model::{
     Address, ArgumentValue, Binding, Desired, Object, ObjectId, OnConflict, QueueName, Source, TopicPermission,
@@ -38,6 +39,9 @@ pub struct VhostPlan {
     /// The migrations that the steps execute.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub migrations: Vec<Migration>,
+    /// The messages that reach other queues after the steps.
+    #[serde(skip_serializing_if = "RoutingChanges::is_empty", default)]
+    pub routing: RoutingChanges,
     /// The steps that `topo apply` executes, in order.
     pub steps: Vec<Step>,
     /// The number of compared objects, without bindings.

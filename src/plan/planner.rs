@@ -6,8 +6,8 @@ use super::document::{
     self, ChangeKind, ClusterPlan, Desired, Options, Plan, PlannedChange, Summary, Target, VhostPlan,
 };
 use super::{
-    changes_by_kind, conflict, deletions, effects, externals, fingerprint, keeps, migrate, old_bindings,
-    optional_activity, order, recreate, retries, simulate, target, topic_permissions, wiring,
+    changes_by_kind, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, migrate,
+    old_bindings, optional_activity, order, recreate, retries, simulate, target, topic_permissions, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::naming::run_queue;
@@ -69,6 +69,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     if options.abort.is_empty() {
         simulate::check(&mut builder, context, options, &steps);
     }
+    let routing = compare_routing::compare(&mut builder, context, &steps);
     let PlanBuilder { changes, unmanaged, infos, blocks, mut hazards, migrations, interrupted } = builder;
     // Hazards of the same kind keep their order.
     hazards.sort_by_key(|hazard| hazard.kind.severity());
@@ -82,6 +83,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
         hazards,
         interrupted,
         migrations,
+        routing,
         steps,
         compared_objects: 1
             + topology.exchanges.len()

@@ -5,7 +5,7 @@ use super::style::{GREEN, RED, YELLOW, clean};
 use crate::model::count::{count, number};
 use crate::model::units::with_unit;
 use crate::model::{Arguments, Binding, Destination, Object, Policy, Queue};
-use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Verdict};
+use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Source, Verdict};
 use anstyle::Style;
 use std::collections::BTreeMap;
 
@@ -23,9 +23,13 @@ pub(super) fn symbol(kind: ChangeKind) -> (&'static str, Style) {
 /// Returns the file and line where the spec declares the object, such as `topology.yaml:12`. Returns `None` if the spec
 /// does not declare the object.
 pub(super) fn spec_line(change: &PlannedChange) -> Option<String> {
-    let source = change.source.as_ref()?;
+    change.source.as_ref().map(place)
+}
+
+/// Formats the position in a spec: `shop.yaml:14`.
+pub(super) fn place(source: &Source) -> String {
     let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-    Some(format!("{}:{}", clean(file), source.line))
+    format!("{}:{}", clean(file), source.line)
 }
 
 /// Returns the details of a change, which are printed next to the object or below its name.

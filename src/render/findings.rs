@@ -1,8 +1,8 @@
 //! Renders diagnostics as JSON, as GitHub workflow annotations, as Markdown, and as short text for plans.
 
 use super::diagnostics::Grouped;
+use super::markdown::inline;
 use super::plan_github::annotate;
-use super::plan_markdown::inline;
 use super::style::{DIM, Painted, RED, YELLOW, clean, wrap};
 use crate::model::printable::clean_json;
 use crate::model::{BrokerVersion, Places};

@@ -1,5 +1,6 @@
 //! Renders a plan as GitHub workflow annotations at the lines of the spec.
 
+use super::routing_text;
 use super::style::clean;
 use crate::model::Address;
 use crate::plan::{Applicability, Blockers, ChangeKind, Plan, Source};
@@ -24,6 +25,9 @@ pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
                 ChangeKind::Conflict => continue,
             };
             annotate(&mut text, "notice", Some((source, None)), "topo plan", &format!("{} {verb}", change.address));
+        }
+        for (source, message) in routing_text::annotations(part) {
+            annotate(&mut text, "notice", Some((source, None)), "routing change", &message);
         }
         for note in &part.interrupted {
             annotate(

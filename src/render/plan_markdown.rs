@@ -2,10 +2,11 @@
 //! conflict, and a collapsed section with the complete text.
 
 use super::change_details::full_binding;
+use super::markdown::inline;
 use super::plan_summary::{blocked_summary, compared_counts, summary_line};
 use super::plan_text::{View, remark};
+use super::routing_text;
 use super::shell::next_command;
-use super::style::clean;
 use crate::model::Object;
 use crate::model::count::count;
 use crate::plan::{Applicability, ChangeKind, Plan, PlannedChange, Resolution};
@@ -53,6 +54,9 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         out.push('\n');
     }
     out.push('\n');
+    for part in &plan.vhosts {
+        routing_text::write_markdown(&mut out, part, view.all, LIMIT * 5 / 8);
+    }
     let hazards = plan.hazards().map(|hazard| {
         let remark = remark(hazard, view.blockers);
         format!("- **{}** `{}`: {}{remark}", hazard.kind, hazard.address, inline(&hazard.text))
@@ -153,25 +157,6 @@ fn fields(change: &PlannedChange) -> String {
     shown.join(", ")
 }
 
-/// Escapes text for a Markdown line or table cell, so that a name cannot become markup, a mention or a new cell.
-pub(super) fn inline(text: &str) -> String {
-    let mut out = String::new();
-    for c in clean(text).chars() {
-        match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
-                out.push('\\');
-                out.push(c);
-            }
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '@' => out.push_str("@\u{200b}"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 fn truncate(mut out: String) -> String {
     if out.chars().count() > LIMIT {
         out = out.chars().take(LIMIT).collect();
@@ -262,13 +247,6 @@ mod tests {
         assert!(comment.len() <= LIMIT_OF_ALL + 20, "{}", comment.len());
         assert!(comment.ends_with("- … 16 more\n"), "{}", &comment[comment.len() - 40..]);
         assert_eq!(with_warnings("plan\n".to_owned(), &["- one".to_owned()]), "plan\n\n- one\n");
-    }
-
-    #[test]
-    fn names_do_not_become_markup() {
-        assert_eq!(inline("a|b"), "a\\|b");
-        assert_eq!(inline("<img>"), "&lt;img&gt;");
-        assert_eq!(inline("@all"), "@\u{200b}all");
     }
 
     #[test]

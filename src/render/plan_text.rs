@@ -6,7 +6,7 @@ use super::family::FoldedRetries;
 use super::plan_summary::conclusion;
 use super::shell::next_command;
 use super::style::{BOLD, DIM, Painted, RED, YELLOW, clean, columns, heading, words_and_code, wrap};
-use super::{report_text, resolutions_text};
+use super::{report_text, resolutions_text, routing_text};
 use crate::model::{Address, ObjectId, ObjectKind};
 use crate::plan::{Blockers, ChangeKind, Hazard, Plan, PlannedChange, VhostPlan};
 use anstyle::Style;
@@ -78,6 +78,7 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     if text.len() > before {
         text.push('\n');
     }
+    routing_text::write_text(text, part, view.all, view.width);
     if !part.unmanaged.is_empty() {
         let title = format!("Unmanaged objects that match `owns` (kept; {})", pruning(part));
         for line in wrap(&words_and_code(&title), " ", view.width) {

@@ -19,6 +19,7 @@ mod lint;
 pub(crate) mod memory;
 mod output_files;
 mod redaction;
+mod routing_changes;
 mod shells;
 mod usage;
 mod versions;

@@ -152,7 +152,7 @@ queues: {orders.work: {type: classic, messageTtl: 60s, onConflict: discard}}
 bindings: [{source: orders, destination: orders.work, routingKey: 'paid.#'}]
 ",
     );
-    let allow = "routing-gap,message-loss,consumer-disruption";
+    let allow = "routing-gap,routing-loss,message-loss,consumer-disruption";
     topo.run(["apply", "--yes", "--prune", "--allow", allow]).expect_code(0).expect_no_text("rabbitmqctl");
     assert_eq!(vhost.names("queues"), ["orders.work"]);
     assert_eq!(vhost.queue("orders.work")["arguments"]["x-message-ttl"], 60_000);

@@ -143,7 +143,7 @@ fn any_name_is_created_compared_addressed_and_deleted() {
     topo.rewrite(&spec(&without));
     let targets: Vec<String> =
         names().iter().map(|name| format!("--target=bindings/*/queues/{}/*", encoded(name))).collect();
-    let prune = ["apply", "-y", "--prune=bindings", "--allow=routing-gap"];
+    let prune = ["apply", "-y", "--prune=bindings", "--allow=routing-gap,routing-loss"];
     // The hazard remains with `--target`.
     topo.run(["apply", "-y", "--prune", &targets[0]]).expect_code(3).expect_text("its last binding will be deleted");
     topo.run(prune.into_iter().chain(targets.iter().map(String::as_str))).expect_code(0);
@@ -173,7 +173,7 @@ fn any_name_is_created_compared_addressed_and_deleted() {
 
     let removed = json!({"queues": names(), "exchanges": names(), "policies": names()});
     topo.rewrite(&spec(&[("removed", removed)]));
-    topo.run(["apply", "-y", "--allow=mass-delete,routing-gap"]).expect_code(0);
+    topo.run(["apply", "-y", "--allow=mass-delete,routing-gap,routing-loss"]).expect_code(0);
     for kind in ["queues", "exchanges", "policies", "bindings"] {
         assert_eq!(vhost.list(kind).len(), 0, "{kind}");
     }
@@ -223,10 +223,10 @@ fn arguments_of_bindings_keep_their_types() {
 
     // Selects one binding by its address, and then all bindings.
     let one = format!("--target=bindings/{}/h/queues/q/k/{}", vhost.name(), encoded("n=1.5,x-match=all"));
-    topo.run(["apply", "-y", "--prune", &one]).expect_code(0);
+    topo.run(["apply", "-y", "--prune", "--allow=routing-loss", &one]).expect_code(0);
     let live: Vec<Value> = vhost.list("bindings").into_iter().map(|binding| binding["arguments"].clone()).collect();
     assert!(live.len() == arguments.len() - 1 && !live.contains(&arguments[3]), "{live:?}");
-    topo.run(["apply", "-y", "--prune", "--allow=routing-gap"]).expect_code(0);
+    topo.run(["apply", "-y", "--prune", "--allow=routing-gap,routing-loss"]).expect_code(0);
     assert_eq!(vhost.list("bindings").len(), 0);
 }
 
@@ -250,11 +250,11 @@ fn integer_width_of_a_binding_argument_is_not_a_difference() {
     assert_eq!(vhost.list("bindings").len(), 6);
     // topo treats the duplicates of a declared binding as one declared binding.
     topo.run(["plan"]).expect_code(0).expect_text("binding h ─ two {n: 1} → q");
-    topo.run(["apply", "-y", "--prune"]).expect_code(0);
+    topo.run(["apply", "-y", "--prune", "--allow=routing-loss"]).expect_code(0);
     let keys: Vec<Value> = vhost.list("bindings").into_iter().map(|binding| binding["routing_key"].clone()).collect();
     assert_eq!(keys, ["one", "one", "one"]);
     topo.rewrite(&format!("{head}{second}"));
-    topo.run(["apply", "-y", "--prune"]).expect_code(0);
+    topo.run(["apply", "-y", "--prune", "--allow=routing-loss"]).expect_code(0);
     let keys: Vec<Value> = vhost.list("bindings").into_iter().map(|binding| binding["routing_key"].clone()).collect();
     assert_eq!(keys, ["two"]);
 }
@@ -305,7 +305,7 @@ fn undeletable_binding_is_reported_and_kept() {
     let planned = topo.run(["plan", "--prune"]).expect_code(0);
     let planned = planned.expect_text("amq.topic ─ null → q").expect_text("amq.topic ─ undefined → q");
     planned.expect_text("topo keeps it; unbind it with an AMQP client");
-    topo.run(["apply", "-y", "--prune"]).expect_code(0);
+    topo.run(["apply", "-y", "--prune", "--allow=routing-loss"]).expect_code(0);
     assert_eq!(proxy.count(&deletes().path("/bindings/")), 1);
     topo.run(["plan", "--prune", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
     let keys: BTreeSet<String> =

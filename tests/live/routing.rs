@@ -3,6 +3,7 @@
 //! `TOPO_SEED` repeats a run.
 
 mod case;
+mod changes;
 mod deaths;
 
 use std::collections::{BTreeMap, BTreeSet};

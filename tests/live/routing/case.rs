@@ -145,6 +145,29 @@ impl Case {
         Self { topology }
     }
 
+    /// Returns a case with up to three other bindings, alternate exchanges, types or policies.
+    pub(super) fn changed(&self, random: &mut Random, version: BrokerVersion) -> Self {
+        let mut topology = self.topology.clone();
+        for _ in 0..1 + random.below(3) {
+            match random.below(8) {
+                0..=2 => {
+                    let number = random.below(topology.bindings.len());
+                    let removed = topology.bindings.iter().nth(number).cloned();
+                    removed.map(|binding| topology.bindings.remove(&binding));
+                }
+                3..=5 => bindings(&mut topology, random, version, 1),
+                6 => drop(topology.policies.remove(&PolicyName::new("alternate"))),
+                _ => {
+                    let name = ExchangeName::from(one_of(random, &EXCHANGES));
+                    let kind = topology.exchanges[&name].kind.clone();
+                    // A different type would need different bindings.
+                    topology.exchanges.insert(name, exchange(random, &[&kind]));
+                }
+            }
+        }
+        Self { topology }
+    }
+
     pub(super) fn kind(&self, name: &ExchangeName) -> String {
         match name.as_str() {
             "" => "default".to_owned(),

@@ -1,0 +1,156 @@
+//! Plans without a connection (`--against`): against an empty broker, a definitions file, or another spec.
+
+use super::failure::Failure;
+use super::input::{self, Loaded};
+use super::plan_arguments::PlanArguments;
+use super::planning::Planned;
+use super::sources::Sources;
+use super::{files, findings};
+use crate::broker::definitions::{self, DefinitionsError};
+use crate::broker::{ClusterSnapshot, Snapshot};
+use crate::model::{Arguments, BrokerVersion, Exchange, ObjectId, Queue, Topology, VhostName};
+use crate::plan::{Activity, Desired, Options, Target, assemble, plan_cluster, plan_vhost};
+use crate::rabbitmq::BrokerProfile;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Plans against an empty broker, a definitions file or a spec.
+pub(super) fn plan(
+    source: &str,
+    arguments: &PlanArguments,
+    mut loaded: Loaded,
+    options: &Options,
+) -> Result<Planned, Failure> {
+    let version = arguments.broker_version;
+    let default_profile = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
+    let subject = Subject::read(source, version, arguments)?;
+    let mut snapshots: Vec<Snapshot> = Vec::new();
+    for (index, vhost) in loaded.vhosts().into_iter().enumerate() {
+        let external = loaded.expanded.get(index).map(|(_, expansion)| &expansion.scope.external);
+        snapshots.push(subject.vhost(vhost, external)?);
+    }
+    let cluster = loaded.cluster.is_some().then(|| subject.cluster()).transpose()?;
+    loaded.expand_for(|index| snapshots.get(index).map_or(&default_profile, |snapshot| &snapshot.profile))?;
+    // The message counts are unknown. For the planner, a queue with an unknown count can contain messages.
+    let unknown_activity = Activity::default();
+    let levels = findings::levels(&arguments.lint);
+    let found = findings::for_profiles(&loaded, snapshots.iter().map(|snapshot| &snapshot.profile), &levels);
+    let found = found.with_live_objects(&loaded, &snapshots, (&levels, &options.prune));
+    let of_cluster = loaded.take_cluster().map(Arc::new);
+    let cluster_plan = of_cluster.iter().zip(&cluster).next().map(|(desired, cluster)| {
+        plan_cluster(&cluster.snapshot.context(desired, &unknown_activity), &cluster.facts, options)
+    });
+    let of_vhosts: Vec<Arc<Desired>> = loaded.take_desired().into_iter().map(Arc::new).collect();
+    let parts = snapshots.iter().zip(&of_vhosts);
+    let parts =
+        parts.map(|(snapshot, desired)| plan_vhost(&snapshot.context(desired, &unknown_activity), options)).collect();
+    let snapshot = snapshots.last().or(cluster.as_ref().map(|cluster| &cluster.snapshot));
+    let version = snapshot.map_or(default_profile.version, |snapshot| snapshot.profile.version).to_string();
+    let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
+    let plan = assemble(target, options.clone(), cluster_plan, parts);
+    Ok(Planned { loaded, plan, desired: of_cluster.into_iter().chain(of_vhosts).collect(), found })
+}
+
+/// The topology with which the specs are compared.
+struct Subject<'a> {
+    source: &'a str,
+    /// The version to assume; `None` for the version of a definitions file, or the newest known version.
+    version: Option<BrokerVersion>,
+    content: Content,
+}
+
+enum Content {
+    Empty,
+    /// The text of a definitions file.
+    Definitions(String),
+    /// Expanded specs: the cluster, and the vhosts.
+    Specs(Option<Box<Desired>>, BTreeMap<VhostName, Desired>),
+}
+
+impl<'a> Subject<'a> {
+    /// Reads the subject. A directory or a file with the extension `yaml` or `yml` is a spec.
+    fn read(source: &'a str, version: Option<BrokerVersion>, arguments: &PlanArguments) -> Result<Self, Failure> {
+        let path = Path::new(source);
+        let is_yaml =
+            path.extension().is_some_and(|it| it.eq_ignore_ascii_case("yaml") || it.eq_ignore_ascii_case("yml"));
+        let content = if source == "empty" {
+            Content::Empty
+        } else if is_yaml || path.is_dir() {
+            let sources = Sources::read_other(&arguments.spec, path)?;
+            let profile = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
+            let mut loaded = input::load_for_known(sources, |_| Some(profile.clone()))?;
+            let cluster = loaded.take_cluster().map(Box::new);
+            Content::Specs(cluster, loaded.vhosts().into_iter().zip(loaded.take_desired()).collect())
+        } else {
+            Content::Definitions(files::definitions_text(path)?)
+        };
+        Ok(Self { source, version, content })
+    }
+
+    /// Returns the current topology of a vhost. A spec is assumed to be applied, and external objects to exist.
+    fn vhost(&self, vhost: VhostName, external: Option<&BTreeSet<ObjectId>>) -> Result<Snapshot, Failure> {
+        let assumed = self.version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
+        match &self.content {
+            Content::Empty => Ok(definitions::empty(vhost, assumed)),
+            Content::Definitions(text) => {
+                definitions::read(text, &vhost, self.version).map_err(|error| self.failure(text, &error))
+            }
+            Content::Specs(_, vhosts) => {
+                let desired = vhosts.get(&vhost);
+                let mut snapshot = definitions::empty(vhost, assumed);
+                if let Some(desired) = desired {
+                    snapshot.topology = desired.topology.clone();
+                    let all = desired.scope.external.iter().chain(external.into_iter().flatten());
+                    all.for_each(|id| add_external(&mut snapshot.topology, id));
+                }
+                Ok(snapshot)
+            }
+        }
+    }
+
+    fn cluster(&self) -> Result<ClusterSnapshot, Failure> {
+        let mut empty = definitions::empty_cluster(self.version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
+        match &self.content {
+            Content::Empty | Content::Specs(None, _) => Ok(empty),
+            Content::Definitions(text) => {
+                definitions::read_cluster(text, self.version).map_err(|error| self.failure(text, &error))
+            }
+            Content::Specs(Some(desired), _) => {
+                empty.snapshot.topology = desired.topology.clone();
+                Ok(empty)
+            }
+        }
+    }
+
+    fn failure(&self, text: &str, error: &DefinitionsError) -> Failure {
+        files::definitions_failure(Path::new(self.source), text, error)
+    }
+}
+
+/// The type of an external exchange, which is unknown.
+const UNKNOWN_TYPE: &str = "unknown";
+
+/// Adds an external object with assumed settings.
+fn add_external(topology: &mut Topology, id: &ObjectId) {
+    match id {
+        ObjectId::Exchange(name) => {
+            topology.exchanges.entry(name.clone()).or_insert_with(|| Exchange {
+                kind: UNKNOWN_TYPE.to_owned(),
+                durable: true,
+                auto_delete: false,
+                internal: false,
+                arguments: Arguments::new(),
+            });
+        }
+        ObjectId::Queue(name) => {
+            topology.queues.entry(name.clone()).or_insert_with(|| Queue {
+                durable: true,
+                exclusive: false,
+                auto_delete: false,
+                arguments: Arguments::new(),
+            });
+        }
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {}
+    }
+}

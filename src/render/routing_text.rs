@@ -1,0 +1,229 @@
+//! Renders the routing changes of a plan: for each binding or exchange that changes, the queues that lose and gain
+//! messages, and an example.
+
+use super::change_details::{full_binding, place};
+use super::markdown::inline;
+use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, fold};
+use crate::model::count::count;
+use crate::model::{ExchangeName, Object, QueueName, Source};
+use crate::plan::{CauseKind, ChangeKind, RoutingCause, RoutingChange, VhostPlan};
+use anstyle::Style;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// The maximum number of changes in a list.
+const MAX_LISTED: usize = 20;
+
+/// The listed changes of a plan.
+struct Listed<'a> {
+    changes: Vec<Group<'a>>,
+    /// The number of changes that only route messages to new queues. The plan shows these bindings anyway.
+    to_new_queues: usize,
+    /// The number of other changes that are not listed.
+    omitted: usize,
+}
+
+impl<'a> Listed<'a> {
+    fn of(part: &'a VhostPlan, all: bool) -> Self {
+        let new: BTreeSet<&QueueName> = part
+            .changes
+            .iter()
+            .filter(|change| change.kind == ChangeKind::Create)
+            .filter_map(|change| match &change.after {
+                Some(Object::Queue(name, _)) => Some(name),
+                _ => None,
+            })
+            .collect();
+        let only_new = |it: &RoutingChange| it.lost.is_empty() && it.gained.iter().all(|queue| new.contains(queue));
+        let (hidden, shown): (Vec<_>, Vec<_>) =
+            part.routing.changes.iter().partition(|change| !all && only_new(change));
+        let mut changes = grouped(shown);
+        let to_new_queues = grouped(hidden).len();
+        let omitted = if all { 0 } else { changes.len().saturating_sub(MAX_LISTED) };
+        changes.truncate(changes.len() - omitted);
+        Self { changes, to_new_queues, omitted }
+    }
+
+    /// Returns a sentence about the changes that are not listed; `None` if all are listed.
+    fn rest(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if self.omitted > 0 {
+            parts.push(count(self.omitted as u64, "more change"));
+        }
+        if self.to_new_queues > 0 && !self.changes.is_empty() {
+            parts.push(format!("{} to new queues", count(self.to_new_queues as u64, "change")));
+        }
+        (!parts.is_empty()).then(|| format!("{} not shown; to show them, use --show all", parts.join(" and ")))
+    }
+}
+
+/// Changes with the same cause and the same effect.
+struct Group<'a> {
+    /// The change of the messages to the source of the binding, if there is one.
+    change: &'a RoutingChange,
+    /// The exchanges to which the messages are published.
+    exchanges: BTreeSet<&'a ExchangeName>,
+}
+
+/// Groups changes by cause and effect. Changes with the same cause are adjacent.
+fn grouped(changes: Vec<&RoutingChange>) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut numbers = BTreeMap::new();
+    for change in changes {
+        let is_source = change.cause.binding.as_ref().is_some_and(|binding| binding.source == change.exchange);
+        let key = (&change.cause.address, change.cause.kind, &change.lost, &change.gained, change.all);
+        let number = *numbers.entry(key).or_insert(groups.len());
+        match groups.get_mut(number) {
+            Some(group) => {
+                group.exchanges.insert(&change.exchange);
+                if is_source {
+                    group.change = change;
+                }
+            }
+            None => groups.push(Group { change, exchanges: [&change.exchange].into() }),
+        }
+    }
+    groups.sort_by_key(|group| &group.change.cause.address);
+    groups
+}
+
+/// Writes the routing changes of a part of a plan; nothing if there are none.
+pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: usize) {
+    let listed = Listed::of(part, all);
+    if listed.changes.is_empty() && part.routing.not_compared.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "{}", Painted(BOLD, "Routing changes"));
+    let mut last = None;
+    for group in &listed.changes {
+        let change = group.change;
+        if last.replace(&change.cause) != Some(&change.cause) {
+            head(text, &change.cause, width);
+        }
+        indented(text, &sentence(group, &clean), width);
+        indented(text, &format!("example: {}", example(change, &clean)), width);
+        if let Some(unaffected) = &change.unaffected {
+            indented(text, &format!("not affected: for example, {}", clean(&unaffected.to_string())), width);
+        }
+    }
+    for it in &part.routing.not_compared {
+        head(text, &it.cause, width);
+        let exchange = clean(it.exchange.as_str());
+        let reason = clean(&it.reason);
+        indented(text, &format!("effect on messages to exchange {exchange} not known: {reason}"), width);
+    }
+    if let Some(rest) = listed.rest() {
+        let _ = writeln!(text, "  {}", fold(&rest, width.saturating_sub(2)).replace('\n', "\n  "));
+    }
+    text.push('\n');
+}
+
+/// Writes lines that are indented below a cause.
+fn indented(text: &mut String, sentence: &str, width: usize) {
+    for line in fold(sentence, width.saturating_sub(6)).lines() {
+        let _ = writeln!(text, "      {line}");
+    }
+}
+
+/// Writes the cause, and its position in the spec at the right margin.
+fn head(text: &mut String, cause: &RoutingCause, width: usize) {
+    let (symbol, style) = symbol(cause.kind);
+    let what = cause_text(cause);
+    let end = 4 + columns(&what);
+    let source = cause.source.as_ref().map(place).unwrap_or_default();
+    let room = width.checked_sub(end + columns(&source)).filter(|room| *room >= 2 && !source.is_empty());
+    let source = room.map_or_else(String::new, |room| format!("{}{}", " ".repeat(room), Painted(DIM, source)));
+    let _ = writeln!(text, "  {} {what}{source}", Painted(style, symbol));
+}
+
+fn symbol(kind: CauseKind) -> (&'static str, Style) {
+    match kind {
+        CauseKind::BindingCreated => ("+", GREEN),
+        CauseKind::BindingDeleted => ("-", RED),
+        CauseKind::AlternateExchange | CauseKind::ExchangeType => ("~", YELLOW),
+    }
+}
+
+fn cause_text(cause: &RoutingCause) -> String {
+    match (&cause.binding, cause.kind) {
+        (Some(binding), _) => format!("binding {}", full_binding(binding)),
+        (None, CauseKind::ExchangeType) => format!("type of {}", cause.address),
+        (None, _) => format!("alternate exchange of {}", cause.address),
+    }
+}
+
+/// Describes the queues that lose and gain messages. `escaped` escapes names.
+fn sentence(Group { change, exchanges }: &Group<'_>, escaped: &dyn Fn(&str) -> String) -> String {
+    let all = if change.all == Some(true) { "all" } else { "some" };
+    let which = match change.cause.kind {
+        CauseKind::BindingCreated | CauseKind::BindingDeleted => "matching messages",
+        CauseKind::AlternateExchange => "unroutable messages",
+        CauseKind::ExchangeType => "messages",
+    };
+    let names: Vec<String> = exchanges.iter().map(|name| escaped(name.as_str())).collect();
+    let to = if names.len() == 1 { "to exchange" } else { "to exchanges" };
+    let lost = (!change.lost.is_empty()).then(|| format!("no longer reach {}", queues(&change.lost, escaped)));
+    let gained = (!change.gained.is_empty()).then(|| format!("now reach {}", queues(&change.gained, escaped)));
+    let effects: Vec<String> = lost.into_iter().chain(gained).collect();
+    format!("{all} {which} {to} {} {}", names.join(", "), effects.join(", and "))
+}
+
+/// Describes an example: `routing key `order.x` (before: billing; after: no queue)`.
+fn example(change: &RoutingChange, escaped: &dyn Fn(&str) -> String) -> String {
+    let (before, after) = (queues(&change.before, escaped), queues(&change.after, escaped));
+    format!("{} (before: {before}; after: {after})", clean(&change.example.to_string()))
+}
+
+fn queues(names: &BTreeSet<QueueName>, escaped: &dyn Fn(&str) -> String) -> String {
+    let names: Vec<String> = names.iter().map(|name| escaped(name.as_str())).collect();
+    if names.is_empty() { "no queue".to_owned() } else { names.join(", ") }
+}
+
+/// Writes the routing changes of a part as a Markdown table, up to a length of the comment; nothing if there are none.
+pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limit: usize) {
+    let listed = Listed::of(part, all);
+    let rows = listed.changes.iter().map(|group| {
+        let change = group.change;
+        let (sign, _) = symbol(change.cause.kind);
+        let cells = [
+            format!("{} {}", inline(sign), inline(&cause_text(&change.cause))),
+            sentence(group, &inline),
+            inline(&change.example.to_string()).replace("\\`", "`"),
+            queues(&change.before, &inline),
+            queues(&change.after, &inline),
+        ];
+        format!("| {} |", cells.join(" | "))
+    });
+    let unknown = part.routing.not_compared.iter().map(|it| {
+        let (sign, _) = symbol(it.cause.kind);
+        let exchange = inline(it.exchange.as_str());
+        let cause = inline(&cause_text(&it.cause));
+        let reason = inline(&it.reason).replace("\\`", "`");
+        format!("| {} {cause} | effect on messages to exchange {exchange} not known: {reason} | | | |", inline(sign))
+    });
+    let rows: Vec<String> = rows.chain(unknown).collect();
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("| routing change | effect | example | before | after |\n|---|---|---|---|---|\n");
+    for (index, row) in rows.iter().enumerate() {
+        if out.len() + row.len() > limit {
+            let _ = writeln!(out, "| … | {} more | | | |", rows.len() - index);
+            break;
+        }
+        let _ = writeln!(out, "{row}");
+    }
+    if let Some(rest) = listed.rest() {
+        let _ = writeln!(out, "\n{rest}");
+    }
+    out.push('\n');
+}
+
+/// Returns the listed changes whose cause has a position in the spec, each with a message for an annotation.
+pub(super) fn annotations(part: &VhostPlan) -> Vec<(&Source, String)> {
+    let listed = Listed::of(part, false);
+    let message =
+        |group: &Group<'_>| format!("{}\nexample: {}", sentence(group, &clean), example(group.change, &clean));
+    let changes = listed.changes.iter();
+    changes.filter_map(|group| Some((group.change.cause.source.as_ref()?, message(group)))).collect()
+}

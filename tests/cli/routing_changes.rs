@@ -1,0 +1,113 @@
+//! Tests the routing changes of plans against another spec.
+
+use super::expect_file;
+use crate::support::Topo;
+
+const BEFORE: &str = r##"version: 1
+vhost: shop
+exchanges:
+  in: {type: fanout}
+  orders: {type: topic, alternateExchange: lost}
+  lost: {type: fanout}
+  eu: {type: topic}
+queues:
+  billing:
+    type: classic
+    bindings: [{exchange: orders, routingKey: "order.#"}, {exchange: orders, routingKey: "order.*"}]
+  reports: {type: classic}
+  lost: {type: classic, bindings: [{exchange: lost}]}
+  shipping: {type: classic, bindings: [{exchange: eu, routingKey: "#.paid"}]}
+bindings:
+  - {source: in, destination: orders, destinationType: exchange}
+"##;
+
+const AFTER: &str = r##"version: 1
+vhost: shop
+exchanges:
+  in: {type: fanout}
+  orders: {type: topic, alternateExchange: lost}
+  lost: {type: fanout}
+  eu: {type: topic}
+queues:
+  billing: {type: classic, bindings: [{exchange: orders, routingKey: "order.*"}]}
+  reports: {type: classic, bindings: [{exchange: orders, routingKey: "report.*"}]}
+  lost: {type: classic, bindings: [{exchange: lost}]}
+  shipping: {type: classic, bindings: [{exchange: eu, routingKey: eu.paid}]}
+  new: {type: classic, bindings: [{exchange: orders, routingKey: "order.*"}]}
+bindings:
+  - {source: in, destination: orders, destinationType: exchange}
+removed:
+  bindings:
+    - {source: eu, destination: shipping, routingKey: "#.paid"}
+    - {source: orders, destination: billing, routingKey: "order.#"}
+"##;
+
+fn compared(flags: &[&str]) -> crate::support::Output {
+    let topo = Topo::offline().file("old.yaml", BEFORE).spec(AFTER);
+    topo.run(["plan", "--against", "old.yaml"].into_iter().chain(flags.iter().copied()))
+}
+
+#[test]
+fn plan_lists_the_routing_changes() {
+    let output = compared(&["--detailed-exitcode"]).expect_code(3);
+    expect_file(&output, "plan-routing.txt");
+    let all = compared(&["--show", "all"]).expect_code(0);
+    all.expect_text("now reach new").expect_no_text("not shown");
+    expect_file(&compared(&["--format", "markdown"]).expect_code(0), "plan-routing.md");
+    expect_file(&compared(&["--format", "github"]).expect_code(0), "plan-routing.github.txt");
+}
+
+#[test]
+fn plan_as_json_contains_each_change_with_an_example() {
+    let plan = compared(&["--format", "json"]).expect_code(0).plan();
+    let changes = plan["vhosts"][0]["routing"]["changes"].as_array().unwrap();
+    let of = |exchange: &str, kind: &str, key: &str| {
+        let mut found = changes.iter().filter(|it| {
+            (it["exchange"].as_str(), it["cause"]["kind"].as_str(), it["cause"]["binding"]["routing_key"].as_str())
+                == (Some(exchange), Some(kind), Some(key))
+        });
+        found.next().unwrap_or_else(|| panic!("no change of {exchange} by {key}: {changes:?}"))
+    };
+    let change = of("orders", "bindingDeleted", "order.#");
+    assert_eq!((&change["lost"][0], &change["gained"][0]), (&"billing".into(), &"lost".into()));
+    assert_eq!((&change["all"], &change["unaffected"]["routingKey"]), (&false.into(), &"order.x".into()));
+    assert_eq!(change["example"]["routingKey"], "order.x.x");
+    let change = of("in", "bindingCreated", "report.*");
+    assert_eq!(
+        (&change["all"], &change["before"][0], &change["after"][0]),
+        (&true.into(), &"lost".into(), &"reports".into())
+    );
+    // The same plan without a routing change.
+    let topo = Topo::offline().file("old.yaml", BEFORE).spec(BEFORE);
+    let same = topo.run(["plan", "--against", "old.yaml", "--detailed-exitcode", "--format", "json"]).expect_code(0);
+    assert!(!same.stdout.contains("\"routing\""), "{same}");
+}
+
+#[test]
+fn specs_to_compare_with_can_be_incomplete_or_wrong() {
+    let topo = Topo::offline()
+        .file("other.yaml", "version: 1\nvhost: other\nqueues: {q: {type: classic}}\n")
+        .file("broken.yaml", "version: 1\nvhost: shop\nqueues: {q: {typ: classic}}\n")
+        .file("external.yaml", "version: 1\nvhost: shop\nexchanges: {theirs: {external: true}}\nqueues: {}\n")
+        .file("with.yaml", "version: 1\nvhost: ${NAME}\nqueues: {}\n")
+        .file("folder/old.yaml", BEFORE)
+        .spec(AFTER);
+    let against = |path: &str| topo.run(["plan", "--against", path]);
+    // A vhost that the other spec does not declare does not exist.
+    against("other.yaml").expect_code(0).expect_text("+ vhost shop");
+    against("folder").expect_code(0).expect_text("Routing changes");
+    let broken = against("broken.yaml").expect_code(65);
+    assert!(broken.stderr.contains("broken.yaml:3:14"), "{broken}");
+    against("missing.yaml").expect_code(65).expect_error("cannot read missing.yaml");
+    let unset = against("with.yaml").expect_code(65);
+    assert!(unset.stderr.contains("NAME"), "{unset}");
+    topo.run(["plan", "--against", "with.yaml", "--var", "NAME=shop"]);
+    // External objects are assumed to exist.
+    let topo = topo.file(
+        "bound.yaml",
+        "version: 1\nvhost: shop\nexchanges: {theirs: {external: true}}\nqueues: {q: {type: classic, bindings: [{exchange: \
+         theirs, routingKey: a}]}}\n",
+    );
+    let plan = topo.run(["plan", "bound.yaml", "--against", "external.yaml"]).expect_code(0);
+    plan.expect_text("effect on messages to exchange theirs not known");
+}
