@@ -1,7 +1,6 @@
 //! Runs a command with its arguments and returns an exit code. Only this layer accesses files, the environment and the
 //! terminal.
 
-mod against;
 mod alerts;
 mod apply;
 mod arguments;
@@ -23,6 +22,7 @@ mod hints;
 mod input;
 mod interaction;
 mod lock;
+mod offline_plan;
 mod outcome;
 mod output;
 mod plan;

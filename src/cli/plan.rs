@@ -9,7 +9,7 @@ use super::plan_arguments::PlanArguments;
 use super::planning::{self, Planned};
 use super::progress::Progress;
 use super::sources::Sources;
-use super::{against, connection, files, findings, output, rights};
+use super::{connection, files, findings, offline_plan, output, rights};
 use crate::model::names::{DEFAULT_VHOST, LOCK_QUEUE};
 use crate::model::printable::clean_json;
 use crate::plan::fingerprint::content_hash;
@@ -26,7 +26,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     let Planned { loaded, plan, found, .. } = match &arguments.against {
         Some(source) => {
             let loaded = input::load(sources)?;
-            against::plan(source, arguments, loaded, &options)?
+            offline_plan::plan(source, arguments, loaded, &options)?
         }
         None => {
             let access = match connection::connect(&arguments.connection, arguments.planning.intervals.intervals()) {

@@ -1,5 +1,5 @@
-//! Compares the routing before and after the steps of a plan: which messages reach other queues, and which reach no queue
-//! any more.
+//! Compares the routing before and after the steps of a plan: which messages reach different queues, and which become
+//! unroutable.
 //!
 //! The comparison covers messages that publishers send to an exchange that exists before and after. It does not cover
 //! dead-lettered messages, the headers `CC` and `BCC`, and permissions.
@@ -20,12 +20,17 @@ use std::collections::BTreeSet;
 /// Compares the routing before and after the steps, and adds a hazard for each exchange with messages that reach a queue
 /// before, and no queue after the plan.
 pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) -> RoutingChanges {
-    // An interrupted migration routes messages to its holding queues, which return them later.
-    let is_interrupted = !builder.interrupted.is_empty();
-    if is_interrupted || !steps.iter().any(|step| changes_routing(context, &step.action)) {
+    if !steps.iter().any(|step| changes_routing(&step.action)) {
         return RoutingChanges::default();
     }
-    // A plan whose steps are not possible is blocked.
+    // While a migration is interrupted, messages are routed to its holding queues. The resumed apply moves them back.
+    if !builder.interrupted.is_empty() {
+        let text =
+            "while a migration is interrupted, topo does not compare the routing; plan again after its completion";
+        builder.info(&context.address(&ObjectId::Vhost), text.to_owned());
+        return RoutingChanges::default();
+    }
+    // If the steps cannot be simulated, the plan is blocked anyway.
     let Ok(after) = simulate::run(context.current, steps) else { return RoutingChanges::default() };
     let none = BTreeSet::new();
     let no_operator: [(&PolicyName, &Policy); 0] = [];
@@ -38,8 +43,8 @@ pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
         let word = if queues.len() == 1 { "queue" } else { "queues" };
         let message = RoutedMessage::from(example);
         let text = format!(
-            "some messages to this exchange will no longer be routed to any queue; for example, those with {message}, \
-             which are now routed to {word} {}",
+            "some messages to this exchange will become unroutable; for example, messages with {message}, which currently \
+             reach {word} {}",
             queues.join(", ")
         );
         builder.hazard(HazardKind::RoutingLoss, &context.address(&ObjectId::Exchange(exchange)), text, None);
@@ -57,8 +62,10 @@ pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
             lost: it.lost,
             gained: it.gained,
             example: it.example.into(),
-            before: it.before,
-            after: it.after,
+            before: it.before.queues,
+            before_total: it.before.total,
+            after: it.after.queues,
+            after_total: it.after.total,
             all,
             unaffected,
         }
@@ -73,18 +80,17 @@ pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
     }
 }
 
-/// Returns true if the action can change the routing.
-fn changes_routing(context: &PlanContext<'_>, action: &Action) -> bool {
-    let sets_alternate = |policy: &Policy| policy.definition.contains_key("alternate-exchange");
-    let policy = |name: &PolicyName| context.current.policies.get(name).is_some_and(sets_alternate);
+/// Returns true if the action can change the routing. A policy without an alternate exchange can have precedence over a
+/// policy with one.
+fn changes_routing(action: &Action) -> bool {
     match action {
         Action::DeclareExchange { .. }
         | Action::DeleteExchange { .. }
         | Action::Bind { .. }
         | Action::Unbind { .. }
-        | Action::DeleteQueue { .. } => true,
-        Action::PutPolicy { name, policy: new } => sets_alternate(new) || policy(name),
-        Action::DeletePolicy { name } => policy(name),
+        | Action::DeleteQueue { .. }
+        | Action::PutPolicy { .. }
+        | Action::DeletePolicy { .. } => true,
         Action::PutVhost { .. }
         | Action::DeclareQueue { .. }
         | Action::PutTopicPermission { .. }

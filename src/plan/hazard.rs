@@ -21,7 +21,7 @@ pub enum HazardKind {
     AccessLoss,
     /// Messages are not routed to a queue or through an exchange, temporarily or permanently.
     RoutingGap,
-    /// Messages to an exchange reach a queue before, and no queue after the plan.
+    /// Messages to an exchange that reach a queue before the apply are unroutable after it.
     RoutingLoss,
     /// A shovel uses a queue that is deleted or recreated: the shovel may declare the queue again, or lose messages.
     ShovelInterference,
@@ -113,8 +113,9 @@ impl HazardKind {
                  object, or permanently because the object or its bindings are deleted."
             }
             Self::RoutingLoss => {
-                "Messages that an exchange routes to a queue now will be routed to no queue, because bindings or the \
-                 alternate exchange change. The broker drops them, or returns them to publishers that set `mandatory`."
+                "Messages to an exchange that currently reach a queue will be unroutable, because bindings, the alternate \
+                 exchange or the type of an exchange change. The broker drops them, or returns them to publishers that \
+                 set `mandatory`."
             }
             Self::ShovelInterference => {
                 "A dynamic shovel reads from or writes to a queue that is deleted or recreated. The shovel may declare \

@@ -39,7 +39,7 @@ pub struct VhostPlan {
     /// The migrations that the steps execute.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub migrations: Vec<Migration>,
-    /// The messages that reach other queues after the steps.
+    /// The messages that reach different queues after the steps.
     #[serde(skip_serializing_if = "RoutingChanges::is_empty", default)]
     pub routing: RoutingChanges,
     /// The steps that `topo apply` executes, in order.

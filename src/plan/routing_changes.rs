@@ -1,4 +1,4 @@
-//! Defines the routing changes of a plan: the messages that reach other queues after its steps.
+//! Defines the routing changes of a plan: the messages that reach different queues after its steps.
 
 use crate::model::units::value_text;
 use crate::model::{Address, Arguments, Binding, ExchangeName, QueueName, Source};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The messages that reach other queues after a plan.
+/// The messages that reach different queues after a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoutingChanges {
@@ -26,7 +26,7 @@ impl RoutingChanges {
     }
 }
 
-/// Messages to one exchange that reach other queues, by one cause.
+/// A change, with one cause, in the queues that messages to one exchange reach.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoutingChange {
@@ -40,14 +40,19 @@ pub struct RoutingChange {
     pub gained: BTreeSet<QueueName>,
     /// One of the messages. If possible, a message that reaches no queue after the plan.
     pub example: RoutedMessage,
-    /// The queues that the example reaches before the plan.
+    /// The queues that the example reaches before the plan; at most 20.
     pub before: BTreeSet<QueueName>,
-    /// The queues that the example reaches after the plan.
+    /// The number of all queues that the example reaches before the plan.
+    pub before_total: usize,
+    /// The queues that the example reaches after the plan; at most 20.
     pub after: BTreeSet<QueueName>,
-    /// True if the change affects all messages that the binding matches; absent if this is not known.
+    /// The number of all queues that the example reaches after the plan.
+    pub after_total: usize,
+    /// True if the change affects every message to which the cause applies: for a binding, every message that it matches.
+    /// Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub all: Option<bool>,
-    /// A message that the binding matches, and that the change does not affect.
+    /// A message to which the cause applies, and that the change does not affect.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unaffected: Option<RoutedMessage>,
 }

@@ -4,7 +4,7 @@
 use super::change_details::{full_binding, place};
 use super::markdown::inline;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, fold};
-use crate::model::count::count;
+use crate::model::count::{count, number};
 use crate::model::{ExchangeName, Object, QueueName, Source};
 use crate::plan::{CauseKind, ChangeKind, RoutingCause, RoutingChange, VhostPlan};
 use anstyle::Style;
@@ -51,9 +51,13 @@ impl<'a> Listed<'a> {
             parts.push(count(self.omitted as u64, "more change"));
         }
         if self.to_new_queues > 0 && !self.changes.is_empty() {
-            parts.push(format!("{} to new queues", count(self.to_new_queues as u64, "change")));
+            let (changes, verb) = (
+                count(self.to_new_queues as u64, "change"),
+                if self.to_new_queues == 1 { "affects" } else { "affect" },
+            );
+            parts.push(format!("{changes} that only {verb} new queues"));
         }
-        (!parts.is_empty()).then(|| format!("{} not shown; to show them, use --show all", parts.join(" and ")))
+        (!parts.is_empty()).then(|| format!("not shown: {} (use --show all)", parts.join(" and ")))
     }
 }
 
@@ -110,7 +114,7 @@ pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: 
         head(text, &it.cause, width);
         let exchange = clean(it.exchange.as_str());
         let reason = clean(&it.reason);
-        indented(text, &format!("effect on messages to exchange {exchange} not known: {reason}"), width);
+        indented(text, &format!("unknown effect on messages to exchange {exchange}: {reason}"), width);
     }
     if let Some(rest) = listed.rest() {
         let _ = writeln!(text, "  {}", fold(&rest, width.saturating_sub(2)).replace('\n', "\n  "));
@@ -157,26 +161,42 @@ fn sentence(Group { change, exchanges }: &Group<'_>, escaped: &dyn Fn(&str) -> S
     let all = if change.all == Some(true) { "all" } else { "some" };
     let which = match change.cause.kind {
         CauseKind::BindingCreated | CauseKind::BindingDeleted => "matching messages",
-        CauseKind::AlternateExchange => "unroutable messages",
+        CauseKind::AlternateExchange => "unmatched messages",
         CauseKind::ExchangeType => "messages",
     };
     let names: Vec<String> = exchanges.iter().map(|name| escaped(name.as_str())).collect();
     let to = if names.len() == 1 { "to exchange" } else { "to exchanges" };
-    let lost = (!change.lost.is_empty()).then(|| format!("no longer reach {}", queues(&change.lost, escaped)));
-    let gained = (!change.gained.is_empty()).then(|| format!("now reach {}", queues(&change.gained, escaped)));
+    let lost = (!change.lost.is_empty()).then(|| format!("will no longer reach {}", queues(&change.lost, escaped)));
+    let gained = (!change.gained.is_empty()).then(|| format!("will reach {}", queues(&change.gained, escaped)));
     let effects: Vec<String> = lost.into_iter().chain(gained).collect();
-    format!("{all} {which} {to} {} {}", names.join(", "), effects.join(", and "))
+    format!("{all} {which} {to} {} {}", names.join(" and "), effects.join(&format!(", and {all} ")))
 }
 
 /// Describes an example: `routing key `order.x` (before: billing; after: no queue)`.
 fn example(change: &RoutingChange, escaped: &dyn Fn(&str) -> String) -> String {
-    let (before, after) = (queues(&change.before, escaped), queues(&change.after, escaped));
+    let before = reached(&change.before, change.before_total, escaped);
+    let after = reached(&change.after, change.after_total, escaped);
     format!("{} (before: {before}; after: {after})", clean(&change.example.to_string()))
 }
 
 fn queues(names: &BTreeSet<QueueName>, escaped: &dyn Fn(&str) -> String) -> String {
     let names: Vec<String> = names.iter().map(|name| escaped(name.as_str())).collect();
-    if names.is_empty() { "no queue".to_owned() } else { names.join(", ") }
+    match names.len() {
+        0 => "no queue".to_owned(),
+        1..=MAX_LISTED => names.join(", "),
+        more => format!(
+            "{} and {} more",
+            names.get(..MAX_LISTED).unwrap_or_default().join(", "),
+            number((more - MAX_LISTED) as u64)
+        ),
+    }
+}
+
+/// Lists the queues that an example reaches.
+fn reached(listed: &BTreeSet<QueueName>, total: usize, escaped: &dyn Fn(&str) -> String) -> String {
+    let more = total - listed.len().min(total);
+    let rest = if more == 0 { String::new() } else { format!(" and {} more", number(more as u64)) };
+    format!("{}{rest}", queues(listed, escaped))
 }
 
 /// Writes the routing changes of a part as a Markdown table, up to a length of the comment; nothing if there are none.
@@ -189,8 +209,8 @@ pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limi
             format!("{} {}", inline(sign), inline(&cause_text(&change.cause))),
             sentence(group, &inline),
             inline(&change.example.to_string()).replace("\\`", "`"),
-            queues(&change.before, &inline),
-            queues(&change.after, &inline),
+            reached(&change.before, change.before_total, &inline),
+            reached(&change.after, change.after_total, &inline),
         ];
         format!("| {} |", cells.join(" | "))
     });
@@ -199,7 +219,7 @@ pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limi
         let exchange = inline(it.exchange.as_str());
         let cause = inline(&cause_text(&it.cause));
         let reason = inline(&it.reason).replace("\\`", "`");
-        format!("| {} {cause} | effect on messages to exchange {exchange} not known: {reason} | | | |", inline(sign))
+        format!("| {} {cause} | unknown effect on messages to exchange {exchange}: {reason} | | | |", inline(sign))
     });
     let rows: Vec<String> = rows.chain(unknown).collect();
     if rows.is_empty() {

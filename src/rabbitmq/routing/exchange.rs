@@ -4,10 +4,11 @@ use super::keys::Certainty;
 use super::message::Message;
 use super::outgoing::{Kind, of_type};
 use super::{Keys, Routing};
-use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, QueueName};
+use crate::model::{ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, QueueName};
 use crate::rabbitmq::effective::effective_alternate;
 use crate::rabbitmq::governing::Governed;
 use crate::rabbitmq::profile::predeclared_type;
+use std::borrow::Cow;
 use std::fmt;
 
 /// The destinations of a message at one exchange.
@@ -119,12 +120,14 @@ impl<'a> Routing<'a> {
     /// Returns the possible alternate exchanges that exist. Omits the default exchange: it has no bindings, so it
     /// routes nothing as an alternate exchange (measured on all versions).
     pub fn alternates(&self, name: &ExchangeName) -> Vec<(ExchangeName, Certainty)> {
-        let Some(exchange) = self.topology.exchanges.get(name) else { return Vec::new() };
+        let plain = || self.is_complete.then(|| predeclared_type(name).map(predeclared)).flatten().map(Cow::Owned);
+        let declared = self.topology.exchanges.get(name).map(Cow::Borrowed);
+        let Some(exchange) = declared.or_else(plain) else { return Vec::new() };
         let governing = self.policies.governing(name.as_str(), Governed::Exchange);
         let mut found: Vec<ExchangeName> = Vec::new();
         let mut may_be_none = false;
         for policy in governing.possible() {
-            let alternate = effective_alternate(exchange, *policy);
+            let alternate = effective_alternate(&exchange, *policy);
             match alternate.as_ref().and_then(|it| it.value.as_text()).filter(|it| !it.is_empty()) {
                 Some(alternate) => found.push(ExchangeName::new(alternate)),
                 None => may_be_none = true,
@@ -137,6 +140,11 @@ impl<'a> Routing<'a> {
         let existing = found.into_iter().filter(|name| self.kind(name).is_some());
         existing.map(|name| (name, certainty)).collect()
     }
+}
+
+/// Returns a predeclared exchange of a type. Policies govern such exchanges.
+fn predeclared(kind: &str) -> Exchange {
+    Exchange { kind: kind.to_owned(), durable: true, auto_delete: false, internal: false, arguments: Arguments::new() }
 }
 
 /// The reason why a route is uncertain, with the exchange that causes the uncertainty.

@@ -77,7 +77,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     for (number, it) in found.changes.iter().enumerate() {
         add(counts, "example");
         check(
-            (&it.before, &it.after) == (&was[number], &is[number]),
+            (&it.before.queues, &it.after.queues) == (&was[number], &is[number]),
             format!("{it:?}: {:?}, {:?}", was[number], is[number]),
         );
         let is_shown = it.lost.iter().any(|queue| was[number].contains(queue) && !is[number].contains(queue))

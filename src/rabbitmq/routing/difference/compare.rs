@@ -4,7 +4,7 @@
 use super::demand::ExampleMessage;
 use super::losses::{Cause, EntryAndCause, Extent, Losses, losses};
 use super::search::NotCompared;
-use crate::model::{ExchangeName, QueueName};
+use crate::model::{Binding, Destination, ExchangeName, QueueName};
 use crate::rabbitmq::routing::Routing;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,9 +24,28 @@ pub struct EntryChange {
     /// An example of such a message.
     pub example: ExampleMessage,
     /// The queues that receive the example before the change.
-    pub before: BTreeSet<QueueName>,
+    pub before: Reached,
     /// The queues that receive the example after the change.
-    pub after: BTreeSet<QueueName>,
+    pub after: Reached,
+}
+
+/// The queues that receive a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// The first queues, by name.
+    pub queues: BTreeSet<QueueName>,
+    /// The number of all queues.
+    pub total: usize,
+}
+
+impl Reached {
+    /// The maximum number of listed queues. A fanout exchange can route each of many examples to thousands of queues.
+    const MAX_LISTED: usize = 20;
+
+    fn of(queues: BTreeSet<QueueName>) -> Self {
+        let total = queues.len();
+        Self { queues: queues.into_iter().take(Self::MAX_LISTED).collect(), total }
+    }
 }
 
 /// The routing changes between two topologies.
@@ -48,28 +67,45 @@ pub fn routing_changes<'a>(
 ) -> RoutingDifference {
     let (lost, gained) = (losses(before, after, entries), losses(after, before, entries));
     let mut changes = RoutingDifference::default();
+    // Many changes have the same example.
+    let mut known: BTreeMap<(&ExchangeName, ExampleMessage), (Reached, Reached)> = BTreeMap::new();
     let keys: BTreeSet<&EntryAndCause> = lost.queues.keys().chain(gained.queues.keys()).collect();
     for key in keys {
         let (entry, cause) = key;
-        let queues = |of: &Losses| of.queues.get(key).into_iter().flat_map(BTreeMap::keys).cloned().collect();
+        let queues = |of: &Losses| -> BTreeSet<QueueName> {
+            of.queues.get(key).into_iter().flat_map(BTreeMap::keys).cloned().collect()
+        };
         let found = || [&lost, &gained].into_iter().filter_map(|it| it.queues.get(key)).flat_map(BTreeMap::values);
         let examples = found().map(|loss| &loss.example);
         let extents = || found().map(|loss| &loss.extent);
-        let extent = extents().find(|it| **it != Extent::All).unwrap_or(&Extent::All).clone();
+        let except = extents().find(|it| matches!(it, Extent::Except(_)));
+        // Other queues receive only some of the messages that the binding matches.
+        let is_own = |binding: &Binding, queues: &BTreeSet<QueueName>| {
+            binding.source == *entry
+                && queues.iter().all(|queue| binding.destination == Destination::Queue(queue.clone()))
+        };
+        let is_complete = match cause {
+            Cause::Binding(binding) => is_own(binding, &queues(&lost)) && is_own(binding, &queues(&gained)),
+            Cause::Alternate(_) | Cause::Type(_) => false,
+        };
+        let all = is_complete && extents().all(|it| *it == Extent::All);
+        let extent = except.unwrap_or(if all { &Extent::All } else { &Extent::Unknown }).clone();
         if let Some(example) = lost.complete.get(key) {
             changes.losses.entry(entry.clone()).or_insert_with(|| example.clone());
         }
         // A message that no queue receives any more is the most important example.
         let Some(example) = lost.complete.get(key).into_iter().chain(examples).next().cloned() else { continue };
-        let reached = |routing: &Routing<'_>| routing.route(entry, &example.message()).certain_queues;
+        let reached = |routing: &Routing<'_>| Reached::of(routing.route(entry, &example.message()).certain_queues);
+        let known = known.entry((entry, example.clone()));
+        let (was, is) = known.or_insert_with(|| (reached(before), reached(after))).clone();
         changes.changes.push(EntryChange {
             entry: entry.clone(),
             cause: cause.clone(),
             lost: queues(&lost),
             gained: queues(&gained),
             extent,
-            before: reached(before),
-            after: reached(after),
+            before: was,
+            after: is,
             example,
         });
     }

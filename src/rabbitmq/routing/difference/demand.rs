@@ -45,7 +45,7 @@ impl ExampleMessage {
 impl Demand<'_> {
     /// Returns a message with a shortest routing key and the fewest headers; `None` if no message meets the demand.
     pub(super) fn message(&self, version: BrokerVersion) -> Result<Option<ExampleMessage>, TooComplex> {
-        let is_impossible = |it: &Bundle<'_>| it.kind == Kind::Fanout && !it.bindings.is_empty();
+        let is_impossible = |it: &Bundle<'_>| matches!(it.kind, Kind::Fanout | Kind::OneOf) && !it.bindings.is_empty();
         if self.unwanted.iter().any(is_impossible) || self.wanted.iter().any(|it| it.bindings.is_empty()) {
             return Ok(None);
         }

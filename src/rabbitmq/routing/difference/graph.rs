@@ -2,6 +2,7 @@
 
 use super::demand::{Bundle, ExampleMessage};
 use crate::model::{Binding, Destination, ExchangeName, QueueName};
+use crate::rabbitmq::profile::predeclared_in_every_vhost;
 use crate::rabbitmq::routing::exchange::Unclear;
 use crate::rabbitmq::routing::{Certainty, Keys, Kind, Routing};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -30,17 +31,24 @@ pub(super) struct Graph<'r, 'a> {
     pub(super) routing: &'r Routing<'a>,
     /// The exchanges whose alternate exchange is the key.
     alternate_of: BTreeMap<ExchangeName, Vec<ExchangeName>>,
+    /// The exchanges that are bound to a destination.
+    sources: BTreeMap<&'a Destination, BTreeSet<&'a ExchangeName>>,
 }
 
 impl<'r, 'a> Graph<'r, 'a> {
     pub(super) fn new(routing: &'r Routing<'a>) -> Self {
         let mut alternate_of: BTreeMap<ExchangeName, Vec<ExchangeName>> = BTreeMap::new();
-        for exchange in routing.topology().exchanges.keys() {
+        let predeclared: Vec<ExchangeName> = predeclared_in_every_vhost().collect();
+        for exchange in routing.topology().exchanges.keys().chain(&predeclared) {
             for (alternate, _) in routing.alternates(exchange) {
                 alternate_of.entry(alternate).or_default().push(exchange.clone());
             }
         }
-        Self { routing, alternate_of }
+        let mut sources: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for binding in &routing.topology().bindings {
+            sources.entry(&binding.destination).or_default().insert(&binding.source);
+        }
+        Self { routing, alternate_of, sources }
     }
 
     pub(super) fn kind(&self, exchange: &ExchangeName) -> Option<Kind> {
@@ -54,11 +62,16 @@ impl<'r, 'a> Graph<'r, 'a> {
             _ if self.routing.is_open(exchange) || self.routing.has_external_bindings(exchange) => {
                 Some(Unclear::UnknownBindings(exchange.clone()))
             }
-            _ if self.routing.alternates(exchange).iter().any(|(_, certainty)| *certainty != Certainty::Always) => {
-                Some(Unclear::Policy(exchange.clone()))
+            Some(Kind::Default | Kind::Direct | Kind::Fanout | Kind::Topic | Kind::Headers) | None => {
+                self.unclear_alternate(exchange)
             }
-            Some(Kind::Default | Kind::Direct | Kind::Fanout | Kind::Topic | Kind::Headers) | None => None,
         }
+    }
+
+    /// Returns a reason if the alternate exchange is uncertain.
+    pub(super) fn unclear_alternate(&self, exchange: &ExchangeName) -> Option<Unclear> {
+        let mut alternates = self.routing.alternates(exchange).into_iter();
+        alternates.any(|(_, certainty)| certainty != Certainty::Always).then(|| Unclear::Policy(exchange.clone()))
     }
 
     /// Returns the bindings of an exchange that can match a message with these keys, and possibly a few others.
@@ -67,8 +80,8 @@ impl<'r, 'a> Graph<'r, 'a> {
         self.bundle(exchange, self.routing.candidates(exchange, kind, keys))
     }
 
-    /// Returns the bindings of which one matches each message with these keys that takes the hop, and possibly a few
-    /// others; `None` for an alternate exchange.
+    /// Returns a superset of the bindings through which a message with one of these keys can take the hop; `None` for an
+    /// alternate exchange.
     pub(super) fn bindings_of_hop(&self, hop: &Hop<'a>, keys: &Keys) -> Option<Bundle<'a>> {
         match hop.via {
             Via::Alternate => None,
@@ -108,9 +121,8 @@ impl<'r, 'a> Graph<'r, 'a> {
 
     /// Returns the hops to a destination.
     pub(super) fn hops_to(&self, destination: &Destination) -> Vec<Hop<'a>> {
-        let sources: BTreeSet<&ExchangeName> =
-            self.routing.bindings_to(destination).iter().map(|binding| &binding.source).collect();
-        let bound = sources.into_iter().map(|from| bound_hop(from, destination));
+        let sources = self.sources.get(destination).into_iter().flatten();
+        let bound = sources.map(|from| bound_hop(from, destination));
         let alternate = match destination {
             Destination::Exchange(exchange) => self.alternate_of.get(exchange),
             Destination::Queue(_) => None,
@@ -150,6 +162,9 @@ impl<'r, 'a> Graph<'r, 'a> {
                 next.push(bound_hop(&exchange, destination));
             }
             if hop.destinations.is_empty() {
+                if hop.alternates.iter().any(|(_, certainty)| *certainty != Certainty::Always) {
+                    return Err(Unclear::Policy(exchange));
+                }
                 next.extend(self.alternate_hop(&exchange));
             }
             for hop in next {

@@ -5,7 +5,8 @@ use super::graph::{Graph, Hop, Via};
 use super::search::{NotCompared, Search, demand_of};
 use super::walk::TooComplex;
 use super::ways::{TooMany, ways_through, ways_to};
-use crate::model::{Binding, BrokerVersion, Destination, ExchangeName, QueueName, Topology};
+use crate::model::{Binding, BrokerVersion, ExchangeName, QueueName, Topology};
+use crate::rabbitmq::profile::predeclared_in_every_vhost;
 use crate::rabbitmq::routing::{Keys, Kind, Routing};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +44,7 @@ pub struct Loss {
     pub extent: Extent,
 }
 
-/// The messages of a cause that are lost: those that the binding matches, or that its change affects.
+/// Whether all messages to which the cause applies are lost.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extent {
     /// All messages.
@@ -99,7 +100,8 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
         for (entry, queue, way) in ways {
             let key = (entry, cause.clone());
             let is_known = losses.queues.get(&key).is_some_and(|queues| queues.contains_key(&queue));
-            if let Some(unclear) = way.iter().find_map(|hop| one.unclear(&hop.from)) {
+            let unclear = |hop: &Hop<'_>| one.unclear(&hop.from).or_else(|| other.unclear_alternate(&hop.from));
+            if let Some(unclear) = way.iter().find_map(unclear) {
                 losses.not_compared.entry(key).or_insert(NotCompared::Unclear(unclear));
                 continue;
             }
@@ -136,10 +138,10 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
     losses
 }
 
-/// The maximum number of ways to a queue among which a message that still reaches the queue is searched.
+/// The maximum number of ways to a queue among which topo searches for a message that still reaches the queue.
 const MAX_STILL: usize = 20;
 
-/// Searches a message that meets the demand, and reaches the queue in the other topology.
+/// Searches for a message that meets the demand, and reaches the queue in the other topology.
 fn extent(
     other: &Graph<'_, '_>,
     (entry, queue): (&ExchangeName, &QueueName),
@@ -174,8 +176,9 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
     let of = |bindings: &BTreeMap<&ExchangeName, Vec<&'a Binding>>, exchange| {
         bindings.get(exchange).cloned().unwrap_or_default()
     };
-    let exchanges: BTreeSet<&ExchangeName> =
-        old.exchanges.keys().chain(one.routing.by_source.keys().copied()).collect();
+    let predeclared: Vec<ExchangeName> = predeclared_in_every_vhost().collect();
+    let declared = old.exchanges.keys().chain(one.routing.by_source.keys().copied());
+    let exchanges: BTreeSet<&ExchangeName> = declared.chain(&predeclared).collect();
     let mut changes = Vec::new();
     for exchange in exchanges {
         let kinds = (one.kind(exchange), other.kind(exchange));
@@ -189,7 +192,8 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
             changes.push(Changed { cause: Cause::Binding(binding.clone()), hop, extra: None });
         }
         let Some(hop) = one.alternate_hop(exchange) else { continue };
-        if other.alternate(exchange).map(Destination::Exchange).as_ref() != Some(&hop.to) {
+        // An uncertain alternate exchange is reported as unknown.
+        if one.routing.alternates(exchange) != other.routing.alternates(exchange) {
             let cause = Cause::Alternate(exchange.clone());
             changes.push(Changed { cause, hop: hop.clone(), extra: None });
         }

@@ -2,8 +2,8 @@
 //!
 //! A way is a list of hops: from an exchange to a destination, which a message takes if one of the bindings between them
 //! (their bundle) matches; or to the alternate exchange, which a message takes if no binding of the exchange matches. For
-//! each change of a hop, and each way with this hop, a message is searched that takes the way and does not reach the queue
-//! in the other topology. The comparison is exact for the exchange types `direct`, `fanout`, `topic` and `headers`,
+//! each change of a hop, and each way with this hop, topo searches for a message that takes the way and does not reach the
+//! queue in the other topology. The comparison is exact for the exchange types `direct`, `fanout`, `topic` and `headers`,
 //! bindings between exchanges, cycles and alternate exchanges. Other cases are reported as not compared.
 //!
 //! | file | topic |
@@ -30,7 +30,7 @@ mod tests;
 mod walk;
 mod ways;
 
-pub use compare::{EntryChange, RoutingDifference, routing_changes};
+pub use compare::{EntryChange, Reached, RoutingDifference, routing_changes};
 pub use demand::ExampleMessage;
 pub use losses::{Cause, EntryAndCause, Extent, Loss, Losses, losses};
 pub use search::NotCompared;

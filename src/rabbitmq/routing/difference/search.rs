@@ -11,7 +11,7 @@ use std::fmt;
 /// The maximum number of searches for one cause.
 const MAX_SEARCHES: usize = 500;
 
-/// The reason why two topologies are not compared.
+/// The reason why the effect of a cause is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotCompared {
     /// A route is uncertain.
@@ -24,7 +24,9 @@ impl fmt::Display for NotCompared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unclear(unclear) => unclear.fmt(f),
-            Self::TooComplex => f.write_str("there are too many routes to compare"),
+            Self::TooComplex => {
+                f.write_str("the comparison has too many cases, or a header value that topo cannot compare")
+            }
         }
     }
 }
@@ -35,12 +37,12 @@ impl From<TooComplex> for NotCompared {
     }
 }
 
-/// A search for a message that does not reach a queue, or no queue.
+/// A search for a message that does not reach the given queue or, without a queue, reaches no queue.
 pub(super) struct Search<'s, 'r, 'a> {
     /// The topology in which the message must not reach the queue.
     pub(super) other: &'s Graph<'r, 'a>,
     pub(super) entry: &'s ExchangeName,
-    /// The queue; `None` for any queue.
+    /// The queue that the message must not reach; `None` if it must reach no queue.
     pub(super) queue: Option<&'s QueueName>,
     pub(super) version: BrokerVersion,
     /// The keys of all messages that meet the demand, and possibly others.
@@ -70,8 +72,9 @@ impl<'s, 'r, 'a> Search<'s, 'r, 'a> {
 
     /// Returns a message that meets the demand and does not reach the queue; `None` if there is none.
     ///
-    /// Each message that reaches the queue shows a path to avoid: either no binding of one of its hops matches, or one of
-    /// the bindings of an exchange whose alternate exchange is a hop.
+    /// If the found message reaches the queue, the search blocks one hop of its path at a time. To block a hop over
+    /// bindings, none of these bindings may match. To block the hop to an alternate exchange, a binding of the exchange must
+    /// match.
     fn example(&mut self, demand: &Demand<'a>) -> Result<Option<ExampleMessage>, NotCompared> {
         self.searches += 1;
         if self.searches > MAX_SEARCHES {

@@ -22,9 +22,11 @@ pub(super) fn ways_through<'a>(
     entries: &BTreeSet<ExchangeName>,
 ) -> Result<Vec<Way<'a>>, TooMany> {
     let starts = before(graph, &hop.from);
-    let too_many = || TooMany {
-        entries: starts.iter().map(|(entry, _)| entry).filter(|entry| entries.contains(*entry)).cloned().collect(),
-    };
+    let too_many =
+        || TooMany { entries: all_before(graph, &hop.from).into_iter().filter(|it| entries.contains(it)).collect() };
+    if starts.len() > MAX_WAYS {
+        return Err(too_many());
+    }
     if !starts.iter().any(|(entry, _)| entries.contains(entry)) {
         return Ok(Vec::new());
     }
@@ -71,6 +73,17 @@ fn before<'a>(graph: &Graph<'_, 'a>, exchange: &ExchangeName) -> Vec<(ExchangeNa
                 found.push((hop.from.clone(), [vec![hop], way.clone()].concat()));
             }
         }
+    }
+    found
+}
+
+/// Returns the exchanges from which messages can reach an exchange, and the exchange.
+fn all_before(graph: &Graph<'_, '_>, exchange: &ExchangeName) -> BTreeSet<ExchangeName> {
+    let mut found = BTreeSet::from([exchange.clone()]);
+    let mut todo = vec![exchange.clone()];
+    while let Some(at) = todo.pop() {
+        let from = graph.hops_to(&Destination::Exchange(at)).into_iter().map(|hop| hop.from);
+        todo.extend(from.filter(|from| found.insert(from.clone())));
     }
     found
 }

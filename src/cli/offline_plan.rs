@@ -24,13 +24,13 @@ pub(super) fn plan(
 ) -> Result<Planned, Failure> {
     let version = arguments.broker_version;
     let default_profile = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
-    let subject = Subject::read(source, version, arguments)?;
+    let baseline = Baseline::read(source, version, arguments)?;
     let mut snapshots: Vec<Snapshot> = Vec::new();
     for (index, vhost) in loaded.vhosts().into_iter().enumerate() {
         let external = loaded.expanded.get(index).map(|(_, expansion)| &expansion.scope.external);
-        snapshots.push(subject.vhost(vhost, external)?);
+        snapshots.push(baseline.vhost(vhost, external)?);
     }
-    let cluster = loaded.cluster.is_some().then(|| subject.cluster()).transpose()?;
+    let cluster = loaded.cluster.is_some().then(|| baseline.cluster()).transpose()?;
     loaded.expand_for(|index| snapshots.get(index).map_or(&default_profile, |snapshot| &snapshot.profile))?;
     // The message counts are unknown. For the planner, a queue with an unknown count can contain messages.
     let unknown_activity = Activity::default();
@@ -53,7 +53,7 @@ pub(super) fn plan(
 }
 
 /// The topology with which the specs are compared.
-struct Subject<'a> {
+struct Baseline<'a> {
     source: &'a str,
     /// The version to assume; `None` for the version of a definitions file, or the newest known version.
     version: Option<BrokerVersion>,
@@ -68,8 +68,8 @@ enum Content {
     Specs(Option<Box<Desired>>, BTreeMap<VhostName, Desired>),
 }
 
-impl<'a> Subject<'a> {
-    /// Reads the subject. A directory or a file with the extension `yaml` or `yml` is a spec.
+impl<'a> Baseline<'a> {
+    /// Reads the baseline. A directory or a file with the extension `yaml` or `yml` is a spec.
     fn read(source: &'a str, version: Option<BrokerVersion>, arguments: &PlanArguments) -> Result<Self, Failure> {
         let path = Path::new(source);
         let is_yaml =
@@ -101,9 +101,10 @@ impl<'a> Subject<'a> {
                 let mut snapshot = definitions::empty(vhost, assumed);
                 if let Some(desired) = desired {
                     snapshot.topology = desired.topology.clone();
-                    let all = desired.scope.external.iter().chain(external.into_iter().flatten());
-                    all.for_each(|id| add_external(&mut snapshot.topology, id));
                 }
+                let of_baseline = desired.into_iter().flat_map(|desired| &desired.scope.external);
+                let all = of_baseline.chain(external.into_iter().flatten());
+                all.for_each(|id| add_external(&mut snapshot.topology, id));
                 Ok(snapshot)
             }
         }
