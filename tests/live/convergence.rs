@@ -152,7 +152,7 @@ fn scenario(case: &Case, wrong: &Wrong) -> String {
     }
     if case.allow {
         flags.push_str(
-            " --allow message-loss,message-drop,mass-delete,routing-gap,consumer-disruption,publisher-block,durability-down",
+            " --allow message-loss,message-drop,mass-delete,routing-gap,routing-loss,consumer-disruption,publisher-block,durability-down",
         );
     }
     format!(
@@ -183,6 +183,7 @@ fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
         "message-loss",
         "message-drop",
         "routing-gap",
+        "routing-loss",
         "consumer-disruption",
         "publisher-block",
         "policy-shift",

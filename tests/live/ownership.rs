@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, deletes, gets, text};
 
 /// The flag with every allowance.
-const ALLOW_ALL: &str = "--allow=message-loss,message-drop,mass-delete,routing-gap,consumer-disruption,publisher-block,\
+const ALLOW_ALL: &str = "--allow=message-loss,message-drop,mass-delete,routing-gap,routing-loss,consumer-disruption,publisher-block,\
                          durability-down,contract-change,duplicates,reorder,policy-shift";
 
 /// Returns every object of a vhost, one per line; bindings with their routing keys and arguments.
@@ -110,11 +110,11 @@ fn old_routing_key_remains_until_pruned() {
     topo.run(["apply", "-y"]).expect_code(0);
     let [old, new] = ["order.#", "order.*"].map(|key| format!("orders -{key}-> queue orders.work"));
     assert!(objects(&vhost).is_superset(&lines(&[&old, &new])));
-    topo.run(["apply", "-y", "--prune"]).expect_code(0);
+    topo.run(["apply", "-y", "--prune", "--allow=routing-loss"]).expect_code(0);
     let after = objects(&vhost);
     assert!(after.contains(&new) && !after.contains(&old), "{after:?}");
 
-    // In the same apply, topo creates the new binding first, so that no message is unroutable.
+    // In the same apply, topo creates the new binding first, so that no message that both match is unroutable.
     topo.rewrite(&spec("order.a"));
     let plan = topo.run(["plan", "--prune", "--format=json"]).expect_code(0).plan();
     let steps: Vec<&str> = plan["vhosts"][0]["steps"]
@@ -123,8 +123,10 @@ fn old_routing_key_remains_until_pruned() {
         .iter()
         .filter_map(|step| step["action"]["do"].as_str())
         .collect();
-    assert_eq!((steps, &plan["vhosts"][0]["hazards"]), (vec!["bind", "unbind"], &json!([])));
-    topo.run(["apply", "-y", "--prune"]).expect_code(0);
+    let hazards = plan["vhosts"][0]["hazards"].as_array().unwrap();
+    assert_eq!(steps, ["bind", "unbind"]);
+    assert!(hazards.iter().all(|hazard| hazard["kind"] == "routing-loss"), "{hazards:?}");
+    topo.run(["apply", "-y", "--prune", "--allow=routing-loss"]).expect_code(0);
     topo.run(["plan", "--prune", "--detailed-exitcode"]).expect_code(0);
 }
 
