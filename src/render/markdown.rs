@@ -21,9 +21,35 @@ pub(super) fn inline(text: &str) -> String {
     out
 }
 
+/// Escapes text like [`inline`], but keeps the code spans of a message, such as "routing key `order.x`". If a name
+/// contains a backtick, the spans are ambiguous, and all backticks are escaped.
+pub(super) fn with_code(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let last = parts.len() - 1;
+    let is_ambiguous = last % 2 == 1 || parts.get(1..last).is_some_and(|inner| inner.contains(&""));
+    if is_ambiguous {
+        return inline(text);
+    }
+    let part = |(index, part): (usize, &&str)| match index % 2 {
+        0 => inline(part),
+        // In a table, a pipe ends the cell even in a code span.
+        _ => format!("`{}`", clean(part).replace('|', "\\|")),
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_spans_are_kept_unless_a_name_contains_a_backtick() {
+        assert_eq!(with_code("a_b `c_*|d`, `e`"), "a\\_b `c_*\\|d`, `e`");
+        assert_eq!(with_code("no code"), "no code");
+        for text in ["key `a`b` c", "key `````", "key `a``b`", "``", "`"] {
+            assert_eq!(with_code(text), inline(text), "{text}");
+        }
+    }
 
     #[test]
     fn names_do_not_become_markup() {

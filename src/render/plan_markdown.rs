@@ -2,7 +2,7 @@
 //! conflict, and a collapsed section with the complete text.
 
 use super::change_details::full_binding;
-use super::markdown::inline;
+use super::markdown::{inline, with_code};
 use super::plan_summary::{blocked_summary, compared_counts, summary_line};
 use super::plan_text::{View, remark};
 use super::routing_text;
@@ -40,7 +40,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     // Interrupted migrations are first, because they affect all other changes. Their sentences contain commands in
     // backticks.
     for note in plan.vhosts.iter().flat_map(|part| &part.interrupted) {
-        let text = inline(&note.text).replace("\\`", "`");
+        let text = with_code(&note.text);
         let _ = writeln!(out, "- **{}** `{}`: {text}\n", note.label(), note.address);
     }
     let rows: Vec<String> = plan.parts().flat_map(|part| part.changes.iter().map(row)).collect();
@@ -59,11 +59,11 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     }
     let hazards = plan.hazards().map(|hazard| {
         let remark = remark(hazard, view.blockers);
-        format!("- **{}** `{}`: {}{remark}", hazard.kind, hazard.address, inline(&hazard.text))
+        format!("- **{}** `{}`: {}{remark}", hazard.kind, hazard.address, with_code(&hazard.text))
     });
     let blocks = plan.blocks().map(|block| {
         let remedy = block.remedy.as_ref().map_or_else(String::new, |remedy| format!(" → {}", inline(remedy)));
-        format!("- **blocked** `{}`: {}{remedy}", block.address, inline(&block.text))
+        format!("- **blocked** `{}`: {}{remedy}", block.address, with_code(&block.text))
     });
     let warnings: Vec<String> = hazards.chain(blocks).collect();
     for (index, warning) in warnings.iter().enumerate() {

@@ -2,7 +2,7 @@
 //! messages, and an example.
 
 use super::change_details::{full_binding, place};
-use super::markdown::inline;
+use super::markdown::{inline, with_code};
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, fold};
 use crate::model::count::{count, number};
 use crate::model::{ExchangeName, Object, QueueName, Source};
@@ -208,7 +208,7 @@ pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limi
         let cells = [
             format!("{} {}", inline(sign), inline(&cause_text(&change.cause))),
             sentence(group, &inline),
-            inline(&change.example.to_string()).replace("\\`", "`"),
+            with_code(&change.example.to_string()),
             reached(&change.before, change.before_total, &inline),
             reached(&change.after, change.after_total, &inline),
         ];
@@ -218,7 +218,7 @@ pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limi
         let (sign, _) = symbol(it.cause.kind);
         let exchange = inline(it.exchange.as_str());
         let cause = inline(&cause_text(&it.cause));
-        let reason = inline(&it.reason).replace("\\`", "`");
+        let reason = with_code(&it.reason);
         format!("| {} {cause} | unknown effect on messages to exchange {exchange}: {reason} | | | |", inline(sign))
     });
     let rows: Vec<String> = rows.chain(unknown).collect();

@@ -1,6 +1,7 @@
 //! A temporary RabbitMQ node. `tests/brokers/node` runs the node until this process closes its pipe.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -165,7 +166,7 @@ impl Node {
 
     /// Kills the node without a shutdown, starts it again with its data, and returns when it responds.
     pub(crate) fn kill_and_restart(&self) {
-        let restarts = || std::fs::read_to_string(self.folder().join("restarts")).unwrap_or_default();
+        let restarts = || fs::read_to_string(self.folder().join("restarts")).unwrap_or_default();
         let before = restarts();
         let pid = self.script.id().to_string();
         let sent = child("bash").args(["-c", "kill -s USR1 \"$0\"", &pid]).status();
@@ -242,6 +243,14 @@ impl Node {
     /// Returns the node's temporary folder, which contains its data, logs and configuration.
     pub(crate) fn folder(&self) -> PathBuf {
         PathBuf::from(self.fact("folder"))
+    }
+
+    /// Returns the lines of the broker's log, from level `warning` on, that contain a text.
+    pub(crate) fn logged(&self, text: &str) -> Vec<String> {
+        let files = fs::read_dir(self.folder().join("log")).into_iter().flatten().flatten();
+        let logs = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+        logs.flat_map(|log| log.lines().filter(|line| line.contains(text)).map(str::to_owned).collect::<Vec<_>>())
+            .collect()
     }
 
     /// Returns the process IDs of the node and of its epmd.
