@@ -8,10 +8,11 @@ use super::sources::Sources;
 use super::{files, findings};
 use crate::broker::definitions::{self, DefinitionsError};
 use crate::broker::{ClusterSnapshot, Snapshot};
+use crate::expand::Expansion;
 use crate::model::{Arguments, BrokerVersion, Exchange, ObjectId, Queue, Topology, VhostName};
 use crate::plan::{Activity, Desired, Options, Target, assemble, plan_cluster, plan_vhost};
 use crate::rabbitmq::BrokerProfile;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,8 +28,8 @@ pub(super) fn plan(
     let baseline = Baseline::read(source, version, arguments)?;
     let mut snapshots: Vec<Snapshot> = Vec::new();
     for (index, vhost) in loaded.vhosts().into_iter().enumerate() {
-        let external = loaded.expanded.get(index).map(|(_, expansion)| &expansion.scope.external);
-        snapshots.push(baseline.vhost(vhost, external)?);
+        let expansion = loaded.expanded.get(index).map(|(_, expansion)| expansion);
+        snapshots.push(baseline.vhost(vhost, expansion)?);
     }
     let cluster = loaded.cluster.is_some().then(|| baseline.cluster()).transpose()?;
     loaded.expand_for(|index| snapshots.get(index).map_or(&default_profile, |snapshot| &snapshot.profile))?;
@@ -88,8 +89,9 @@ impl<'a> Baseline<'a> {
         Ok(Self { source, version, content })
     }
 
-    /// Returns the current topology of a vhost. A spec is assumed to be applied, and external objects to exist.
-    fn vhost(&self, vhost: VhostName, external: Option<&BTreeSet<ObjectId>>) -> Result<Snapshot, Failure> {
+    /// Returns the current topology of a vhost. A spec is assumed to be applied, and external objects to exist as the spec
+    /// of the plan declares them.
+    fn vhost(&self, vhost: VhostName, planned: Option<&Expansion>) -> Result<Snapshot, Failure> {
         let assumed = self.version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
         match &self.content {
             Content::Empty => Ok(definitions::empty(vhost, assumed)),
@@ -103,8 +105,9 @@ impl<'a> Baseline<'a> {
                     snapshot.topology = desired.topology.clone();
                 }
                 let of_baseline = desired.into_iter().flat_map(|desired| &desired.scope.external);
-                let all = of_baseline.chain(external.into_iter().flatten());
-                all.for_each(|id| add_external(&mut snapshot.topology, id));
+                let all = of_baseline.chain(planned.into_iter().flat_map(|planned| &planned.scope.external));
+                let declared = planned.map(|planned| &planned.topology);
+                all.for_each(|id| add_external(&mut snapshot.topology, id, declared));
                 Ok(snapshot)
             }
         }
@@ -132,24 +135,31 @@ impl<'a> Baseline<'a> {
 /// The type of an external exchange, which is unknown.
 const UNKNOWN_TYPE: &str = "unknown";
 
-/// Adds an external object with assumed settings.
-fn add_external(topology: &mut Topology, id: &ObjectId) {
+/// Adds an external object as it is declared elsewhere or, if it is not, with assumed settings.
+fn add_external(topology: &mut Topology, id: &ObjectId, declared: Option<&Topology>) {
     match id {
+        ObjectId::Exchange(name) if name.is_predeclared() => {}
         ObjectId::Exchange(name) => {
-            topology.exchanges.entry(name.clone()).or_insert_with(|| Exchange {
-                kind: UNKNOWN_TYPE.to_owned(),
-                durable: true,
-                auto_delete: false,
-                internal: false,
-                arguments: Arguments::new(),
+            let declared = declared.and_then(|it| it.exchanges.get(name)).cloned();
+            topology.exchanges.entry(name.clone()).or_insert_with(|| {
+                declared.unwrap_or_else(|| Exchange {
+                    kind: UNKNOWN_TYPE.to_owned(),
+                    durable: true,
+                    auto_delete: false,
+                    internal: false,
+                    arguments: Arguments::new(),
+                })
             });
         }
         ObjectId::Queue(name) => {
-            topology.queues.entry(name.clone()).or_insert_with(|| Queue {
-                durable: true,
-                exclusive: false,
-                auto_delete: false,
-                arguments: Arguments::new(),
+            let declared = declared.and_then(|it| it.queues.get(name)).cloned();
+            topology.queues.entry(name.clone()).or_insert_with(|| {
+                declared.unwrap_or_else(|| Queue {
+                    durable: true,
+                    exclusive: false,
+                    auto_delete: false,
+                    arguments: Arguments::new(),
+                })
             });
         }
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {}

@@ -9,7 +9,7 @@ use super::replay::replay;
 use super::warnings::warnings;
 use crate::expand::{Republish, Retry};
 use crate::model::message_headers::{
-    DELIVERY_COUNT, LAST_ERROR, ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT, SOURCE_QUEUE,
+    DELIVERY_COUNT, LAST_ERROR, LAST_FAILED_AT, ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT, SOURCE_QUEUE,
 };
 use crate::model::{ExchangeName, QueueName, naming};
 
@@ -146,7 +146,7 @@ fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMess
     let mut headers = vec![
         header(SOURCE_QUEUE, "the queue in which it failed", Some(it.name.as_str().to_owned())),
         header("x-first-failed-at", "time of the first failure (RFC 3339)", None),
-        header("x-last-failed-at", "time of the last failure (RFC 3339)", None),
+        header(LAST_FAILED_AT, "time of the last failure (RFC 3339)", None),
         header(RETRY_COUNT, "the number of retries", None),
         header(LAST_ERROR, "the error of the last attempt", None),
         header("x-consumer-version", "the version of the worker that failed last", None),

@@ -8,6 +8,8 @@ pub const ORIGINAL_EXCHANGE: &str = "x-original-exchange";
 pub const ORIGINAL_ROUTING_KEY: &str = "x-original-routing-key";
 /// The queue in which the message failed, which a worker sets.
 pub const SOURCE_QUEUE: &str = "x-source-queue";
+/// The time of the last failure (RFC 3339), which a worker sets.
+pub const LAST_FAILED_AT: &str = "x-last-failed-at";
 /// The error of the last attempt, which a worker sets.
 pub const LAST_ERROR: &str = "x-last-error";
 /// The dead-lettering history, which the broker sets.
@@ -41,7 +43,7 @@ pub const REMOVED_FROM_REPLAYED: [&str; 14] = [
     RETRY_COUNT,
     LAST_ERROR,
     SOURCE_QUEUE,
-    "x-last-failed-at",
+    LAST_FAILED_AT,
     "x-first-failed-at",
     "x-consumer-version",
     "x-stream-offset",

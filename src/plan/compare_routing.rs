@@ -1,8 +1,8 @@
 //! Compares the routing before and after the steps of a plan: which messages reach different queues, and which become
 //! unroutable.
 //!
-//! The comparison covers messages that publishers send to an exchange that exists before and after. It does not cover
-//! dead-lettered messages, the headers `CC` and `BCC`, and permissions.
+//! The comparison covers messages that applications publish, or queues dead-letter, to an exchange that exists before and
+//! after. It does not cover changes of a queue's dead-letter exchange, the headers `CC` and `BCC`, and permissions.
 
 use super::action::Action;
 use super::changes_by_kind::PlanBuilder;
@@ -10,12 +10,17 @@ use super::context::PlanContext;
 use super::document::Step;
 use super::hazard::HazardKind;
 use super::routing_changes::{CauseKind, NotCompared, RoutedMessage, RoutingCause, RoutingChange, RoutingChanges};
-use super::simulate;
+use super::{before_migrations, simulate};
+use crate::model::count::number;
 use crate::model::{Exchange, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Topology};
 use crate::rabbitmq::profile::predeclared_in_every_vhost;
 use crate::rabbitmq::routing::Routing;
 use crate::rabbitmq::routing::difference::{self, Cause, Extent};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+
+/// The maximum number of queues in the text of a hazard.
+const MAX_QUEUES: usize = 5;
 
 /// Compares the routing before and after the steps, and adds a hazard for each exchange with messages that reach a queue
 /// before, and no queue after the plan.
@@ -23,33 +28,34 @@ pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
     if !steps.iter().any(|step| changes_routing(&step.action)) {
         return RoutingChanges::default();
     }
-    // While a migration is interrupted, messages are routed to its holding queues. The resumed apply moves them back.
-    if !builder.interrupted.is_empty() {
-        let text =
-            "while a migration is interrupted, topo does not compare the routing; plan again after its completion";
-        builder.info(&context.address(&ObjectId::Vhost), text.to_owned());
-        return RoutingChanges::default();
-    }
     // If the steps cannot be simulated, the plan is blocked anyway.
     let Ok(after) = simulate::run(context.current, steps) else { return RoutingChanges::default() };
+    // While a migration is interrupted, messages are routed to its holding queues. topo moves them back.
+    let before = before_migrations(context.current).map_or(Cow::Borrowed(context.current), Cow::Owned);
+    let after = before_migrations(&after).map_or(after, Cow::Owned);
     let none = BTreeSet::new();
     let no_operator: [(&PolicyName, &Policy); 0] = [];
-    let before_routing = Routing::new(context.current, no_operator, &none, context.profile).complete();
+    let before_routing = Routing::new(&before, no_operator, &none, context.profile).complete();
     let after_routing = Routing::new(&after, no_operator, &none, context.profile).complete();
-    let found = difference::routing_changes(&before_routing, &after_routing, &entries(context, &after));
+    let found =
+        difference::routing_changes(&before_routing, &after_routing, &entries(context, &after, &before_routing));
     for (exchange, example) in found.losses {
         let reached = before_routing.route(&exchange, &example.message()).certain_queues;
-        let queues: Vec<&str> = reached.iter().map(QueueName::as_str).collect();
-        let word = if queues.len() == 1 { "queue" } else { "queues" };
+        let queues: Vec<&str> = reached.iter().map(QueueName::as_str).take(MAX_QUEUES).collect();
+        let more = match reached.len() - queues.len() {
+            0 => String::new(),
+            more => format!(" and {} more", number(more as u64)),
+        };
+        let word = if reached.len() == 1 { "queue" } else { "queues" };
         let message = RoutedMessage::from(example);
         let text = format!(
             "some messages to this exchange will become unroutable; for example, messages with {message}, which currently \
-             reach {word} {}",
+             reach {word} {}{more}",
             queues.join(", ")
         );
         builder.hazard(HazardKind::RoutingLoss, &context.address(&ObjectId::Exchange(exchange)), text, None);
     }
-    let cause = |cause: Cause| of_cause(context, cause);
+    let cause = |cause: Cause| of_cause(context, &before, cause);
     let changes = found.changes.into_iter().map(|it| {
         let (all, unaffected) = match it.extent {
             Extent::All => (Some(true), None),
@@ -100,26 +106,30 @@ fn changes_routing(action: &Action) -> bool {
     }
 }
 
-/// Returns the exchanges to which applications publish, before and after the plan: all exchanges except internal exchanges
-/// and exchanges for retries.
-fn entries(context: &PlanContext<'_>, after: &Topology) -> BTreeSet<ExchangeName> {
+/// Returns the exchanges that receive messages from applications or queues, before and after the plan: all exchanges except
+/// exchanges for retries, and internal exchanges that are not dead-letter exchanges.
+fn entries(context: &PlanContext<'_>, after: &Topology, before: &Routing<'_>) -> BTreeSet<ExchangeName> {
+    let queues = before.topology().queues.keys();
+    let dead_letterings = queues.flat_map(|queue| before.dead_lettering(queue).iter().flatten());
+    let dead_letter_exchanges: BTreeSet<&ExchangeName> = dead_letterings.map(|it| &it.exchange).collect();
     let members: BTreeSet<&ObjectId> =
         context.desired.scope.families.iter().flat_map(|family| &family.members).collect();
     let is_entry = |name: &ExchangeName, exchange: &Exchange| {
-        let is_published = |it: &Exchange| !it.internal && !it.is_created_by_topo();
+        let is_published =
+            |it: &Exchange| (!it.internal || dead_letter_exchanges.contains(name)) && !it.is_created_by_topo();
         is_published(exchange)
             && after.exchanges.get(name).is_some_and(is_published)
             && !members.contains(&ObjectId::Exchange(name.clone()))
     };
-    let declared = context.current.exchanges.iter().filter(|(name, exchange)| is_entry(name, exchange));
+    let declared = before.topology().exchanges.iter().filter(|(name, exchange)| is_entry(name, exchange));
     let predeclared = predeclared_in_every_vhost().filter(|name| !name.as_str().is_empty());
     declared.map(|(name, _)| name.clone()).chain(predeclared).collect()
 }
 
-fn of_cause(context: &PlanContext<'_>, cause: Cause) -> RoutingCause {
+fn of_cause(context: &PlanContext<'_>, before: &Topology, cause: Cause) -> RoutingCause {
     let (kind, id, binding) = match cause {
         Cause::Binding(binding) => {
-            let is_deleted = context.current.bindings.contains(&binding);
+            let is_deleted = before.bindings.contains(&binding);
             let kind = if is_deleted { CauseKind::BindingDeleted } else { CauseKind::BindingCreated };
             (kind, ObjectId::Binding(binding.clone()), Some(binding))
         }

@@ -6,7 +6,7 @@ use super::markdown::{inline, with_code};
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, fold};
 use crate::model::count::{count, number};
 use crate::model::{ExchangeName, Object, QueueName, Source};
-use crate::plan::{CauseKind, ChangeKind, RoutingCause, RoutingChange, VhostPlan};
+use crate::plan::{CauseKind, ChangeKind, NotCompared, RoutingCause, RoutingChange, VhostPlan};
 use anstyle::Style;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -19,6 +19,8 @@ struct Listed<'a> {
     changes: Vec<Group<'a>>,
     /// The number of changes that only route messages to new queues. The plan shows these bindings anyway.
     to_new_queues: usize,
+    /// The changes with an unknown effect.
+    not_compared: &'a [NotCompared],
     /// The number of other changes that are not listed.
     omitted: usize,
 }
@@ -39,9 +41,13 @@ impl<'a> Listed<'a> {
             part.routing.changes.iter().partition(|change| !all && only_new(change));
         let mut changes = grouped(shown);
         let to_new_queues = grouped(hidden).len();
-        let omitted = if all { 0 } else { changes.len().saturating_sub(MAX_LISTED) };
-        changes.truncate(changes.len() - omitted);
-        Self { changes, to_new_queues, omitted }
+        let max = if all { usize::MAX } else { MAX_LISTED };
+        let number = changes.len() + part.routing.not_compared.len();
+        changes.truncate(max);
+        let not_compared = &part.routing.not_compared;
+        let not_compared = not_compared.get(..max).unwrap_or(not_compared);
+        let omitted = number - changes.len() - not_compared.len();
+        Self { changes, to_new_queues, not_compared, omitted }
     }
 
     /// Returns a sentence about the changes that are not listed; `None` if all are listed.
@@ -105,12 +111,12 @@ pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: 
             head(text, &change.cause, width);
         }
         indented(text, &sentence(group, &clean), width);
-        indented(text, &format!("example: {}", example(change, &clean)), width);
+        indented(text, &format!("example: {}", example(group, &clean)), width);
         if let Some(unaffected) = &change.unaffected {
             indented(text, &format!("not affected: for example, {}", clean(&unaffected.to_string())), width);
         }
     }
-    for it in &part.routing.not_compared {
+    for it in listed.not_compared {
         head(text, &it.cause, width);
         let exchange = clean(it.exchange.as_str());
         let reason = clean(&it.reason);
@@ -173,10 +179,19 @@ fn sentence(Group { change, exchanges }: &Group<'_>, escaped: &dyn Fn(&str) -> S
 }
 
 /// Describes an example: `routing key `order.x` (before: billing; after: no queue)`.
-fn example(change: &RoutingChange, escaped: &dyn Fn(&str) -> String) -> String {
+fn example(group: &Group<'_>, escaped: &dyn Fn(&str) -> String) -> String {
+    let change = group.change;
     let before = reached(&change.before, change.before_total, escaped);
     let after = reached(&change.after, change.after_total, escaped);
-    format!("{} (before: {before}; after: {after})", clean(&change.example.to_string()))
+    format!("{} (before: {before}; after: {after})", clean(&example_message(group)))
+}
+
+/// Describes the message of an example, and its exchange if the group has several.
+fn example_message(Group { change, exchanges }: &Group<'_>) -> String {
+    match exchanges.len() {
+        1 => change.example.to_string(),
+        _ => format!("{} to exchange {}", change.example, change.exchange),
+    }
 }
 
 fn queues(names: &BTreeSet<QueueName>, escaped: &dyn Fn(&str) -> String) -> String {
@@ -208,13 +223,13 @@ pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limi
         let cells = [
             format!("{} {}", inline(sign), inline(&cause_text(&change.cause))),
             sentence(group, &inline),
-            with_code(&change.example.to_string()),
+            with_code(&example_message(group)),
             reached(&change.before, change.before_total, &inline),
             reached(&change.after, change.after_total, &inline),
         ];
         format!("| {} |", cells.join(" | "))
     });
-    let unknown = part.routing.not_compared.iter().map(|it| {
+    let unknown = listed.not_compared.iter().map(|it| {
         let (sign, _) = symbol(it.cause.kind);
         let exchange = inline(it.exchange.as_str());
         let cause = inline(&cause_text(&it.cause));
@@ -242,8 +257,7 @@ pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limi
 /// Returns the listed changes whose cause has a position in the spec, each with a message for an annotation.
 pub(super) fn annotations(part: &VhostPlan) -> Vec<(&Source, String)> {
     let listed = Listed::of(part, false);
-    let message =
-        |group: &Group<'_>| format!("{}\nexample: {}", sentence(group, &clean), example(group.change, &clean));
+    let message = |group: &Group<'_>| format!("{}\nexample: {}", sentence(group, &clean), example(group, &clean));
     let changes = listed.changes.iter();
     changes.filter_map(|group| Some((group.change.cause.source.as_ref()?, message(group)))).collect()
 }

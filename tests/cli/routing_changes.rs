@@ -110,4 +110,18 @@ fn specs_to_compare_with_can_be_incomplete_or_wrong() {
     );
     let plan = topo.run(["plan", "bound.yaml", "--against", "external.yaml"]).expect_code(0);
     plan.expect_text("unknown effect on messages to exchange theirs");
+    // An external object has the settings of the spec that declares it. Predeclared exchanges keep their type.
+    let topo = topo
+        .file(
+            "theirs.yaml",
+            "version: 1\nvhost: shop\nexchanges: {e: {external: true}, amq.topic: {external: true}}\nqueues: {q: {external: true, \
+             bindings: [{exchange: e}, {exchange: amq.topic, routingKey: a}]}}\n",
+        )
+        .file(
+            "ours.yaml",
+            "version: 1\nvhost: shop\nexchanges: {e: {type: topic}, amq.topic: {external: true}}\nqueues: {q: {type: quorum, bindings: \
+             [{exchange: e, routingKey: b}, {exchange: amq.topic, routingKey: a.b}]}}\n",
+        );
+    let plan = topo.run(["plan", "ours.yaml", "--against", "theirs.yaml"]).expect_code(0);
+    plan.expect_text("some matching messages to exchange amq.topic will reach q").expect_no_text("unknown");
 }

@@ -8,7 +8,6 @@ use lapin::options::{
 use lapin::types::FieldTable;
 use lapin::{Channel, Consumer};
 use serde_json::json;
-use std::time::Duration;
 
 use super::{Stage, since};
 use crate::support::worker::{as_number, header};
@@ -132,7 +131,7 @@ fn tag(number: usize) -> String {
 
 /// Receives all messages with several consumers of one channel: each starts when the one before is full. Acknowledges every
 /// tenth message. Returns the messages that the channel holds.
-fn receive_with_several(amqp: &Amqp, count: usize) -> (Holder, Vec<String>) {
+fn receive_with_several((stage, amqp): (&Stage, &Amqp), count: usize) -> (Holder, Vec<String>) {
     let channel = amqp.channel();
     let held = block_on(async {
         let (mut held, mut received, mut consumers) = (Vec::new(), 0, Vec::new());
@@ -159,7 +158,7 @@ fn receive_with_several(amqp: &Amqp, count: usize) -> (Holder, Vec<String>) {
     });
     let (held, consumers) = held.unwrap();
     // The channel of a quorum queue holds back some acknowledgements.
-    std::thread::sleep(Duration::from_millis(500));
+    until("the acknowledgements", || (stage.totals("q")["messages"] == held.len()).then_some(()));
     (Holder { channel, consumers }, held)
 }
 
@@ -173,7 +172,7 @@ fn several_consumers_of_a_channel_return_messages_in_order() {
         amqp.fill("q", 1_500);
         let mut left = 1_500;
         for round in 0..4 {
-            let (holder, held) = receive_with_several(&amqp, left);
+            let (holder, held) = receive_with_several((&stage, &amqp), left);
             assert!(holder.consumers.len() >= 8);
             left = held.len();
             if since(4, 3) && kind == "quorum" && round % 2 == 1 {

@@ -4,7 +4,7 @@ use super::super::arguments::Global;
 use super::super::failure::{Exit, Failure};
 use super::super::output;
 use super::selection::SelectionArguments;
-use super::target::{ReadingArguments, Shown, TargetArguments, until_second_signal};
+use super::target::{ReadingArguments, Shown, TargetArguments, inspect_until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::operate::dlq::{DeadLetter, InspectOptions, InspectionEnd, archived_line, inspect};
@@ -41,7 +41,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         let inspected = inspect(&target.access, &target.state, &queue, &options, &interrupt, &mut visit).await;
         inspected.map_err(|error| arguments.target.failure(error))
     };
-    let inspection = until_second_signal(&interrupt, inspected).await;
+    let inspection = inspect_until_second_signal(&interrupt, inspected).await;
     drop(shown);
     let inspection = inspection.inspect_err(|_| {
         // The same command can be repeated.

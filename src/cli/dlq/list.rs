@@ -4,7 +4,7 @@ use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::output;
 use super::selection::SelectionArguments;
-use super::target::{ReadingArguments, Shown, TargetArguments, inspection_exit, until_second_signal};
+use super::target::{ReadingArguments, Shown, TargetArguments, inspect_until_second_signal, inspection_exit};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::operate::dlq::{GroupKey, Groups, InspectOptions, inspect};
@@ -48,7 +48,7 @@ pub(super) async fn run(arguments: &ListArguments, global: &Global) -> Result<Ex
         let inspected = inspect(&target.access, &target.state, &queue, &options, &interrupt, &mut visit).await;
         inspected.map_err(|error| arguments.target.failure(error))
     };
-    let inspection = until_second_signal(&interrupt, inspected).await?;
+    let inspection = inspect_until_second_signal(&interrupt, inspected).await?;
     drop(shown);
     output::print(&match arguments.format {
         ReportFormat::Text => groups_text(&queue, &groups, &inspection, SystemTime::now(), output::width()),

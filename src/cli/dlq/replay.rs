@@ -13,7 +13,7 @@ use crate::model::count::{count, number};
 use crate::model::naming::TierName;
 use crate::model::printable::clean;
 use crate::operate::dlq::{
-    Breaker, Destination, MAX_WAIT, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
+    Breaker, Destination, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
 };
 use crate::render::dlq::{audit_line, plan_json, plan_text, report_json, report_text};
 use clap::Args;
@@ -21,7 +21,7 @@ use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The maximum time for which a replay waits for the outcome of its first messages. The broker closes a channel that
+/// Shows the plan of a replay, asks for confirmation, and replays the messages.
 pub(super) async fn run(arguments: &ReplayArguments, global: &Global) -> Result<Exit, Failure> {
     let can_continue = arguments.yes || arguments.dry_run || interaction::can_confirm();
     if !can_continue {
@@ -64,7 +64,7 @@ async fn run_with(
     if is_text {
         output::print(&plan_text(&plan, options, output::width()))?;
     } else if arguments.dry_run {
-        output::print(&plan_json(&target.vhost, &plan))?;
+        output::print(&plan_json(&target.vhost, &plan, options))?;
     }
     if arguments.dry_run {
         return Ok(Exit::Done);
@@ -80,7 +80,7 @@ async fn run_with(
         );
         return Err(Failure::failed(message));
     }
-    if plan.is_observed && options.breaker.canary > 0 && plan.verdict(options.breaker.settle) > MAX_WAIT {
+    if plan.waits_too_long(options.breaker) {
         return Err(Failure::failed(
             "the outcome of the first messages is known only after all of their retries, but topo waits at most 10 minutes",
         )
@@ -187,7 +187,7 @@ pub(super) struct ReplayArguments {
     /// Maximum number of messages per second, such as 50/s; `none` for no maximum
     #[arg(long, value_name = "RATE", default_value = "50/s", value_parser = rate)]
     rate: Rate,
-    /// Stop if more than this share of the replayed messages comes back
+    /// Stop if more than this share of the replayed messages comes back; after the first messages (--canary), at least 5
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
     stop_after: f64,
     /// Number of messages to replay first; topo waits for their outcome before it continues (0 to disable)

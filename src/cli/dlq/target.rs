@@ -182,9 +182,9 @@ impl Target {
 /// Returns the exit code of an inspection.
 pub(super) fn inspection_exit(inspection: &Inspection, interrupt: &Interrupt) -> Exit {
     match inspection.end {
-        InspectionEnd::Incomplete(_) => Exit::Failed,
+        InspectionEnd::Incomplete(_) | InspectionEnd::HoldFull => Exit::Failed,
         _ if interrupt.is_requested() => Exit::Interrupted,
-        InspectionEnd::Complete | InspectionEnd::Limit | InspectionEnd::HoldFull => Exit::Done,
+        InspectionEnd::Complete | InspectionEnd::Limit => Exit::Done,
     }
 }
 
@@ -201,7 +201,21 @@ pub(super) async fn is_confirmed(question: String, interrupt: &Interrupt) -> Res
     Ok(false)
 }
 
-/// Runs a command until it ends, or until the second signal.
+/// Runs a command that only inspects messages until it ends, or until the second signal.
+pub(super) async fn inspect_until_second_signal<T>(
+    interrupt: &Interrupt,
+    run: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        ended = run => ended,
+        () = interaction::second_signal(interrupt) => {
+            Err(Failure::failed("stopped immediately: the broker requeues the unacknowledged messages")
+                .exit(Exit::Interrupted))
+        }
+    }
+}
+
+/// Runs a command that changes a queue until it ends, or until the second signal.
 pub(super) async fn until_second_signal<T>(
     interrupt: &Interrupt,
     run: impl Future<Output = Result<T, Failure>>,

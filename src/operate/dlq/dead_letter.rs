@@ -3,11 +3,12 @@
 use crate::broker::message::{HeaderValue, ReceivedMessage};
 use crate::model::QueueName;
 use crate::model::message_headers::{
-    DEATHS, DELIVERY_COUNT, ERRORS, ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, REPLAYS, SOURCE_QUEUE, is_delivery_count,
-    is_removed_from_replayed,
+    DEATHS, DELIVERY_COUNT, ERRORS, LAST_FAILED_AT, ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, REPLAYS, SOURCE_QUEUE,
+    is_delivery_count, is_removed_from_replayed,
 };
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
+use std::time::UNIX_EPOCH;
 
 /// An entry of the header `x-death`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub struct DeadLetter {
     /// The reason of the last death in [`Self::source`].
     pub reason: Option<String>,
     /// The newest time in `x-death`, in seconds since 1970. The last death is not earlier: an entry contains only the time
-    /// of the first death with its queue and reason.
+    /// of the first death with its queue and reason. Without entries, the time in `x-last-failed-at`.
     pub died_at: Option<u64>,
     /// The exchange to which the message was first published; `None` if unknown.
     pub original_exchange: Option<String>,
@@ -86,7 +87,8 @@ impl DeadLetter {
             .or_else(|| first.and_then(|death| death.routing_keys.first().cloned()))
             .unwrap_or_else(|| message.routing_key.clone());
         let reason = newest.map(|death| death.reason.clone());
-        let died_at = deaths.iter().filter_map(|death| death.time).max();
+        let by_broker = deaths.iter().filter_map(|death| death.time).max();
+        let died_at = by_broker.or_else(|| message.text_header(LAST_FAILED_AT).and_then(seconds));
         Self {
             position,
             deaths,
@@ -140,6 +142,12 @@ impl DeadLetter {
         hash.update(&self.message.body);
         hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// Returns a time in seconds since 1970; `None` if the text is not an RFC 3339 time in UTC.
+fn seconds(text: &str) -> Option<u64> {
+    let time = humantime::parse_rfc3339_weak(text).ok()?;
+    time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }
 
 fn deaths(message: &ReceivedMessage) -> Vec<Death> {

@@ -12,8 +12,11 @@ use crate::broker::{Access, BrokerError};
 use crate::model::{ArgumentValue, QueueName, QueueType};
 use std::time::{Duration, Instant};
 
-/// The memory for messages that topo has received but not processed yet, in bytes.
-const MAX_BUFFERED: u64 = 24 << 20;
+/// The usual maximum of the memory for messages that topo has received but not processed yet, in bytes.
+const USUAL_BUFFERED: u64 = 24 << 20;
+/// The maximum of this memory if a queue contains more messages than its consumers can hold otherwise, in bytes. It
+/// suffices for a million messages of 1 KB.
+const MAX_BUFFERED: u64 = 36 << 20;
 /// The assumed size of a message if the broker does not report it, in bytes.
 const ASSUMED_BYTES: u64 = 4 << 10;
 /// The minimum number of messages that topo holds, whatever their size.
@@ -103,17 +106,19 @@ impl Opened {
         let listed = state.activity.queues.get(queue).and_then(|it| it.ready).unwrap_or(0);
         // Without statistics, the size is unknown.
         let known = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes());
-        let fitting = MAX_BUFFERED.checked_div(known.unwrap_or(ASSUMED_BYTES)).unwrap_or(u64::MAX).max(MIN_HELD);
-        let prefetch = u16::try_from(fitting.min(hold.messages.into())).unwrap_or(u16::MAX);
         let live = state.snapshot.topology.queues.get(queue).and_then(|it| it.arguments.get(SINGLE_ACTIVE_CONSUMER));
         let has_single_consumer = live.is_some_and(|it| *it != ArgumentValue::Boolean(false));
         let others = usize::try_from(listed_consumers).unwrap_or(usize::MAX);
         let max_consumers = if has_single_consumer { 1 } else { MAX_CONSUMERS.saturating_sub(others).max(1) };
+        let expected = counted.unwrap_or(listed);
+        let fitting = |bytes: u64| bytes.checked_div(known.unwrap_or(ASSUMED_BYTES)).unwrap_or(u64::MAX).max(MIN_HELD);
+        let per_consumer = expected.div_ceil(max_consumers as u64);
+        let prefetch = fitting(USUAL_BUFFERED).max(per_consumer.min(fitting(MAX_BUFFERED))).min(hold.messages.into());
         let order = ProcessOrder {
             queue: queue.clone(),
             kind,
-            expected: counted.unwrap_or(listed),
-            prefetch,
+            expected,
+            prefetch: u16::try_from(prefetch).unwrap_or(u16::MAX),
             hold: hold.messages.into(),
             hold_time: hold.time,
             max_consumers,

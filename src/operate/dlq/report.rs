@@ -79,6 +79,8 @@ pub struct RunCounts {
     pub done: u64,
     /// The replayed messages that were dead-lettered to the queue again during the run.
     pub came_back: u64,
+    /// The replayed messages that may still come back, because their retries were not over at the end of the run.
+    pub pending: u64,
     /// The other messages that were dead-lettered to the queue during the run.
     pub arrived: u64,
     /// The matching messages that stay because they were replayed before.
@@ -104,7 +106,7 @@ pub enum RunEnd {
     Limit,
     /// The circuit breaker stopped the run.
     Breaker {
-        /// The number of replayed messages whose outcome is known.
+        /// The number of replayed messages to which the share refers.
         judged: u64,
     },
     /// The run was interrupted.

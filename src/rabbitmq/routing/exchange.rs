@@ -167,7 +167,7 @@ impl fmt::Display for Unclear {
         match self {
             Self::Key(exchange) => write!(f, "the route depends on the routing key at exchange `{exchange}`"),
             Self::Headers(exchange) => write!(f, "the route depends on the headers at exchange `{exchange}`"),
-            Self::Type(exchange) => write!(f, "the route depends on the plugin of exchange `{exchange}`"),
+            Self::Type(exchange) => write!(f, "the type of exchange `{exchange}` is unknown, or comes from a plugin"),
             Self::UnknownBindings(exchange) => write!(f, "exchange `{exchange}` may have unknown bindings"),
             Self::Policy(exchange) => write!(f, "the policy that governs exchange `{exchange}` is uncertain"),
         }

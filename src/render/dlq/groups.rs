@@ -3,11 +3,12 @@
 use super::report::inspection_notes;
 use super::table::{Align, table};
 use super::{FORMAT_VERSION, ago, rfc3339};
-use crate::model::count::number;
+use crate::model::count::{count, number};
 use crate::model::printable::{clean, clean_json};
 use crate::model::{QueueName, VhostName};
 use crate::operate::dlq::{Group, Groups, Inspection};
 use serde_json::{Map, Value, json};
+use std::fmt::Write;
 use std::time::SystemTime;
 
 /// Renders the groups as a table, with the result of the inspection.
@@ -30,6 +31,9 @@ pub fn groups_text(
         };
         text.push_str(&table(&heading, &sorted.iter().map(row).collect::<Vec<_>>(), width));
         text.push('\n');
+    }
+    if groups.ungrouped > 0 {
+        let _ = writeln!(text, "{} in further groups, which are not listed.", count(groups.ungrouped, "message"));
     }
     text.push_str(&inspection_notes(queue, inspection));
     text

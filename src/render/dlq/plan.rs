@@ -23,7 +23,8 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
     } else {
         format!("the first {} of {}", number(plan.inspected), count(plan.before, "message"))
     };
-    let heading = format!("Replay {} of {of} in {queue}", number(plan.messages()));
+    let selected = options.limit.map_or(plan.messages(), |limit| limit.min(plan.messages()));
+    let heading = format!("Replay {} of {of} in {queue}", number(selected));
     let _ = writeln!(text, "{}", Painted(BOLD, heading));
     for target in &plan.targets {
         let line = |text: &str| fold(text, width.saturating_sub(6)).replace('\n', "\n      ");
@@ -36,6 +37,13 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
         let _ = writeln!(text, "      {consumers}{backlog}");
     }
     let mut notes = Vec::new();
+    if selected < plan.messages() {
+        notes.push(format!(
+            "{} match; --limit selects the first {}",
+            count(plan.messages(), "message"),
+            number(selected)
+        ));
+    }
     if plan.unknown_source > 0 {
         notes.push(format!("{}: source unknown; to replay, use --to QUEUE", count(plan.unknown_source, "message")));
     }
@@ -115,6 +123,14 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
     let stop = format!("stops if more than {share}% come back");
     match options.breaker.canary {
         0 => format!("{rate}; {stop}"),
+        canary if plan.waits_too_long(options.breaker) => {
+            let verdict = text(plan.verdict(options.breaker.settle));
+            format!(
+                "{rate}; the outcome of the first {} is known only after {verdict}, but topo waits at most 10 minutes: use \
+                 --canary 0",
+                count(canary, "message")
+            )
+        }
         canary => {
             let verdict = text(plan.verdict(options.breaker.settle));
             format!(
@@ -126,7 +142,7 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
 }
 
 /// Renders a plan as JSON.
-pub fn plan_json(vhost: &VhostName, plan: &ReplayPlan) -> String {
+pub fn plan_json(vhost: &VhostName, plan: &ReplayPlan, options: &ReplayOptions) -> String {
     let target = |it: &ReplayTarget| {
         let (way, exchange) = match &it.path {
             ReturnPath::ReturnExchange(exchange) => ("returnExchange", Some(exchange.as_str().to_owned())),
@@ -146,6 +162,7 @@ pub fn plan_json(vhost: &VhostName, plan: &ReplayPlan) -> String {
     let document = json!({
         "formatVersion": FORMAT_VERSION, "vhost": vhost, "queue": plan.queue, "before": plan.before,
         "inspected": plan.inspected, "complete": plan.is_complete, "messages": plan.messages(),
+        "limit": options.limit,
         "unknownSource": plan.unknown_source, "replayedBefore": plan.replayed_before,
         "hazards": plan.hazards.iter().map(|(hazard, reason)| json!({"hazard": hazard.as_str(), "reason": reason})).collect::<Vec<_>>(),
         "targets": plan.targets.iter().map(target).collect::<Vec<_>>(),

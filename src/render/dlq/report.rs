@@ -77,6 +77,7 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
     if !matches!(end, RunEnd::Breaker { .. }) {
         line(counts.came_back, "came back during the run");
     }
+    line(counts.pending, "may still come back: their retries are not over");
     for it in came_back.iter().take(MAX_CAME_BACK) {
         let _ = writeln!(text, "  came back: {}", came_back_text(it));
     }
@@ -169,6 +170,7 @@ fn report_value(report: &RunReport, command: &str) -> Value {
         "cameBackMessages": came_back.iter().map(|it| json!({
             "fingerprint": it.fingerprint, "source": it.source, "originalRoutingKey": it.routing_key, "error": it.error,
         })).collect::<Vec<_>>(),
+        "pending": counts.pending,
         "arrived": counts.arrived,
         "replayedBefore": counts.replayed_before,
         "unknownSource": counts.unknown_source,

@@ -171,7 +171,7 @@ migration   a text
 cluster
 drift       no changes pending
 
-No problems in 0 queues.
+Warning: 1 interrupted migration. No problems in 0 queues.
 Next: topo plan shop.yaml
 ";
     assert_eq!(plain(&status, &view()), expected);

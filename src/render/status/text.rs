@@ -174,7 +174,11 @@ fn summary(status: &Status) -> String {
     let of_state = |state: State| queues(status).filter(|(_, queue)| queue.state == state).count() as u64;
     let (warning, critical) = (of_state(State::Warning), of_state(State::Critical));
     let all = count(queues(status).count() as u64, "queue");
+    let interrupted = status.vhosts.iter().map(|vhost| vhost.interrupted_migrations.len() as u64).sum();
     let line = match (warning, critical) {
+        (0, 0) if interrupted > 0 => {
+            Painted(YELLOW, format!("Warning: {}. No problems in {all}.", count(interrupted, "interrupted migration")))
+        }
         (0, 0) => Painted(GREEN, format!("No problems in {all}.")),
         (warning, 0) => Painted(YELLOW, format!("Warning: {} of {all}.", number(warning))),
         (0, critical) => Painted(RED, format!("Critical: {} of {all}.", number(critical))),

@@ -87,7 +87,8 @@ fn large_queue_keeps_its_order_in_bounded_memory() {
         fixture.until_dead(count);
         let selected = count / EACH;
         let listed = measured(&fixture, "list", &["--format", "json"]).json();
-        assert_eq!(listed["messages"], count, "{kind}");
+        assert_eq!((&listed["messages"], &listed["inspected"]), (&count.into(), &count.into()), "{kind}");
+        assert_eq!(listed["complete"], true, "{kind}");
         let flags = [
             "--body",
             SELECTED,

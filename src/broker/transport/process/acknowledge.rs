@@ -17,7 +17,7 @@ impl<H: MessageHandler> Session<'_, H> {
             let tags = self.pipeline.take_confirmed();
             self.counts.published += tags.len() as u64;
             self.acknowledge(&tags);
-            self.handler.progressed(&self.counts);
+            self.handler.progressed(&self.order.earlier.plus(self.counts));
             return Ok(());
         }
         let drained = timeout(MAX_UNANSWERED, self.pipeline.drain()).await;
@@ -84,7 +84,7 @@ impl<H: MessageHandler> Session<'_, H> {
             }
         }
         self.write_acknowledgements().await?;
-        self.handler.progressed(&self.counts);
+        self.handler.progressed(&self.order.earlier.plus(self.counts));
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// The number of messages that must come back before the breaker stops a replay, unless fewer were replayed.
+/// The number of messages that must come back before the breaker stops a replay whose first messages have succeeded, or
+/// a replay without first messages. The share of a few messages proves nothing.
 const MIN_RETURNED: u64 = 5;
 
 /// The maximum wait for the outcome of the last messages.
@@ -41,9 +42,9 @@ pub(super) enum Verdict {
     Continue,
     /// The replay waits for the outcome of the first messages.
     Wait,
-    /// Too many messages came back. Contains the number of messages whose outcome is known.
+    /// Too many messages came back.
     Stop {
-        /// The number of messages.
+        /// The number of messages to which the share refers.
         judged: u64,
     },
 }
@@ -83,16 +84,24 @@ impl BreakerState {
         self.sent.partition_point(is_known) as u64
     }
 
-    /// Returns the number of messages that must come back before the breaker stops the replay.
-    fn required(&self) -> u64 {
-        if self.settings.canary == 0 { MIN_RETURNED } else { MIN_RETURNED.min(self.settings.canary) }
+    /// Returns true if this share of messages is above the permitted share.
+    fn is_above(&self, returned: u64, of: u64) -> bool {
+        returned as f64 > self.settings.share * of as f64
     }
 
     /// Judges a replay that has processed all messages. Returns the number of replayed messages if too many came back.
     pub(super) fn final_verdict(&self) -> Option<u64> {
         let (sent, returned) = (self.next_number(), self.returned());
-        let is_above = returned as f64 > self.settings.share * sent as f64;
-        (self.is_observing && returned > 0 && returned >= self.required().min(sent) && is_above).then_some(sent)
+        (self.is_observing && self.is_above(returned, sent)).then_some(sent)
+    }
+
+    /// Returns the number of messages that may still come back, because their retries are not over.
+    pub(super) fn pending(&self, now: Instant) -> u64 {
+        if !self.is_observing {
+            return 0;
+        }
+        let due = self.due(now);
+        self.next_number() - due - self.came_back.range(due..).count() as u64
     }
 
     /// Judges the replay.
@@ -101,19 +110,19 @@ impl BreakerState {
             return Verdict::Continue;
         }
         let (sent, due, returned) = (self.next_number(), self.due(now), self.returned());
-        let is_above = |count: u64, of: u64| count as f64 > self.settings.share * of as f64;
-        let required = self.required();
+        let canary = self.settings.canary;
+        let is_canary_sent = canary > 0 && sent >= canary;
+        // Only the first messages are sent, so their share decides.
+        let required = if is_canary_sent && sent == canary { 1 } else { MIN_RETURNED };
         // All messages without a known outcome may still succeed.
-        if returned >= required && is_above(returned, sent) {
-            return Verdict::Stop { judged: due.max(returned) };
+        if returned >= required && self.is_above(returned, sent) {
+            return Verdict::Stop { judged: sent };
         }
         let returned_due = self.came_back.range(..due).count() as u64;
-        if returned_due >= required.min(sent) && is_above(returned_due, due) {
+        if returned_due >= required && self.is_above(returned_due, due) {
             return Verdict::Stop { judged: due };
         }
-        let canary = self.settings.canary;
-        let is_canary_known = due >= canary || canary == 0;
-        if sent >= canary && !is_canary_known { Verdict::Wait } else { Verdict::Continue }
+        if is_canary_sent && due < canary { Verdict::Wait } else { Verdict::Continue }
     }
 
     /// Returns true if the outcome of all messages is known, or if nothing is observed. After the first messages, only
@@ -150,9 +159,29 @@ mod tests {
         assert!(!it.is_done(now + SECOND));
         assert_eq!(it.verdict(now + SECOND * 11), Verdict::Continue);
         assert!(it.is_done(now + SECOND * 11));
+        assert_eq!((it.pending(now + SECOND), it.pending(now + SECOND * 11)), (5, 0));
         (0..5).for_each(|number| it.came_back(number));
         assert_eq!(it.verdict(now + SECOND), Verdict::Stop { judged: 5 });
         assert!(it.is_done(now + SECOND));
+        assert_eq!(it.pending(now + SECOND), 0);
+    }
+
+    #[test]
+    fn share_of_the_first_messages_decides() {
+        let (mut it, now) = state(0.1, 5);
+        (0..5).for_each(|_| it.sent(now));
+        it.came_back(3);
+        assert_eq!(it.verdict(now + SECOND), Verdict::Stop { judged: 5 }, "20 % of 5");
+        assert_eq!(it.final_verdict(), Some(5));
+        // After the first messages, a few messages prove nothing.
+        let (mut it, now) = state(0.1, 5);
+        (0..5).for_each(|_| it.sent(now));
+        assert_eq!(it.verdict(now + SECOND * 11), Verdict::Continue);
+        it.sent(now + SECOND * 11);
+        it.came_back(5);
+        assert_eq!(it.verdict(now + SECOND * 12), Verdict::Continue);
+        (0..4).for_each(|number| it.came_back(number));
+        assert_eq!(it.verdict(now + SECOND * 12), Verdict::Stop { judged: 6 });
     }
 
     #[test]

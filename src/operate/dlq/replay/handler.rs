@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 /// The interval at which the breaker is asked while the replay waits.
 const WAIT: Duration = Duration::from_millis(100);
 
+/// The reason of a run that ends at a message with a priority.
+const PRIORITY: &str = "the queue delivered a message that came back before older messages, because of its priority";
+
 /// The prepared way to a target.
 pub(super) struct PreparedTarget {
     pub(super) path: ReturnPath,
@@ -122,7 +125,10 @@ impl MessageHandler for Replayer<'_> {
     fn decide(&mut self, message: ReceivedMessage) -> Decision {
         // All messages from here on came back or arrived after the start of the run.
         if self.number(&message).is_some() {
-            self.ended = Some(RunEnd::Complete);
+            self.ended = Some(match message.properties.priority {
+                Some(priority) if priority > 0 => RunEnd::Stopped(PRIORITY.to_owned()),
+                Some(_) | None => RunEnd::Complete,
+            });
             return Decision::End;
         }
         let it = self.reader.read(message);

@@ -6,7 +6,7 @@ use super::super::hazard::Hazard;
 use super::super::hazards::{self, Incoming};
 use super::super::inspection::{InspectOptions, InspectionEnd, inspect};
 use super::super::state::VhostState;
-use super::{Destination, ReplayOptions};
+use super::{Breaker, Destination, MAX_WAIT, ReplayOptions};
 use crate::apply::Interrupt;
 use crate::broker::Access;
 use crate::model::naming::return_exchange;
@@ -81,6 +81,11 @@ impl ReplayPlan {
     /// Returns the number of inspected messages to replay.
     pub fn messages(&self) -> u64 {
         self.targets.iter().map(|target| target.messages).sum()
+    }
+
+    /// Returns true if topo would have to wait longer than [`MAX_WAIT`] for the outcome of the first messages.
+    pub fn waits_too_long(&self, breaker: Breaker) -> bool {
+        self.is_observed && breaker.canary > 0 && self.verdict(breaker.settle) > MAX_WAIT
     }
 
     /// Returns the time after which the outcome of a message is known.
@@ -171,6 +176,7 @@ pub async fn plan_replay(
     let mut hazards = Vec::new();
     for target in &targets {
         let messages = target.messages.saturating_add(if is_complete { 0 } else { unseen });
+        let messages = messages.min(options.limit.unwrap_or(u64::MAX));
         let incoming = Incoming { messages, bytes: average.map(|average| average.saturating_mul(messages)) };
         hazards.extend(hazards::of_target(access, state, &target.queue, incoming).await);
     }

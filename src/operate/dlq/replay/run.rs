@@ -82,6 +82,7 @@ async fn replay_opened(
     {
         handler.ended = Some(RunEnd::Breaker { judged });
     }
+    let pending = handler.breaker.pending(Instant::now());
     let left = opened.order.expected.saturating_sub(processed.counts.published);
     let after = opened.wait_for_returned(left).await;
     let renewed = handler.reader.renewed;
@@ -89,6 +90,7 @@ async fn replay_opened(
         received: processed.counts.received,
         done: processed.counts.published.saturating_sub(renewed),
         came_back: handler.breaker.returned(),
+        pending,
         of_other_users: processed.of_other_users,
         renewed,
         in_doubt: processed.counts.in_doubt,

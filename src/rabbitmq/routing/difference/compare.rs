@@ -69,6 +69,9 @@ pub fn routing_changes<'a>(
     let mut changes = RoutingDifference::default();
     // Many changes have the same example.
     let mut known: BTreeMap<(&ExchangeName, ExampleMessage), (Reached, Reached)> = BTreeMap::new();
+    for ((entry, _), example) in &lost.complete {
+        changes.losses.entry(entry.clone()).or_insert_with(|| example.clone());
+    }
     let keys: BTreeSet<&EntryAndCause> = lost.queues.keys().chain(gained.queues.keys()).collect();
     for key in keys {
         let (entry, cause) = key;
@@ -78,7 +81,14 @@ pub fn routing_changes<'a>(
         let found = || [&lost, &gained].into_iter().filter_map(|it| it.queues.get(key)).flat_map(BTreeMap::values);
         let examples = found().map(|loss| &loss.example);
         let extents = || found().map(|loss| &loss.extent);
-        let except = extents().find(|it| matches!(it, Extent::Except(_)));
+        // A message that still reaches one of the queues may no longer reach another one.
+        let is_unaffected = |message: &ExampleMessage| {
+            let reached = |routing: &Routing<'_>| routing.route(entry, &message.message()).certain_queues;
+            let (was, is) = (reached(before), reached(after));
+            queues(&lost).iter().all(|queue| !was.contains(queue) || is.contains(queue))
+                && queues(&gained).iter().all(|queue| !is.contains(queue) || was.contains(queue))
+        };
+        let except = extents().find(|it| matches!(it, Extent::Except(message) if is_unaffected(message)));
         // Other queues receive only some of the messages that the binding matches.
         let is_own = |binding: &Binding, queues: &BTreeSet<QueueName>| {
             binding.source == *entry
@@ -90,9 +100,6 @@ pub fn routing_changes<'a>(
         };
         let all = is_complete && extents().all(|it| *it == Extent::All);
         let extent = except.unwrap_or(if all { &Extent::All } else { &Extent::Unknown }).clone();
-        if let Some(example) = lost.complete.get(key) {
-            changes.losses.entry(entry.clone()).or_insert_with(|| example.clone());
-        }
         // A message that no queue receives any more is the most important example.
         let Some(example) = lost.complete.get(key).into_iter().chain(examples).next().cloned() else { continue };
         let reached = |routing: &Routing<'_>| Reached::of(routing.route(entry, &example.message()).certain_queues);

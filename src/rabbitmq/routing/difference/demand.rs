@@ -1,7 +1,8 @@
 //! Finds a message that one binding of each wanted set matches, and no unwanted binding.
 
+use super::budget::{Budget, TooComplex};
 use super::headers::fewest_headers;
-use super::walk::{TooComplex, shortest_key};
+use super::walk::shortest_key;
 use crate::model::{Arguments, Binding, BrokerVersion};
 use crate::rabbitmq::routing::keys::words;
 use crate::rabbitmq::routing::{Certainty, Headers, Keys, Kind, Message, TopicIndex};
@@ -44,32 +45,45 @@ impl ExampleMessage {
 
 impl Demand<'_> {
     /// Returns a message with a shortest routing key and the fewest headers; `None` if no message meets the demand.
-    pub(super) fn message(&self, version: BrokerVersion) -> Result<Option<ExampleMessage>, TooComplex> {
+    pub(super) fn message(
+        &self,
+        version: BrokerVersion,
+        budget: &Budget,
+    ) -> Result<Option<ExampleMessage>, TooComplex> {
         let is_impossible = |it: &Bundle<'_>| matches!(it.kind, Kind::Fanout | Kind::OneOf) && !it.bindings.is_empty();
         if self.unwanted.iter().any(is_impossible) || self.wanted.iter().any(|it| it.bindings.is_empty()) {
             return Ok(None);
         }
-        let Some(routing_key) = self.routing_key()? else { return Ok(None) };
-        let headers = fewest_headers(&of_headers(&self.wanted), &of_headers(&self.unwanted).concat(), version)?;
+        let Some(routing_key) = self.routing_key(budget)? else { return Ok(None) };
+        let headers =
+            fewest_headers(&of_headers(&self.wanted), &of_headers(&self.unwanted).concat(), (version, budget))?;
         Ok(headers.map(|headers| ExampleMessage { routing_key, headers }))
     }
 
-    fn routing_key(&self) -> Result<Option<String>, TooComplex> {
+    fn routing_key(&self, budget: &Budget) -> Result<Option<String>, TooComplex> {
         if let Some(direct) = self.wanted.iter().find(|it| it.kind == Kind::Direct) {
             let mut keys: Vec<&str> = direct.bindings.iter().map(|it| it.routing_key.as_str()).collect();
             keys.sort_by_key(|key| (key.is_empty(), key.len(), *key));
-            return Ok(keys.into_iter().find(|key| self.accepts(key)).map(str::to_owned));
+            let compared: usize = self.wanted.iter().chain(&self.unwanted).map(|bundle| bundle.bindings.len()).sum();
+            for key in keys {
+                budget.take(1 + compared / 8)?;
+                if self.accepts(key) {
+                    return Ok(Some(key.to_owned()));
+                }
+            }
+            return Ok(None);
         }
         let is_topic = |bundle: &&Bundle<'_>| bundle.kind == Kind::Topic;
-        let wanted_index: Vec<TopicIndex<'_>> = self
-            .wanted
-            .iter()
-            .filter(is_topic)
-            .map(|bundle| of_patterns(&bundle.bindings, self.has_longer_keys))
+        // Several exchanges of a way often have the same patterns.
+        let patterns: BTreeSet<BTreeSet<&str>> = (self.wanted.iter().filter(is_topic))
+            .map(|bundle| bundle.bindings.iter().map(|binding| binding.routing_key.as_str()).collect())
             .collect();
+        let wanted_index: Vec<TopicIndex<'_>> =
+            patterns.iter().map(|patterns| of_patterns(patterns.iter().copied(), self.has_longer_keys)).collect();
         let unwanted = self.unwanted.iter().filter(is_topic).flat_map(|it| it.bindings.iter().copied());
-        let unwanted: Vec<&Binding> = unwanted.collect();
-        let mut unwanted_index = of_patterns(&unwanted, false);
+        let unwanted: BTreeSet<&str> = unwanted.map(|binding| binding.routing_key.as_str()).collect();
+        budget.take(unwanted.len() / 8)?;
+        let mut unwanted_index = of_patterns(unwanted.into_iter(), false);
         // A key with a wildcard as a word is never tried, so a direct binding with such a key does not matter.
         let direct = self.unwanted.iter().filter(|it| it.kind == Kind::Direct).flat_map(|it| &it.bindings);
         for binding in direct.filter(|it| !Keys::is_pattern(&it.routing_key)) {
@@ -77,7 +91,7 @@ impl Demand<'_> {
         }
         let all = self.wanted.iter().chain(&self.unwanted).flat_map(|it| &it.bindings);
         let used: BTreeSet<&str> = all.flat_map(|it| words(&it.routing_key)).collect();
-        shortest_key(&wanted_index, &unwanted_index, &|word| used.contains(word))
+        shortest_key(&wanted_index, &unwanted_index, &|word| used.contains(word), budget)
     }
 
     /// Returns true if a key meets the demand, apart from headers.
@@ -93,11 +107,11 @@ impl Demand<'_> {
     }
 }
 
-fn of_patterns<'a>(bindings: &[&'a Binding], is_longer: bool) -> TopicIndex<'a> {
+fn of_patterns<'a>(patterns: impl Iterator<Item = &'a str>, is_longer: bool) -> TopicIndex<'a> {
     let mut index = TopicIndex::new();
     let longer = |word: &'a str| [Some("*").filter(|_| is_longer && word == "#"), Some(word)].into_iter().flatten();
-    for (number, binding) in bindings.iter().enumerate() {
-        index.add_words(words(&binding.routing_key).flat_map(longer), number);
+    for (number, pattern) in patterns.enumerate() {
+        index.add_words(words(pattern).flat_map(longer), number);
     }
     index
 }

@@ -117,3 +117,70 @@ fn type_and_alternate_exchange_are_causes() {
     let without = topology(&["e: topic", "a: fanout"], &["e a.* q", "a '' lost"]);
     assert_eq!(changes(&before, &without), ["e: -lost 'x'"]);
 }
+
+/// Returns the difference, with all exchanges as entries.
+fn difference(before: &Topology, after: &Topology) -> RoutingDifference {
+    let (none, profile) = (BTreeSet::new(), BrokerProfile::of(BrokerVersion::NEWEST_KNOWN));
+    let routing = |of| Routing::new(of, [], &none, &profile).complete();
+    let entries: BTreeSet<ExchangeName> = before.exchanges.keys().cloned().collect();
+    routing_changes(&routing(before), &routing(after), &entries)
+}
+
+#[test]
+fn longer_keys_are_searched_after_an_empty_word() {
+    let exchanges = &["e: topic"];
+    let before = topology(exchanges, &["e .#.# q", "e #.*.*.* q"]);
+    assert_eq!(changes(&before, &topology(exchanges, &["e #.*.*.* q"])), ["e: -q '.x'"]);
+}
+
+#[test]
+fn message_that_loses_another_queue_is_not_shown_as_unaffected() {
+    let exchanges = &["g: topic", "e: fanout"];
+    let kept = ["g a.b one", "e '' one", "e '' two"];
+    let found = difference(&topology(exchanges, &[&kept[..], &["g a.# @e"]].concat()), &topology(exchanges, &kept));
+    let change = found.changes.iter().find(|it| it.entry.as_str() == "g").unwrap();
+    assert_eq!((change.lost.len(), &change.extent), (2, &Extent::Unknown));
+}
+
+/// Returns a chain of topic exchanges, and the chain without its last binding.
+fn chain(length: usize, pattern: impl Fn(usize) -> String) -> [Topology; 2] {
+    let exchanges: Vec<String> = (0..length).map(|number| format!("e{number}: topic")).collect();
+    let exchanges: Vec<&str> = exchanges.iter().map(String::as_str).collect();
+    let to = |number: usize| if number == length - 1 { "q".to_owned() } else { format!("@e{}", number + 1) };
+    let bindings: Vec<String> =
+        (0..length).map(|number| format!("e{number} {} {}", pattern(number), to(number))).collect();
+    let bindings: Vec<&str> = bindings.iter().map(String::as_str).collect();
+    [topology(&exchanges, &bindings), topology(&exchanges, &bindings[..length - 1])]
+}
+
+#[test]
+fn chain_with_equal_patterns_is_compared() {
+    let [before, after] = chain(25, |_| "order.#".to_owned());
+    let found = changes(&before, &after);
+    assert_eq!((found.len(), found[0].as_str()), (25, "e0: -q 'order.x'"));
+}
+
+#[test]
+fn chain_with_too_many_cases_is_not_compared() {
+    let [before, after] = chain(16, |number| format!("order.#.w{number}.#"));
+    let found = difference(&before, &after);
+    assert!(found.not_compared.values().all(|reason| *reason == NotCompared::TooComplex));
+    // The last exchanges of the chain have few cases.
+    assert!(found.not_compared.len() > 2 && found.changes.len() + found.not_compared.len() >= 16, "{found:?}");
+}
+
+#[test]
+fn message_becomes_unroutable_although_the_queues_are_too_many_to_compare() {
+    let queues: Vec<String> = (0..2_100).map(|number| format!("f '' q{number}")).collect();
+    let bindings: Vec<&str> = queues.iter().map(String::as_str).chain(["g '' @f"]).collect();
+    let exchanges = &["g: fanout", "f: fanout"];
+    let found = difference(&topology(exchanges, &bindings), &topology(exchanges, &bindings[..2_100]));
+    assert_eq!(found.losses.keys().map(ExchangeName::as_str).collect::<Vec<_>>(), ["g"]);
+    assert_eq!(found.not_compared.values().collect::<Vec<_>>(), [&NotCompared::TooComplex]);
+}
+
+#[test]
+fn changed_type_of_a_plugin_is_not_compared() {
+    let found = difference(&topology(&["e: x-random"], &["e 1 q"]), &topology(&["e: x-consistent-hash"], &["e 1 q"]));
+    assert!(found.changes.is_empty() && !found.not_compared.is_empty(), "{found:?}");
+}

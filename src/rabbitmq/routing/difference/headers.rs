@@ -2,7 +2,7 @@
 //!
 //! More headers never make a binding match less, so the fewest headers that the wanted bindings require are the best.
 
-use super::walk::TooComplex;
+use super::budget::{Budget, TooComplex};
 use crate::model::{ArgumentValue, Arguments, Binding, BrokerVersion};
 use crate::rabbitmq::routing::Certainty;
 use crate::rabbitmq::routing::message::{Headers, compared_headers, is_same};
@@ -18,9 +18,9 @@ type Required<'a> = BTreeMap<&'a str, Option<&'a ArgumentValue>>;
 pub(super) fn fewest_headers(
     wanted: &[Vec<&Binding>],
     unwanted: &[&Binding],
-    version: BrokerVersion,
+    (version, budget): (BrokerVersion, &Budget),
 ) -> Result<Option<Arguments>, TooComplex> {
-    let mut search = HeaderSearch { wanted, unwanted, version, choices: 0 };
+    let mut search = HeaderSearch { wanted, unwanted, version, choices: 0, budget };
     search.choose(0, &Required::new())
 }
 
@@ -29,12 +29,14 @@ struct HeaderSearch<'a> {
     unwanted: &'a [&'a Binding],
     version: BrokerVersion,
     choices: usize,
+    budget: &'a Budget,
 }
 
 impl<'a> HeaderSearch<'a> {
     /// Chooses a binding of each wanted set from a number on.
     fn choose(&mut self, number: usize, required: &Required<'a>) -> Result<Option<Arguments>, TooComplex> {
         self.choices += 1;
+        self.budget.take(1 + self.unwanted.len() / 8)?;
         if self.choices > MAX_CHOICES {
             return Err(TooComplex);
         }

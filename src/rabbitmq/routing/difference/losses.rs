@@ -1,9 +1,9 @@
 //! Finds the messages that reach a queue in one topology, and not in another, by the change that causes it.
 
+use super::budget::{Budget, TooComplex};
 use super::demand::{Bundle, Demand, ExampleMessage};
 use super::graph::{Graph, Hop, Via};
 use super::search::{NotCompared, Search, demand_of};
-use super::walk::TooComplex;
 use super::ways::{TooMany, ways_through, ways_to};
 use crate::model::{Binding, BrokerVersion, ExchangeName, QueueName, Topology};
 use crate::rabbitmq::profile::predeclared_in_every_vhost;
@@ -85,14 +85,27 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
     let version = one.profile.version;
     let (one, other) = (Graph::new(one), Graph::new(other));
     let mut losses = Losses::default();
+    let budget = Budget::new();
     for changed in changes(&one, &other) {
         let keys = changed.keys(&one);
         let Changed { cause, hop, extra } = changed;
         let ways = match ways_through(&one, &hop, entries) {
             Ok(ways) => ways,
             Err(TooMany { entries }) => {
+                let demand = demand_of(&one, std::slice::from_ref(&hop), extra, &keys);
+                let example = demand.message(version, &budget).ok().flatten();
                 for entry in entries {
-                    losses.not_compared.insert((entry, cause.clone()), NotCompared::TooComplex);
+                    let key = (entry, cause.clone());
+                    // One message shows whether it becomes unroutable.
+                    let reaches =
+                        |graph: &Graph<'_, '_>, example| graph.path(&key.0, None, example).map(|it| it.is_some());
+                    if let Some(example) = &example
+                        && reaches(&one, example) == Ok(true)
+                        && reaches(&other, example) == Ok(false)
+                    {
+                        losses.complete.insert(key.clone(), example.clone());
+                    }
+                    losses.not_compared.insert(key, NotCompared::TooComplex);
                 }
                 continue;
             }
@@ -106,7 +119,7 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
                 continue;
             }
             let demand = demand_of(&one, &way, extra.clone(), &keys);
-            let of_way = || extent(&other, (&key.0, &queue), &demand, (version, &keys));
+            let of_way = || extent(&other, (&key.0, &queue), &demand, (version, &keys, &budget));
             if let Some(known) = losses.queues.get_mut(&key).and_then(|queues| queues.get_mut(&queue))
                 && known.extent == Extent::All
             {
@@ -115,7 +128,8 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
             if is_known && losses.complete.contains_key(&key) {
                 continue;
             }
-            let search = |queue| Search::new(&other, &key.0, queue, (version, &keys)).readable_example(&demand);
+            let search =
+                |queue| Search::new(&other, &key.0, queue, (version, &keys, &budget)).readable_example(&demand);
             // A message that no queue receives is also an example for this queue.
             let complete = if losses.complete.contains_key(&key) { Ok(None) } else { search(None) };
             let found = match &complete {
@@ -146,7 +160,7 @@ fn extent(
     other: &Graph<'_, '_>,
     (entry, queue): (&ExchangeName, &QueueName),
     demand: &Demand<'_>,
-    (version, keys): (BrokerVersion, &Keys),
+    (version, keys, budget): (BrokerVersion, &Keys, &Budget),
 ) -> Extent {
     let Some(ways) = ways_to(other, entry, queue).filter(|ways| ways.len() <= MAX_STILL) else {
         return Extent::Unknown;
@@ -158,9 +172,9 @@ fn extent(
         both.unwanted.extend(of_way.unwanted);
         let is_clear = way.iter().all(|hop| other.unclear(&hop.from).is_none());
         both.has_longer_keys = true;
-        let longer = both.message(version);
+        let longer = both.message(version, budget);
         both.has_longer_keys = false;
-        match longer.ok().flatten().map_or_else(|| both.message(version), |found| Ok(Some(found))) {
+        match longer.ok().flatten().map_or_else(|| both.message(version, budget), |found| Ok(Some(found))) {
             Ok(Some(message)) if is_clear => return Extent::Except(message),
             Ok(None) => {}
             Ok(Some(_)) | Err(TooComplex) => return Extent::Unknown,
@@ -182,7 +196,10 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
     let mut changes = Vec::new();
     for exchange in exchanges {
         let kinds = (one.kind(exchange), other.kind(exchange));
-        if kinds.1.is_some() && kinds.0 != kinds.1 {
+        // The arguments of an exchange can determine the routing of a plugin.
+        let is_of_plugin = matches!(kinds.0, Some(Kind::OneOf | Kind::Unknown));
+        let is_different = is_of_plugin && old.exchanges.get(exchange) != new.exchanges.get(exchange);
+        if kinds.1.is_some() && (kinds.0 != kinds.1 || is_different) {
             let cause = || Cause::Type(exchange.clone());
             changes.extend(one.hops_from(exchange).into_iter().map(|hop| Changed { cause: cause(), hop, extra: None }));
             continue;

@@ -16,7 +16,9 @@
 //! | [`demand`] | the message that some bindings match and others do not |
 //! | [`walk`] | the routing key of this message |
 //! | [`headers`] | the headers of this message |
+//! | [`budget`] | the limit of the work |
 
+mod budget;
 mod compare;
 mod demand;
 #[cfg(test)]

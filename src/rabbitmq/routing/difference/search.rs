@@ -1,8 +1,8 @@
 //! Finds an example of a message that reaches a queue in one topology, and not in another.
 
+use super::budget::{Budget, TooComplex};
 use super::demand::{Bundle, Demand, ExampleMessage};
 use super::graph::{Graph, Hop};
-use super::walk::TooComplex;
 use crate::model::{BrokerVersion, ExchangeName, QueueName};
 use crate::rabbitmq::routing::Keys;
 use crate::rabbitmq::routing::exchange::Unclear;
@@ -48,6 +48,7 @@ pub(super) struct Search<'s, 'r, 'a> {
     /// The keys of all messages that meet the demand, and possibly others.
     keys: &'s Keys,
     searches: usize,
+    budget: &'s Budget,
 }
 
 impl<'s, 'r, 'a> Search<'s, 'r, 'a> {
@@ -55,9 +56,9 @@ impl<'s, 'r, 'a> Search<'s, 'r, 'a> {
         other: &'s Graph<'r, 'a>,
         entry: &'s ExchangeName,
         queue: Option<&'s QueueName>,
-        (version, keys): (BrokerVersion, &'s Keys),
+        (version, keys, budget): (BrokerVersion, &'s Keys, &'s Budget),
     ) -> Self {
-        Self { other, entry, queue, version, keys, searches: 0 }
+        Self { other, entry, queue, version, keys, searches: 0, budget }
     }
 
     /// Returns a message that meets the demand and does not reach the queue, with a word for each `#` if possible.
@@ -80,7 +81,8 @@ impl<'s, 'r, 'a> Search<'s, 'r, 'a> {
         if self.searches > MAX_SEARCHES {
             return Err(NotCompared::TooComplex);
         }
-        let Some(message) = demand.message(self.version)? else { return Ok(None) };
+        self.budget.take(5)?;
+        let Some(message) = demand.message(self.version, self.budget)? else { return Ok(None) };
         let path = self.other.path(self.entry, self.queue, &message).map_err(NotCompared::Unclear)?;
         let Some(path) = path else { return Ok(Some(message)) };
         for hop in path {

@@ -58,9 +58,9 @@ fn binding(random: &mut Random, topology: &Topology) -> Binding {
         Destination::Queue(random.of(&QUEUES).into())
     };
     let (routing_key, arguments) = match kind {
-        "topic" => (pattern(random, &["a", "b", "*", "#"]), Arguments::new()),
+        "topic" => (pattern(random, &["a", "b", "*", "#", "#", ""]), Arguments::new()),
         "headers" => (String::new(), headers(random)),
-        _ => (pattern(random, &["a", "b"]), Arguments::new()),
+        _ => (pattern(random, &["a", "b", ""]), Arguments::new()),
     };
     Binding { source: source.into(), destination, routing_key, arguments }
 }
@@ -112,7 +112,7 @@ fn changed(random: &mut Random, before: &Topology) -> Topology {
 
 /// Returns all keys of up to three words, and all sets of two headers.
 fn messages() -> Vec<Message> {
-    let words = ["a", "b", "x", "*"];
+    let words = ["a", "b", "x", "*", ""];
     let longer = |all: &[String]| -> Vec<String> {
         all.iter().flat_map(|start| words.map(|word| format!("{start}.{word}"))).collect()
     };

@@ -5,13 +5,10 @@
 //! can only match more unwanted patterns. A state is skipped if a state with the same wanted patterns and fewer unwanted
 //! ones was seen (antichains: De Wulf, Doyen, Henzinger, Raskin, CAV 2006).
 
+use super::budget::{Budget, TooComplex};
 use crate::rabbitmq::routing::TopicIndex;
 use crate::rabbitmq::routing::topic_index::Word;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// A comparison has too many cases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooComplex;
 
 /// The maximum number of states of a search.
 const MAX_STATES: usize = 50_000;
@@ -33,13 +30,14 @@ pub(super) fn shortest_key(
     wanted: &[TopicIndex<'_>],
     unwanted: &TopicIndex<'_>,
     is_used: &dyn Fn(&str) -> bool,
+    budget: &Budget,
 ) -> Result<Option<String>, TooComplex> {
     let fresh = fresh_word(is_used);
     let accepts = |state: &State<'_>| {
         wanted.iter().zip(&state.wanted).all(|(index, node)| index.is_end(*node))
             && !state.unwanted.iter().any(|node| unwanted.is_end(*node))
     };
-    let starts = combinations(wanted.iter().map(TopicIndex::start).collect());
+    let starts = combinations(wanted.iter().map(TopicIndex::start).collect(), MAX_STATES)?;
     let mut states: Vec<State<'_>> = Vec::new();
     let mut todo = VecDeque::new();
     let mut is_empty_accepted = false;
@@ -57,12 +55,17 @@ pub(super) fn shortest_key(
             let next = wanted.iter().zip(&at).map(|(index, node)| index.after(*node, word)).collect();
             let unwanted_next: BTreeSet<usize> =
                 after_unwanted.iter().flat_map(|node| unwanted.after(*node, word)).collect();
-            for wanted in combinations(next) {
-                let earlier = seen.entry(wanted.clone()).or_default();
-                if earlier.iter().any(|fewer| fewer.is_subset(&unwanted_next)) {
-                    continue;
+            // A single empty word is the empty key, which is not accepted, but longer keys may be.
+            let is_empty_key = word == Some("") && states[number].step.is_none();
+            for wanted in combinations(next, MAX_STATES - states.len())? {
+                budget.take(1 + unwanted_next.len() / 8)?;
+                if !is_empty_key {
+                    let earlier = seen.entry(wanted.clone()).or_default();
+                    if earlier.iter().any(|fewer| fewer.is_subset(&unwanted_next)) {
+                        continue;
+                    }
+                    earlier.push(unwanted_next.clone());
                 }
-                earlier.push(unwanted_next.clone());
                 let state = State { wanted, unwanted: unwanted_next.clone(), step: Some((word, number)) };
                 if accepts(&state) {
                     let key = key(&states, &state, &fresh);
@@ -89,10 +92,17 @@ fn words_after<'a>(wanted: &[TopicIndex<'a>], at: &[usize]) -> Vec<Word<'a>> {
 }
 
 /// Returns all choices of one node of each set.
-fn combinations(sets: Vec<BTreeSet<usize>>) -> Vec<Vec<usize>> {
-    sets.into_iter().fold(vec![Vec::new()], |all, set| {
+///
+/// # Errors
+/// There are more than `max` choices.
+fn combinations(sets: Vec<BTreeSet<usize>>, max: usize) -> Result<Vec<Vec<usize>>, TooComplex> {
+    let number = sets.iter().fold(1_usize, |all, set| all.saturating_mul(set.len()));
+    if number > max {
+        return Err(TooComplex);
+    }
+    Ok(sets.into_iter().fold(vec![Vec::new()], |all, set| {
         all.iter().flat_map(|start| set.iter().map(move |node| [&start[..], &[*node]].concat())).collect()
-    })
+    }))
 }
 
 fn key(states: &[State<'_>], last: &State<'_>, fresh: &str) -> String {
