@@ -138,7 +138,7 @@ pub(super) struct DropArguments {
     /// Drop without confirmation
     #[arg(short, long)]
     yes: bool,
-    /// File to which the audit record of the run is appended [default: standard error]
+    /// File to which the audit record of the run is appended [default: standard error, unless --quiet]
     #[arg(long, value_name = "FILE", env = "TOPO_AUDIT")]
     audit: Option<PathBuf>,
     /// Output format

@@ -226,7 +226,7 @@ pub(super) struct RestoreArguments {
     /// Restore without confirmation
     #[arg(short, long)]
     yes: bool,
-    /// File to which the audit record of the run is appended [default: standard error]
+    /// File to which the audit record of the run is appended [default: standard error, unless --quiet]
     #[arg(long, value_name = "FILE", env = "TOPO_AUDIT")]
     audit: Option<PathBuf>,
     /// Output format

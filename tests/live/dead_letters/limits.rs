@@ -99,7 +99,7 @@ fn run_continues_after_the_hold_time() {
 fn held_messages_are_limited() {
     let fixture = Fixture::new("hold", "classic");
     fixture.dead_letter(100);
-    let listed = fixture.dlq("list", &["--hold", "10"]).expect_code(0);
+    let listed = fixture.dlq("list", &["--hold", "10"]).expect_code(1);
     listed
         .expect_text("100 messages: 10 inspected and requeued.")
         .expect_text("topo reached the maximum number of held messages");
@@ -129,7 +129,7 @@ fn messages_of_several_consumers_keep_their_order_at_any_end() {
             fixture.dlq("peek", &["--limit", "1", "--body-as", "none"]).expect_code(0);
             fixture
                 .dlq("list", &["--hold", "400"])
-                .expect_code(0)
+                .expect_code(1)
                 .expect_text("600 messages: 400 inspected and requeued.")
                 .expect_text("topo reached the maximum number of held messages");
             fixture.dlq("list", &[]).expect_code(0).expect_text("600 messages: all inspected and requeued.");

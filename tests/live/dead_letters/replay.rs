@@ -143,6 +143,16 @@ fn messages_that_came_back_stay_unless_again_is_set() {
 }
 
 #[test]
+fn plan_respects_the_limit() {
+    let fixture = Fixture::new("limited", "classic");
+    fixture.dead_letter(4);
+    let planned = fixture.dlq("replay", &["--dry-run", "--limit", "1", "--settle", "20m"]).expect_code(0);
+    let planned =
+        planned.expect_text("Replay 1 of 4 messages").expect_text("4 messages match; --limit selects the first 1");
+    planned.expect_text("topo waits at most 10 minutes: use --canary 0");
+}
+
+#[test]
 fn breaker_stops_a_replay_to_a_broken_worker() {
     for kind in KINDS {
         let fixture = Fixture::new("breaker", kind);
@@ -154,9 +164,11 @@ fn breaker_stops_a_replay_to_a_broken_worker() {
         let output = running.wait().expect_code(4);
         let stopped = report(&output);
         assert_eq!((stopped["end"].as_str(), stopped["done"].as_u64()), (Some("breaker"), Some(5)), "{kind} {stopped}");
-        assert_eq!(stopped["cameBack"], 5);
+        // One of five messages is more than 5 %. The others may still come back.
+        let count = stopped["cameBack"].as_u64().unwrap();
+        assert!(count > 0 && stopped["pending"] == 5 - count, "{kind} {stopped}");
         let came_back = stopped["cameBackMessages"].as_array().unwrap();
-        assert_eq!((came_back.len(), &came_back[0]["source"]), (5, &Value::from(WORK)), "{kind}");
+        assert_eq!((came_back.len() as u64, &came_back[0]["source"]), (count, &Value::from(WORK)), "{kind}");
         fixture.until_dead(200);
         assert!(output.stderr.contains("audit: {\"formatVersion\":1,\"command\":\"replay\""), "{output}");
         // The worker is repaired: the others are replayed, and the five stay.
