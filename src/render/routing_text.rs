@@ -190,7 +190,7 @@ fn example(group: &Group<'_>, escaped: &dyn Fn(&str) -> String) -> String {
 fn example_message(Group { change, exchanges }: &Group<'_>) -> String {
     match exchanges.len() {
         1 => change.example.to_string(),
-        _ => format!("{} to exchange {}", change.example, change.exchange),
+        _ => format!("{}, published to exchange {}", change.example, change.exchange),
     }
 }
 

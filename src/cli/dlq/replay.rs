@@ -187,7 +187,7 @@ pub(super) struct ReplayArguments {
     /// Maximum number of messages per second, such as 50/s; `none` for no maximum
     #[arg(long, value_name = "RATE", default_value = "50/s", value_parser = rate)]
     rate: Rate,
-    /// Stop if more than this share of the replayed messages comes back; after the first messages (--canary), at least 5
+    /// Stop if more than this share of the replayed messages comes back; after the first messages (--canary), only if at least 5 come back
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
     stop_after: f64,
     /// Number of messages to replay first; topo waits for their outcome before it continues (0 to disable)

@@ -210,7 +210,8 @@ pub(super) async fn inspect_until_second_signal<T>(
         ended = run => ended,
         () = interaction::second_signal(interrupt) => {
             Err(Failure::failed("stopped immediately: the broker requeues the unacknowledged messages")
-                .exit(Exit::Interrupted))
+                .exit(Exit::Interrupted)
+                .hint("a message near the delivery limit of a quorum queue may be duplicated"))
         }
     }
 }

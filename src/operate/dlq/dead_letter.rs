@@ -146,7 +146,8 @@ impl DeadLetter {
 
 /// Returns a time in seconds since 1970; `None` if the text is not an RFC 3339 time in UTC.
 fn seconds(text: &str) -> Option<u64> {
-    let time = humantime::parse_rfc3339_weak(text).ok()?;
+    let utc = text.strip_suffix("+00:00").map(|text| format!("{text}Z"));
+    let time = humantime::parse_rfc3339_weak(utc.as_deref().unwrap_or(text)).ok()?;
     time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }
 

@@ -79,7 +79,7 @@ pub struct RunCounts {
     pub done: u64,
     /// The replayed messages that were dead-lettered to the queue again during the run.
     pub came_back: u64,
-    /// The replayed messages that may still come back, because their retries were not over at the end of the run.
+    /// The replayed messages that may still come back, because their outcome was not known at the end of the run.
     pub pending: u64,
     /// The other messages that were dead-lettered to the queue during the run.
     pub arrived: u64,

@@ -33,7 +33,7 @@ pub fn groups_text(
         text.push('\n');
     }
     if groups.ungrouped > 0 {
-        let _ = writeln!(text, "{} in further groups, which are not listed.", count(groups.ungrouped, "message"));
+        let _ = writeln!(text, "{} in other groups, which are not listed.", count(groups.ungrouped, "message"));
     }
     text.push_str(&inspection_notes(queue, inspection));
     text

@@ -39,7 +39,7 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
     let mut notes = Vec::new();
     if selected < plan.messages() {
         notes.push(format!(
-            "{} match; --limit selects the first {}",
+            "{} match; --limit restricts the replay to {}",
             count(plan.messages(), "message"),
             number(selected)
         ));

@@ -147,8 +147,9 @@ fn plan_respects_the_limit() {
     let fixture = Fixture::new("limited", "classic");
     fixture.dead_letter(4);
     let planned = fixture.dlq("replay", &["--dry-run", "--limit", "1", "--settle", "20m"]).expect_code(0);
-    let planned =
-        planned.expect_text("Replay 1 of 4 messages").expect_text("4 messages match; --limit selects the first 1");
+    let planned = planned
+        .expect_text("Replay 1 of 4 messages")
+        .expect_text("4 messages match; --limit restricts the replay to 1");
     planned.expect_text("topo waits at most 10 minutes: use --canary 0");
 }
 

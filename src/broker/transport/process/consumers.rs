@@ -1,4 +1,9 @@
-//! Adds and cancels the consumers of a run. All have the same channel, and only the last one receives messages.
+//! Adds and cancels the consumers of a run. Only the last one receives messages.
+//!
+//! The consumers of a quorum queue have the same channel, because the messages of several channels would return in a
+//! different order. The consumers of a classic queue, which restores the order, have a channel each: for an
+//! acknowledgement, the broker searches all unacknowledged messages of the channel (`rabbit_channel:collect_acks`). With one
+//! channel, the time of a run would be quadratic in the number of messages.
 
 use super::super::endpoints::{queue_counts, was_delivered_before};
 use super::order::{MessageHandler, ProcessEnd};
@@ -22,6 +27,14 @@ impl<H: MessageHandler> Session<'_, H> {
     pub(super) async fn add_consumer(&mut self, most: u64) -> Result<bool, ProcessEnd> {
         if most == 0 || self.consumers.len() >= self.order.max_consumers {
             return Ok(false);
+        }
+        if self.order.kind == Some(QueueType::Classic) {
+            // The next channel has the same delivery tags, so no message of this one may be pending.
+            self.remove_stored().await?;
+            self.settle_all().await?;
+            self.complete_fences().await?;
+            let channel = self.connection.channel().await.map_err(ProcessEnd::Failed)?;
+            self.full_channels.push(std::mem::replace(&mut self.channel, channel));
         }
         let subscribing = subscribe(self.connection, &self.channel, self.order, (self.consumers.len(), most));
         let (consumer, capacity) = subscribing.await.map_err(ProcessEnd::Failed)?;

@@ -28,7 +28,10 @@ impl<H: MessageHandler> Session<'_, H> {
             true => timeout(GRACE + RETURNED_LIMIT, self.complete()).await.unwrap_or(Ok(())),
             false => timeout(GRACE, self.settle_after_failure()).await.unwrap_or(Ok(())),
         };
-        let _ = timeout(GRACE, self.channel.close(200, "done".into())).await;
+        // The other consumers are full, so they do not receive the messages that return.
+        for channel in std::iter::once(&self.channel).chain(&self.full_channels) {
+            let _ = timeout(GRACE, channel.close(200, "done".into())).await;
+        }
         self.handler.progressed(&self.order.earlier.plus(self.counts));
         match completed {
             Err(failure) if end == ProcessEnd::Complete || end == ProcessEnd::Ended => failure,

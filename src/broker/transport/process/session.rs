@@ -1,4 +1,4 @@
-//! Implements a run on one channel for deliveries and acknowledgements, and one channel for publishes.
+//! Implements a run on one or more channels for deliveries and acknowledgements, and one channel for publishes.
 
 use super::super::connection::{Connection, error_text, is_channel_error, protocol_error, short};
 use super::super::decode;
@@ -37,7 +37,10 @@ pub(super) struct Session<'a, H> {
     pub(super) connection: &'a Connection,
     pub(super) order: &'a ProcessOrder,
     pub(super) handler: &'a mut H,
+    /// The channel of the last consumer.
     pub(super) channel: Channel,
+    /// The channels of the consumers before the last one, if they are different.
+    pub(super) full_channels: Vec<Channel>,
     publisher: Channel,
     /// The consumers, each of which starts when the one before holds as many messages as its prefetch. Only the last one
     /// receives messages. All are kept, because lapin cancels a consumer that is dropped.
@@ -86,6 +89,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             order,
             handler,
             channel,
+            full_channels: Vec::new(),
             publisher,
             consumers: vec![consumer],
             tap,

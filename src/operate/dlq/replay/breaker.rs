@@ -92,7 +92,8 @@ impl BreakerState {
     /// Judges a replay that has processed all messages. Returns the number of replayed messages if too many came back.
     pub(super) fn final_verdict(&self) -> Option<u64> {
         let (sent, returned) = (self.next_number(), self.returned());
-        (self.is_observing && self.is_above(returned, sent)).then_some(sent)
+        let required = if sent <= self.settings.canary { 1 } else { MIN_RETURNED.min(sent) };
+        (self.is_observing && returned >= required && self.is_above(returned, sent)).then_some(sent)
     }
 
     /// Returns the number of messages that may still come back, because their retries are not over.
@@ -119,8 +120,8 @@ impl BreakerState {
             return Verdict::Stop { judged: sent };
         }
         let returned_due = self.came_back.range(..due).count() as u64;
-        if returned_due >= required && self.is_above(returned_due, due) {
-            return Verdict::Stop { judged: due };
+        if returned_due >= MIN_RETURNED && self.is_above(returned_due, due) {
+            return Verdict::Stop { judged: due.max(returned) };
         }
         if is_canary_sent && due < canary { Verdict::Wait } else { Verdict::Continue }
     }
@@ -173,13 +174,19 @@ mod tests {
         it.came_back(3);
         assert_eq!(it.verdict(now + SECOND), Verdict::Stop { judged: 5 }, "20 % of 5");
         assert_eq!(it.final_verdict(), Some(5));
+        // The outcome of the other first messages is awaited.
+        let (mut it, now) = state(0.1, 20);
+        (0..5).for_each(|_| it.sent(now));
+        (0..15).for_each(|_| it.sent(now + SECOND));
+        it.came_back(0);
+        assert_eq!(it.verdict(now + SECOND * 10 + SECOND / 2), Verdict::Wait, "1 of 5 known, 1 of 20 sent");
         // After the first messages, a few messages prove nothing.
         let (mut it, now) = state(0.1, 5);
         (0..5).for_each(|_| it.sent(now));
         assert_eq!(it.verdict(now + SECOND * 11), Verdict::Continue);
         it.sent(now + SECOND * 11);
         it.came_back(5);
-        assert_eq!(it.verdict(now + SECOND * 12), Verdict::Continue);
+        assert_eq!((it.verdict(now + SECOND * 12), it.final_verdict()), (Verdict::Continue, None));
         (0..4).for_each(|number| it.came_back(number));
         assert_eq!(it.verdict(now + SECOND * 12), Verdict::Stop { judged: 6 });
     }

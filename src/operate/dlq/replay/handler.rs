@@ -38,6 +38,8 @@ pub(super) struct Replayer<'a> {
     pub(super) interrupt: &'a Interrupt,
     pub(super) progress: &'a dyn Fn(&ProcessCounts, u64),
     pub(super) counts: RunCounts,
+    /// The lowest priority of messages that the queue delivers before older messages; `None` if it has no priorities.
+    pub(super) min_priority: Option<u8>,
     /// The first of the messages that came back.
     pub(super) came_back: Vec<CameBack>,
     /// The earliest time of the next replay.
@@ -125,10 +127,9 @@ impl MessageHandler for Replayer<'_> {
     fn decide(&mut self, message: ReceivedMessage) -> Decision {
         // All messages from here on came back or arrived after the start of the run.
         if self.number(&message).is_some() {
-            self.ended = Some(match message.properties.priority {
-                Some(priority) if priority > 0 => RunEnd::Stopped(PRIORITY.to_owned()),
-                Some(_) | None => RunEnd::Complete,
-            });
+            let priority = message.properties.priority.unwrap_or(0);
+            let is_early = self.min_priority.is_some_and(|min| priority >= min);
+            self.ended = Some(if is_early { RunEnd::Stopped(PRIORITY.to_owned()) } else { RunEnd::Complete });
             return Decision::End;
         }
         let it = self.reader.read(message);

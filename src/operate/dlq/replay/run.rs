@@ -13,7 +13,7 @@ use super::plan::{ReplayPlan, ReturnPath};
 use crate::apply::Interrupt;
 use crate::broker::transport::ProcessCounts;
 use crate::broker::{Access, BrokerError};
-use crate::model::{ExchangeName, QueueName};
+use crate::model::{ExchangeName, QueueName, QueueType};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -72,6 +72,7 @@ async fn replay_opened(
         interrupt,
         progress,
         counts: RunCounts::default(),
+        min_priority: min_priority(state, &queue),
         next: now,
         came_back: Vec::new(),
         ended: None,
@@ -108,6 +109,16 @@ async fn replay_opened(
         end: run_end(&processed, handler.ended),
         continuation: Continuation::of(&options.selection, options.limit, counts.done),
     })
+}
+
+/// Returns the lowest priority of messages that the queue delivers before older messages; `None` if it has no priorities.
+fn min_priority(state: &VhostState, queue: &QueueName) -> Option<u8> {
+    let is_set = state.snapshot.topology.queues.get(queue)?.arguments.contains_key("x-max-priority");
+    match state.kind(queue) {
+        Some(QueueType::Classic) if is_set => Some(1),
+        Some(QueueType::Quorum) if state.snapshot.profile.version.is_at_least(4, 0) => Some(5),
+        Some(QueueType::Classic | QueueType::Quorum | QueueType::Stream) | None => None,
+    }
 }
 
 /// Prepares the way to each target, and checks the permission to publish. If the user may not use the preferred way,

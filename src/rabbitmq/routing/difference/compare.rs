@@ -8,6 +8,9 @@ use crate::model::{Binding, Destination, ExchangeName, QueueName};
 use crate::rabbitmq::routing::Routing;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The maximum number of messages among which topo searches for one that a change does not affect.
+const MAX_CANDIDATES: usize = 20;
+
 /// A change of the queues that receive the messages of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryChange {
@@ -81,25 +84,36 @@ pub fn routing_changes<'a>(
         let found = || [&lost, &gained].into_iter().filter_map(|it| it.queues.get(key)).flat_map(BTreeMap::values);
         let examples = found().map(|loss| &loss.example);
         let extents = || found().map(|loss| &loss.extent);
+        let (of_lost, of_gained) = (queues(&lost), queues(&gained));
         // A message that still reaches one of the queues may no longer reach another one.
         let is_unaffected = |message: &ExampleMessage| {
             let reached = |routing: &Routing<'_>| routing.route(entry, &message.message()).certain_queues;
             let (was, is) = (reached(before), reached(after));
-            queues(&lost).iter().all(|queue| !was.contains(queue) || is.contains(queue))
-                && queues(&gained).iter().all(|queue| !is.contains(queue) || was.contains(queue))
+            of_lost.iter().all(|queue| !was.contains(queue) || is.contains(queue))
+                && of_gained.iter().all(|queue| !is.contains(queue) || was.contains(queue))
         };
-        let except = extents().find(|it| matches!(it, Extent::Except(message) if is_unaffected(message)));
+        let candidates: BTreeSet<&ExampleMessage> = extents()
+            .filter_map(|it| match it {
+                Extent::Except(message) => Some(message),
+                Extent::All | Extent::Unknown => None,
+            })
+            .collect();
+        let except = candidates.into_iter().take(MAX_CANDIDATES).find(|message| is_unaffected(message));
         // Other queues receive only some of the messages that the binding matches.
         let is_own = |binding: &Binding, queues: &BTreeSet<QueueName>| {
             binding.source == *entry
                 && queues.iter().all(|queue| binding.destination == Destination::Queue(queue.clone()))
         };
         let is_complete = match cause {
-            Cause::Binding(binding) => is_own(binding, &queues(&lost)) && is_own(binding, &queues(&gained)),
+            Cause::Binding(binding) => is_own(binding, &of_lost) && is_own(binding, &of_gained),
             Cause::Alternate(_) | Cause::Type(_) => false,
         };
         let all = is_complete && extents().all(|it| *it == Extent::All);
-        let extent = except.unwrap_or(if all { &Extent::All } else { &Extent::Unknown }).clone();
+        let extent = match except {
+            Some(message) => Extent::Except(message.clone()),
+            None if all => Extent::All,
+            None => Extent::Unknown,
+        };
         // A message that no queue receives any more is the most important example.
         let Some(example) = lost.complete.get(key).into_iter().chain(examples).next().cloned() else { continue };
         let reached = |routing: &Routing<'_>| Reached::of(routing.route(entry, &example.message()).certain_queues);
@@ -108,8 +122,8 @@ pub fn routing_changes<'a>(
         changes.changes.push(EntryChange {
             entry: entry.clone(),
             cause: cause.clone(),
-            lost: queues(&lost),
-            gained: queues(&gained),
+            lost: of_lost,
+            gained: of_gained,
             extent,
             before: was,
             after: is,

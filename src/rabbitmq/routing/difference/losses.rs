@@ -87,6 +87,7 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
     let mut losses = Losses::default();
     let budget = Budget::new();
     for changed in changes(&one, &other) {
+        budget.start_cause();
         let keys = changed.keys(&one);
         let Changed { cause, hop, extra } = changed;
         let ways = match ways_through(&one, &hop, entries) {
@@ -198,7 +199,8 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
         let kinds = (one.kind(exchange), other.kind(exchange));
         // The arguments of an exchange can determine the routing of a plugin.
         let is_of_plugin = matches!(kinds.0, Some(Kind::OneOf | Kind::Unknown));
-        let is_different = is_of_plugin && old.exchanges.get(exchange) != new.exchanges.get(exchange);
+        let settings = |of: &'a Topology| of.exchanges.get(exchange).map(|it| (&it.kind, &it.arguments));
+        let is_different = is_of_plugin && settings(old) != settings(new);
         if kinds.1.is_some() && (kinds.0 != kinds.1 || is_different) {
             let cause = || Cause::Type(exchange.clone());
             changes.extend(one.hops_from(exchange).into_iter().map(|hop| Changed { cause: cause(), hop, extra: None }));
