@@ -75,7 +75,7 @@ async fn run_with(
     }
     if plan.targets.is_empty() {
         let message = format!(
-            "none of the {} inspected messages can be replayed; topo reached the maximum number of held messages (--hold, or 700 MB)",
+            "none of the {} inspected messages can be replayed; topo reached the maximum number of held messages (--hold, or 1 GB)",
             number(plan.inspected)
         );
         return Err(Failure::failed(message));

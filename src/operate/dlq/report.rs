@@ -138,7 +138,7 @@ impl RunEnd {
 
 /// The reason of a run that holds the maximum number of messages.
 pub const HOLD_FULL: &str =
-    "topo reached the maximum number of held messages (--hold, or 700 MB) and did not read the rest of the queue";
+    "topo reached the maximum number of held messages (--hold, or 1 GB) and did not read the rest of the queue";
 
 /// Returns the reason for the end. `ended` is the reason if the handler ended the run.
 pub(super) fn run_end(processed: &Processed, ended: Option<RunEnd>) -> RunEnd {
