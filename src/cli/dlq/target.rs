@@ -206,14 +206,8 @@ pub(super) async fn inspect_until_second_signal<T>(
     interrupt: &Interrupt,
     run: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    tokio::select! {
-        ended = run => ended,
-        () = interaction::second_signal(interrupt) => {
-            Err(Failure::failed("stopped immediately: the broker requeues the unacknowledged messages")
-                .exit(Exit::Interrupted)
-                .hint("a message near the delivery limit of a quorum queue may be duplicated"))
-        }
-    }
+    let hint = "a message near the delivery limit of a quorum queue may be duplicated";
+    run_until_second_signal(interrupt, run, (Exit::Interrupted, hint)).await
 }
 
 /// Runs a command that changes a queue until it ends, or until the second signal.
@@ -221,12 +215,20 @@ pub(super) async fn until_second_signal<T>(
     interrupt: &Interrupt,
     run: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
+    let hint = "messages that were already published may be duplicated";
+    run_until_second_signal(interrupt, run, (Exit::Partial, hint)).await
+}
+
+/// Runs a command. At the second signal, returns a failure with this exit code and hint.
+async fn run_until_second_signal<T>(
+    interrupt: &Interrupt,
+    run: impl Future<Output = Result<T, Failure>>,
+    (exit, hint): (Exit, &str),
+) -> Result<T, Failure> {
     tokio::select! {
         ended = run => ended,
         () = interaction::second_signal(interrupt) => {
-            Err(Failure::failed("stopped immediately: the broker requeues the unacknowledged messages")
-                .exit(Exit::Partial)
-                .hint("messages that were already published may be duplicated"))
+            Err(Failure::failed("stopped immediately: the broker requeues the unacknowledged messages").exit(exit).hint(hint))
         }
     }
 }
