@@ -8,7 +8,7 @@ use crate::support::{Argument, Node, Output, Topo, Vhost};
 const SPEC: &str = "queues: {orders: {type: classic}}\n";
 
 /// Runs topo on a terminal with this input. The terminal merges standard output and standard error.
-fn with_input(vhost: &Vhost<'_>, spec: &str, arguments: &str, keys: &str) -> Output {
+pub(super) fn with_input(vhost: &Vhost<'_>, spec: &str, arguments: &str, keys: &str) -> Output {
     let vhost_line = serde_json::json!(vhost.name());
     let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_topo"));
     Topo::of(Path::new("/usr/bin/script"))

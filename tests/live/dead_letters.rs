@@ -5,7 +5,9 @@
 //! | [`fixture`] | a topology with a dead-letter queue, and dead-lettered messages |
 //! | [`inspection`] | inspections change neither the order nor the content of a queue |
 //! | [`limits`] | delivery limits, held messages and large queues |
-//! | [`replay`] | the way back of each strategy, headers, selection and the circuit breaker |
+//! | [`replay`] | the way back of each strategy, headers and selection |
+//! | [`breaker`] | the circuit breaker |
+//! | [`records`] | confirmations, audit records and signals |
 //! | [`removal`] | drops, exports and restores |
 //! | [`refusals`] | bad input, hazards, missing permissions and concurrent runs |
 //! | [`job`] | a command that is interrupted and repeated |
@@ -13,6 +15,7 @@
 //! | [`broker_killed`] | brokers that are killed at random moments |
 //! | [`large`] | large queues: order and memory |
 
+mod breaker;
 mod broker_killed;
 mod fixture;
 mod inspection;
@@ -20,6 +23,7 @@ mod job;
 mod killed;
 mod large;
 mod limits;
+mod records;
 mod refusals;
 mod removal;
 mod replay;

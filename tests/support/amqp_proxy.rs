@@ -145,6 +145,7 @@ fn change(payload: &[u8]) -> Option<&'static str> {
         (50, 20) => Some("queue.bind"),
         (50, 40) => Some("queue.delete"),
         (50, 50) => Some("queue.unbind"),
+        (40, 20) => Some("exchange.delete"),
         (40, 30) => Some("exchange.bind"),
         _ => None,
     }

@@ -4,10 +4,37 @@ use super::super::failure::{Exit, Failure};
 use super::super::output;
 use crate::broker::Access;
 use crate::operate::dlq::{RunEnd, RunReport};
+use crate::render::dlq::{StoppedRun, stopped_audit_line};
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::time::SystemTime;
+
+/// The progress of a run, for the audit record of a run that a second signal stops.
+#[derive(Debug, Default)]
+pub(super) struct Started(Cell<Option<u64>>);
+
+impl Started {
+    /// Records the number of messages that were processed. The first call marks the start of the run.
+    pub(super) fn record(&self, done: u64) {
+        self.0.set(Some(done));
+    }
+
+    /// Returns the function that writes the record of a stopped run. It writes no record if the run did not start.
+    pub(super) fn stopped<'a>(
+        &'a self,
+        path: Option<&'a Path>,
+        of: impl FnOnce(u64) -> StoppedRun<'a> + 'a,
+        access: &'a Access,
+        is_quiet: bool,
+    ) -> impl FnOnce() -> Result<(), Failure> + 'a {
+        move || match self.0.get() {
+            Some(done) => write(path, |time, user| stopped_audit_line(&of(done), time, user), access, is_quiet),
+            None => Ok(()),
+        }
+    }
+}
 
 /// Writes the line, which depends on the time and the user. Without a file, writes it to standard error.
 pub(super) fn write(

@@ -4,14 +4,14 @@ use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::{interaction, output};
 use super::archive_file::ArchiveFile;
-use super::audit;
+use super::audit::{self, Started};
 use super::selection::SelectionArguments;
 use super::target::{ReadingArguments, Shown, Target, TargetArguments, is_confirmed, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::count;
 use crate::operate::dlq::{DropOptions, InspectOptions, Inspection, Selection, Store, drop_messages, inspect, run_id};
-use crate::render::dlq::{audit_line, report_json, report_text};
+use crate::render::dlq::{StoppedRun, audit_line, report_json, report_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
@@ -38,15 +38,18 @@ pub(super) async fn run(arguments: &DropArguments, global: &Global) -> Result<Ex
     let queue = QueueName::new(arguments.queue.as_str());
     target.expect(&queue, &arguments.reading).map_err(|error| arguments.target.failure(error))?;
     let interrupt = Interrupt::default();
-    until_second_signal(&interrupt, run_with(arguments, &target, &queue, selection, &interrupt, global)).await
+    let (started, id) = (Started::default(), run_id());
+    let run = run_with(arguments, &target, (&queue, selection, &id), (&interrupt, &started), global);
+    let of = |done| StoppedRun { command: "drop", run: Some(&id), vhost: &target.vhost, queue: &queue, done };
+    let stopped = started.stopped(arguments.audit.as_deref(), of, &target.access, global.quiet);
+    until_second_signal(&interrupt, run, stopped).await
 }
 
 async fn run_with(
     arguments: &DropArguments,
     target: &Target,
-    queue: &QueueName,
-    selection: Selection,
-    interrupt: &Interrupt,
+    (queue, selection, id): (&QueueName, Selection, &str),
+    (interrupt, started): (&Interrupt, &Started),
     global: &Global,
 ) -> Result<Exit, Failure> {
     let failure = |error| arguments.target.failure(error);
@@ -81,7 +84,11 @@ async fn run_with(
     };
     let shown = Shown::start(global, format!("dropping messages of {queue}"));
     let total = arguments.limit.unwrap_or(0);
-    let progress = |counts: &crate::broker::transport::ProcessCounts| shown.update(counts.removed, total, "dropped");
+    let progress = |counts: &crate::broker::transport::ProcessCounts| {
+        shown.update(counts.removed, total, "dropped");
+        started.record(counts.removed);
+    };
+    started.record(0);
     let options = DropOptions {
         selection,
         limit: arguments.limit,
@@ -89,7 +96,7 @@ async fn run_with(
         window: arguments.window,
         store,
         allowed: arguments.reading.allow.clone(),
-        run: run_id(),
+        run: id.to_owned(),
     };
     let dropped = drop_messages(&target.access, &target.state, queue, options, interrupt, &progress).await;
     drop(shown);

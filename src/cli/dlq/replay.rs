@@ -4,7 +4,7 @@ use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::value_parsers::duration;
 use super::super::{interaction, output};
-use super::audit;
+use super::audit::{self, Started};
 use super::selection::SelectionArguments;
 use super::target::{ReadingArguments, Shown, Target, TargetArguments, is_confirmed, until_second_signal};
 use crate::apply::Interrupt;
@@ -15,7 +15,7 @@ use crate::model::printable::clean;
 use crate::operate::dlq::{
     Breaker, Destination, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
 };
-use crate::render::dlq::{audit_line, plan_json, plan_text, report_json, report_text};
+use crate::render::dlq::{StoppedRun, audit_line, plan_json, plan_text, report_json, report_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
@@ -41,15 +41,19 @@ pub(super) async fn run(arguments: &ReplayArguments, global: &Global) -> Result<
     let target = arguments.target.read(global).await?;
     target.expect(&queue, &arguments.reading).map_err(|error| arguments.target.failure(error))?;
     let interrupt = Interrupt::default();
-    until_second_signal(&interrupt, run_with(arguments, &target, &queue, &options, &interrupt, global)).await
+    let started = Started::default();
+    let run = run_with(arguments, &target, (&queue, &options), (&interrupt, &started), global);
+    let of =
+        |done| StoppedRun { command: "replay", run: Some(&options.run), vhost: &target.vhost, queue: &queue, done };
+    let stopped = started.stopped(arguments.audit.as_deref(), of, &target.access, global.quiet);
+    until_second_signal(&interrupt, run, stopped).await
 }
 
 async fn run_with(
     arguments: &ReplayArguments,
     target: &Target,
-    queue: &QueueName,
-    options: &ReplayOptions,
-    interrupt: &Interrupt,
+    (queue, options): (&QueueName, &ReplayOptions),
+    (interrupt, started): (&Interrupt, &Started),
     global: &Global,
 ) -> Result<Exit, Failure> {
     let failure = |error| arguments.target.failure(error);
@@ -98,7 +102,9 @@ async fn run_with(
     let progress = |counts: &crate::broker::transport::ProcessCounts, came_back: u64| {
         let what = if came_back == 0 { "replayed".to_owned() } else { format!("replayed, {came_back} came back") };
         shown.update(counts.published, total, &what);
+        started.record(counts.published);
     };
+    started.record(0);
     let replayed = replay(&target.access, &target.state, &mut plan, options, interrupt, &progress).await;
     drop(shown);
     let report = replayed.map_err(failure)?;

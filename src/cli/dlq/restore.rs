@@ -3,14 +3,14 @@
 use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::{files, interaction, output};
-use super::audit;
+use super::audit::{self, Started};
 use super::target::{Shown, TargetArguments, hazard, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::count::count;
 use crate::model::naming::digest;
 use crate::model::{QueueName, VhostName};
 use crate::operate::dlq::{ArchivedMessage, Hazard, RestoreOptions, check_restore, restore};
-use crate::render::dlq::{restore_audit_line, restore_json, restore_text};
+use crate::render::dlq::{StoppedRun, restore_audit_line, restore_json, restore_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use sha2::{Digest, Sha256};
@@ -63,7 +63,10 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         let written = written.and_then(|()| progress.set_len(text.len() as u64));
         written.map_err(|error| format!("cannot write {}: {error}", state_path.display()))
     };
+    let started = Started::default();
+    started.record(0);
     let mut confirmed = |count: u64| {
+        started.record(count.saturating_sub(skip));
         shown.update(count, messages, "restored");
         write(format!("{count:020}\n{identity}\n"))
     };
@@ -72,7 +75,9 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         let restored = restore(&target.access, &target.state, archive, &options, &interrupt, &mut confirmed).await;
         restored.map_err(|error| arguments.target.failure(error))
     };
-    let report = until_second_signal(&interrupt, restored).await;
+    let of = |done| StoppedRun { command: "restore", run: None, vhost: &target.vhost, queue: &queue, done };
+    let stopped = started.stopped(arguments.audit.as_deref(), of, &target.access, global.quiet);
+    let report = until_second_signal(&interrupt, restored, stopped).await;
     drop(shown);
     let report = report?;
     let is_complete = report.stopped.is_none() && !report.is_interrupted;

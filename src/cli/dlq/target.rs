@@ -104,19 +104,18 @@ impl TargetArguments {
         match error {
             DlqError::NoVhost { vhost, known } => no_such_vhost(&vhost, &known),
             DlqError::NoQueue { queue, dead_letter_queues } => {
-                let failure = Failure::usage(clean(&message));
-                match closest(queue.as_str(), dead_letter_queues.iter().map(QueueName::as_str)) {
-                    Some(near) => failure.hint(format!("did you mean `{}`?", clean(near))),
-                    None if dead_letter_queues.is_empty() => failure,
-                    None => {
-                        let names: Vec<String> = dead_letter_queues
-                            .iter()
-                            .take(MAX_QUEUES)
-                            .map(|it| format!("`{}`", clean(it.as_str())))
-                            .collect();
-                        failure.hint(format!("dead-letter queues of the vhost: {}", names.join(", ")))
-                    }
+                let mut failure = Failure::usage(clean(&message));
+                if let Some(near) = closest(queue.as_str(), dead_letter_queues.iter().map(QueueName::as_str)) {
+                    failure = failure.hint(format!("did you mean `{}`?", clean(near)));
                 }
+                if dead_letter_queues.is_empty() {
+                    return failure.hint("the vhost contains no dead-letter queue");
+                }
+                let shown = dead_letter_queues.iter().take(MAX_QUEUES);
+                let names: Vec<String> = shown.map(|it| format!("`{}`", clean(it.as_str()))).collect();
+                let more = dead_letter_queues.len().saturating_sub(MAX_QUEUES);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                failure.hint(format!("dead-letter queues of the vhost: {}{more}", names.join(", ")))
             }
             DlqError::NotDeadLetterQueue { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
@@ -207,27 +206,30 @@ pub(super) async fn inspect_until_second_signal<T>(
     run: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let hint = "a message near the delivery limit of a quorum queue may be duplicated";
-    run_until_second_signal(interrupt, run, (Exit::Interrupted, hint)).await
+    run_until_second_signal(interrupt, run, || Ok(()), (Exit::Interrupted, hint)).await
 }
 
-/// Runs a command that changes a queue until it ends, or until the second signal.
+/// Runs a command that changes a queue until it ends, or until the second signal. `stopped` then writes the audit record.
 pub(super) async fn until_second_signal<T>(
     interrupt: &Interrupt,
     run: impl Future<Output = Result<T, Failure>>,
+    stopped: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<T, Failure> {
     let hint = "messages that were already published may be duplicated";
-    run_until_second_signal(interrupt, run, (Exit::Partial, hint)).await
+    run_until_second_signal(interrupt, run, stopped, (Exit::Partial, hint)).await
 }
 
 /// Runs a command. At the second signal, returns a failure with this exit code and hint.
 async fn run_until_second_signal<T>(
     interrupt: &Interrupt,
     run: impl Future<Output = Result<T, Failure>>,
+    stopped: impl FnOnce() -> Result<(), Failure>,
     (exit, hint): (Exit, &str),
 ) -> Result<T, Failure> {
     tokio::select! {
         ended = run => ended,
         () = interaction::second_signal(interrupt) => {
+            stopped()?;
             Err(Failure::failed("stopped immediately: the broker requeues the unacknowledged messages").exit(exit).hint(hint))
         }
     }

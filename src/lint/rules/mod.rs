@@ -22,6 +22,7 @@ mod ladder_near_delivery_limit;
 mod lazy_mode;
 mod limit_too_small;
 mod mirrored_queue_policy;
+mod name_breaks_metrics;
 mod name_with_whitespace;
 mod no_dead_letter;
 mod no_effect_setting;
@@ -96,6 +97,7 @@ pub static RULES: &[&Rule] = &[
     &lazy_mode::RULE,
     &limit_too_small::RULE,
     &mirrored_queue_policy::RULE,
+    &name_breaks_metrics::RULE,
     &name_with_whitespace::RULE,
     &no_dead_letter::RULE,
     &no_effect_setting::RULE,

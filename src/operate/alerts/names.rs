@@ -1,6 +1,7 @@
 //! Finds names that break the metrics endpoint of a broker.
 
 use super::Metrics;
+use crate::model::names::breaks_metrics;
 use crate::model::{BrokerVersion, Topology};
 
 /// A name that breaks the metrics endpoint, so that Prometheus reads no metrics at all.
@@ -27,7 +28,7 @@ pub fn unusable_name(topology: &Topology, metrics: Metrics, version: BrokerVersi
     let is_usable_elsewhere = !is_broken(other, version);
     let queues = topology.queues.keys().map(|name| ("queue", name.as_str()));
     let all = std::iter::once(("vhost", topology.vhost.as_str())).chain(queues);
-    all.filter(|(_, name)| name.contains(['"', '\\']))
+    all.filter(|(_, name)| breaks_metrics(name))
         .map(|(kind, name)| UnusableName { kind, name: name.to_owned(), is_usable_elsewhere })
         .next()
 }

@@ -45,7 +45,7 @@ pub fn archived(vhost: &VhostName, queue: &QueueName, it: &DeadLetter) -> Value 
         "error": it.error(),
         "replays": it.replays(),
         "originalExchange": it.original_exchange,
-        "originalRoutingKey": it.original_routing_key,
+        "originalRoutingKey": it.is_routing_key_known.then_some(&it.original_routing_key),
         "deaths": deaths,
         "exchange": message.exchange,
         "routingKey": message.routing_key,

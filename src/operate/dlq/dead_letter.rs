@@ -47,8 +47,11 @@ pub struct DeadLetter {
     pub died_at: Option<u64>,
     /// The exchange to which the message was first published; `None` if unknown.
     pub original_exchange: Option<String>,
-    /// The routing key with which the message was first published.
+    /// The routing key with which the message was first published; its current routing key if
+    /// [`Self::is_routing_key_known`] is false.
     pub original_routing_key: String,
+    /// True if the message contains its original routing key.
+    pub is_routing_key_known: bool,
 }
 
 impl DeadLetter {
@@ -83,9 +86,10 @@ impl DeadLetter {
         let first = failed.iter().rev().find(|death| Some(&death.queue) == source.as_ref()).copied();
         let text = |name: &str| message.text_header(name).map(str::to_owned);
         let original_exchange = text(ORIGINAL_EXCHANGE).or_else(|| first.map(|death| death.exchange.clone()));
-        let original_routing_key = text(ORIGINAL_ROUTING_KEY)
-            .or_else(|| first.and_then(|death| death.routing_keys.first().cloned()))
-            .unwrap_or_else(|| message.routing_key.clone());
+        let recorded_key =
+            text(ORIGINAL_ROUTING_KEY).or_else(|| first.and_then(|death| death.routing_keys.first().cloned()));
+        let is_routing_key_known = recorded_key.is_some();
+        let original_routing_key = recorded_key.unwrap_or_else(|| message.routing_key.clone());
         let reason = newest.map(|death| death.reason.clone());
         let by_broker = deaths.iter().filter_map(|death| death.time).max();
         let died_at = by_broker.or_else(|| message.text_header(LAST_FAILED_AT).and_then(seconds));
@@ -98,6 +102,7 @@ impl DeadLetter {
             died_at,
             original_exchange,
             original_routing_key,
+            is_routing_key_known,
             message,
         }
     }

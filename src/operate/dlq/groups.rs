@@ -1,11 +1,14 @@
 //! Groups the messages of a dead-letter queue for a list.
 
 use super::dead_letter::DeadLetter;
+use crate::model::QueueName;
 use crate::model::printable::one_line;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of groups. Further messages are counted in one group.
 const MAX_GROUPS: usize = 10_000;
+/// The maximum number of other sources of a group.
+const MAX_SOURCES: usize = 10;
 /// The maximum number of characters of an error in a group.
 const MAX_ERROR: usize = 200;
 
@@ -69,6 +72,8 @@ pub struct Group {
     pub oldest: Option<u64>,
     /// The time of the newest death, in seconds since 1970; `None` if unknown.
     pub newest: Option<u64>,
+    /// Other queues in which messages of the group may have failed, at most 10.
+    pub other_sources: BTreeSet<QueueName>,
 }
 
 /// The groups of a dead-letter queue.
@@ -99,11 +104,17 @@ impl Groups {
             bytes: 0,
             oldest: None,
             newest: None,
+            other_sources: BTreeSet::new(),
         });
         group.messages += 1;
         group.bytes += it.message.body.len() as u64;
         group.oldest = [group.oldest, it.died_at].into_iter().flatten().min();
         group.newest = group.newest.max(it.died_at);
+        for source in &it.other_sources {
+            if group.other_sources.len() < MAX_SOURCES {
+                group.other_sources.insert(source.clone());
+            }
+        }
     }
 
     /// Returns the keys.
@@ -116,5 +127,54 @@ impl Groups {
         let mut groups: Vec<&Group> = self.groups.values().collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.messages));
         groups
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::message::{HeaderValue, MessageProperties, ReceivedMessage};
+
+    /// A message that was dead-lettered by these queues, at these times.
+    fn dead_lettered(deaths: &[(&str, u64)]) -> DeadLetter {
+        let text = |text: &str| HeaderValue::Text(text.to_owned());
+        let death = |(queue, time): &(&str, u64)| {
+            let entries =
+                [("queue", text(queue)), ("reason", text("rejected")), ("time", HeaderValue::Timestamp(*time))];
+            HeaderValue::Table(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        };
+        let deaths = HeaderValue::List(deaths.iter().map(death).collect());
+        let message = ReceivedMessage {
+            exchange: String::new(),
+            routing_key: "key".to_owned(),
+            is_redelivered: false,
+            properties: MessageProperties { headers: vec![("x-death".to_owned(), deaths)], ..Default::default() },
+            encoded_properties: Vec::new(),
+            body: b"12".to_vec(),
+        };
+        DeadLetter::of(1, message, |_| false, |_| true)
+    }
+
+    #[test]
+    fn other_sources_are_collected() {
+        let mut groups = Groups::new(vec![GroupKey::Source]);
+        groups.add(&dead_lettered(&[("a", 2), ("b", 1)]));
+        groups.add(&dead_lettered(&[("a", 3)]));
+        groups.add(&dead_lettered(&[("b", 4)]));
+        let sorted = groups.sorted();
+        let [first, second] = sorted.as_slice() else { panic!("{sorted:?}") };
+        let others: Vec<&str> = first.other_sources.iter().map(QueueName::as_str).collect();
+        assert_eq!((first.values[0].as_deref(), first.messages, others), (Some("a"), 2, vec!["b"]));
+        assert_eq!((first.oldest, first.newest, first.bytes), (Some(2), Some(3), 4));
+        assert_eq!((second.values[0].as_deref(), second.other_sources.len()), (Some("b"), 0));
+    }
+
+    #[test]
+    fn groups_are_limited() {
+        let mut groups = Groups::new(vec![GroupKey::Source]);
+        for number in 0..MAX_GROUPS + 2 {
+            groups.add(&dead_lettered(&[(&number.to_string(), 1)]));
+        }
+        assert_eq!((groups.sorted().len(), groups.ungrouped), (MAX_GROUPS, 2));
     }
 }

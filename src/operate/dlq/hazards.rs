@@ -6,6 +6,7 @@ use super::state::VhostState;
 use crate::broker::Access;
 use crate::model::count::{count, number};
 use crate::model::{BrokerVersion, QueueName, QueueType};
+use std::time::Duration;
 
 /// Returns the hazards of reading a dead-letter queue.
 ///
@@ -160,6 +161,24 @@ pub(super) fn refusal_of_target(state: &VhostState, target: &QueueName) -> Optio
     let is_full = state.messages(target).is_some_and(|messages| messages >= limit);
     (is_full && settings.overflow_behavior().rejects())
         .then(|| format!("the queue is full: it rejects new messages at its limit of {}", count(limit, "message")))
+}
+
+/// Returns the reason why a queue cannot receive replayed messages: it contains as many bytes as it may, and rejects new
+/// messages. Returns `None` if it can receive messages, or if its size is unknown.
+pub(super) async fn refusal_of_size(access: &Access, state: &VhostState, target: &QueueName) -> Option<String> {
+    let settings = state.settings(target).filter(|it| it.overflow_behavior().rejects())?;
+    let limit = settings.integer("max-length-bytes").and_then(|it| u64::try_from(it).ok())?;
+    let queue_state = access.broker.queue_state(&state.snapshot.topology.vhost, target).await.ok().flatten();
+    let is_full = queue_state.and_then(|it| it.bytes).is_some_and(|bytes| bytes >= limit);
+    is_full.then(|| format!("the queue is full: it rejects new messages at its limit of {}", count(limit, "byte")))
+}
+
+/// Returns the time after which messages expire in a queue before consumers have received those in front of them; `None`
+/// if they do not expire, or if no messages are in front of them.
+pub(super) fn expiry_behind_backlog(state: &VhostState, target: &QueueName) -> Option<Duration> {
+    let ttl = state.settings(target)?.integer("message-ttl").and_then(|it| u64::try_from(it).ok())?;
+    let is_empty = state.messages(target) == Some(0) && state.consumers(target) != Some(0);
+    (!is_empty).then(|| Duration::from_millis(ttl))
 }
 
 /// Refuses hazards that are not allowed.

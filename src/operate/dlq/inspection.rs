@@ -40,6 +40,8 @@ pub struct Inspection {
     /// The number of messages that were published to the end of the queue again, because they were at the delivery
     /// limit.
     pub renewed: u64,
+    /// The number of messages that the broker delivers before topo processes them.
+    pub prefetch: u16,
     /// The reason for the end.
     pub end: InspectionEnd,
 }
@@ -92,7 +94,7 @@ pub async fn inspect(
     let mut handler = Inspector { reader, options, interrupt, visit, matched: 0, failure: None };
     let processed = opened.process(&mut handler).await;
     let Inspector { matched, failure, .. } = handler;
-    let before = opened.order.expected;
+    let (before, prefetch) = (opened.order.expected, opened.order.prefetch);
     if processed.is_ok() && state.kind(queue) != Some(QueueType::Stream) {
         opened.wait_for_returned(before).await;
     }
@@ -109,7 +111,14 @@ pub async fn inspect(
         (None, ProcessEnd::HoldFull) => InspectionEnd::HoldFull,
         (None, other) => InspectionEnd::Incomplete(super::report::end_text(&other)),
     };
-    Ok(Inspection { before, received: processed.counts.received, matched, renewed: processed.counts.published, end })
+    Ok(Inspection {
+        before,
+        received: processed.counts.received,
+        matched,
+        renewed: processed.counts.published,
+        prefetch,
+        end,
+    })
 }
 
 /// The type of a queue that returns messages to their positions.

@@ -6,7 +6,7 @@ use super::{FORMAT_VERSION, ago, rfc3339};
 use crate::model::count::{count, number};
 use crate::model::printable::{clean, clean_json};
 use crate::model::{QueueName, VhostName};
-use crate::operate::dlq::{Group, Groups, Inspection};
+use crate::operate::dlq::{Group, GroupKey, Groups, Inspection};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::time::SystemTime;
@@ -26,7 +26,11 @@ pub fn groups_text(
         heading.extend(groups.keys().iter().map(|key| (key.as_str(), Align::Left)));
         let row = |group: &&Group| {
             let counts = [number(group.messages), ago(group.oldest, now), ago(group.newest, now)];
-            let values = group.values.iter().map(|value| value.as_deref().map_or_else(|| "–".to_owned(), clean));
+            let values = groups.keys().iter().zip(&group.values).map(|(key, value)| {
+                let value = value.as_deref().map_or_else(|| "–".to_owned(), clean);
+                let others = group.other_sources.iter().filter(|_| *key == GroupKey::Source);
+                others.fold(value, |value, other| format!("{value} or {}", clean(other.as_str())))
+            });
             counts.into_iter().chain(values).collect()
         };
         text.push_str(&table(&heading, &sorted.iter().map(row).collect::<Vec<_>>(), width));
@@ -51,6 +55,7 @@ pub fn groups_json(vhost: &VhostName, queue: &QueueName, groups: &Groups, inspec
             "bytes": group.bytes,
             "oldest": group.oldest.map(|it| rfc3339(Some(it))),
             "newest": group.newest.map(|it| rfc3339(Some(it))),
+            "otherSources": group.other_sources,
         })
     };
     let document = json!({

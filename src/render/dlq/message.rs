@@ -56,7 +56,8 @@ pub fn message_text(it: &DeadLetter, body: BodyFormat, width: usize) -> String {
     let published = match &it.original_exchange {
         Some(exchange) if exchange.is_empty() => format!("default exchange, key {}", quoted(&it.original_routing_key)),
         Some(exchange) => format!("exchange {exchange}, key {}", quoted(&it.original_routing_key)),
-        None => format!("key {}", quoted(&it.original_routing_key)),
+        None if it.is_routing_key_known => format!("key {}", quoted(&it.original_routing_key)),
+        None => format!("unknown; current routing key {}", quoted(&it.message.routing_key)),
     };
     field("published to", &published);
     if it.replays() > 0 {

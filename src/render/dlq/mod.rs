@@ -12,7 +12,8 @@ pub use message::{BodyFormat, message_text};
 pub use plan::{plan_json, plan_text};
 pub use queues::{queues_json, queues_text};
 pub use report::{
-    audit_line, inspection_notes, report_json, report_text, restore_audit_line, restore_json, restore_text,
+    StoppedRun, audit_line, inspection_notes, report_json, report_text, restore_audit_line, restore_json, restore_text,
+    stopped_audit_line,
 };
 
 use crate::model::count::number;

@@ -35,6 +35,11 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
             target.consumers.map_or_else(|| "number of consumers unknown".to_owned(), |it| count(it, "consumer"));
         let backlog = target.backlog.map_or_else(String::new, |it| format!(", {} in the queue", count(it, "message")));
         let _ = writeln!(text, "      {consumers}{backlog}");
+        if let Some(expiry) = target.expiry {
+            let note =
+                format!("messages expire after {} in this queue, also while others are in front of them", span(expiry));
+            let _ = writeln!(text, "      {}", line(&Painted(YELLOW, note).to_string()));
+        }
     }
     let mut notes = Vec::new();
     if selected < plan.messages() {
@@ -82,10 +87,14 @@ fn keys(target: &ReplayTarget) -> String {
     } else {
         String::new()
     };
-    if shown.is_empty() {
-        messages
-    } else {
-        format!("{messages} with the original routing keys {}{more}", shown.join(", "))
+    let known = format!("with the original routing keys {}{more}", shown.join(", "));
+    let unknown =
+        format!("{} without an original routing key, published with its current key", number(target.of_unknown_keys));
+    match (shown.is_empty(), target.of_unknown_keys) {
+        (true, 0) => messages,
+        (false, 0) => format!("{messages} {known}"),
+        (true, _) => format!("{messages}, {unknown}"),
+        (false, _) => format!("{messages} {known}; {unknown}"),
     }
 }
 
@@ -111,12 +120,16 @@ fn way(target: &ReplayTarget) -> String {
     }
 }
 
+fn span(it: Duration) -> String {
+    i64::try_from(it.as_millis()).ok().and_then(duration).unwrap_or_else(|| "0s".to_owned())
+}
+
 fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
-    let text = |it: Duration| i64::try_from(it.as_millis()).ok().and_then(duration).unwrap_or_else(|| "0s".to_owned());
     let rate = options.rate.map_or_else(|| "no rate limit".to_owned(), |rate| format!("rate limit {rate}/s"));
     if !plan.is_observed {
         return format!(
-            "{rate}; topo cannot detect messages that come back, because they arrive through the default exchange"
+            "{rate}; topo detects messages that come back only after it has received all messages of the queue, because they \
+             arrive through the default exchange"
         );
     }
     let share = options.breaker.share * 100.0;
@@ -124,7 +137,7 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
     match options.breaker.canary {
         0 => format!("{rate}; {stop}"),
         canary if plan.waits_too_long(options.breaker) => {
-            let verdict = text(plan.verdict(options.breaker.settle));
+            let verdict = span(plan.verdict(options.breaker.settle));
             format!(
                 "{rate}; the outcome of the first {} is known only after {verdict}, but topo waits at most 10 minutes: use \
                  --canary 0",
@@ -132,7 +145,7 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
             )
         }
         canary => {
-            let verdict = text(plan.verdict(options.breaker.settle));
+            let verdict = span(plan.verdict(options.breaker.settle));
             format!(
                 "replays up to {} first, then waits {verdict} for their outcome; {rate}; {stop}",
                 count(canary, "message")
@@ -154,8 +167,9 @@ pub fn plan_json(vhost: &VhostName, plan: &ReplayPlan, options: &ReplayOptions) 
         };
         json!({
             "queue": it.queue, "messages": it.messages, "routingKeys": it.routing_keys,
-            "ofOtherRoutingKeys": it.of_other_keys, "way": way,
+            "ofOtherRoutingKeys": it.of_other_keys, "ofUnknownRoutingKeys": it.of_unknown_keys, "way": way,
             "exchange": exchange, "consumers": it.consumers, "backlog": it.backlog,
+            "expiryMs": it.expiry.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
             "retriesMs": u64::try_from(it.retries.as_millis()).unwrap_or(u64::MAX),
         })
     };

@@ -1,9 +1,9 @@
 //! Renders the results of inspections, replays, drops and restores.
 
 use super::FORMAT_VERSION;
-use crate::model::QueueName;
 use crate::model::count::{count, number};
 use crate::model::printable::{clean, clean_json, one_line};
+use crate::model::{QueueName, VhostName};
 use crate::operate::dlq::{
     CameBack, Continuation, HOLD_FULL, Inspection, InspectionEnd, RestoreReport, RunEnd, RunReport,
 };
@@ -135,6 +135,32 @@ pub fn report_json(report: &RunReport, command: &str) -> String {
 /// Returns the audit line of a run.
 pub fn audit_line(report: &RunReport, command: &str, time: &str, user: &str) -> String {
     audited(report_value(report, command), time, user)
+}
+
+/// Returns the audit line of a run that a second signal stopped immediately. `done` is the number of messages that were
+/// replayed, dropped or restored before the signal.
+pub fn stopped_audit_line(run: &StoppedRun<'_>, time: &str, user: &str) -> String {
+    let StoppedRun { command, run, vhost, queue, done } = run;
+    let value = json!({
+        "formatVersion": FORMAT_VERSION, "command": command, "run": run, "vhost": vhost, "queue": queue,
+        "end": "stoppedImmediately", "done": done,
+    });
+    audited(value, time, user)
+}
+
+/// A run that a second signal stopped immediately.
+#[derive(Clone, Copy, Debug)]
+pub struct StoppedRun<'a> {
+    /// The command.
+    pub command: &'a str,
+    /// The identifier of the run; `None` for a restore.
+    pub run: Option<&'a str>,
+    /// The vhost.
+    pub vhost: &'a VhostName,
+    /// The dead-letter queue.
+    pub queue: &'a QueueName,
+    /// The number of messages that were processed.
+    pub done: u64,
 }
 
 /// Returns the audit line of a restore.

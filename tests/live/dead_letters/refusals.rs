@@ -9,7 +9,8 @@ fn missing_and_other_queues_are_refused() {
     let fixture = Fixture::new("other", "classic");
     let run = |words: &[&str]| fixture.topo.run([&["dlq"], words, &["--vhost", "{vhost}"]].concat());
     let missing = run(&["list", "orders.daed"]).expect_code(64);
-    missing.expect_error("queue `orders.daed` does not exist").expect_text("did you mean `orders.dead`?");
+    let missing = missing.expect_error("queue `orders.daed` does not exist").expect_text("did you mean `orders.dead`?");
+    missing.expect_text("dead-letter queues of the vhost: `orders.dead`");
     run(&["peek", "zzzzzzzzzzzz"]).expect_code(64).expect_text("dead-letter queues of the vhost: `orders.dead`");
     run(&["replay", WORK, "--yes"])
         .expect_code(3)
@@ -40,6 +41,7 @@ fn invalid_arguments_are_refused() {
         ("replay", &["--yes", "--window", "0"], "0 is not in 1..=10000"),
         ("replay", &["--yes", "--stop-after", "101%"], "expected a percentage from 0% to 100%"),
         ("replay", &["--yes", "--to", DEAD], "is the dead-letter queue itself"),
+        ("replay", &["--yes", "--to", "orders.work.retry.1.5s"], "is a delayed retry queue"),
         ("replay", &[], "no terminal is available"),
         ("drop", &["--yes"], "the dropped messages would be lost"),
         ("drop", &["--yes", "--no-backup"], "expected a selection flag, --limit or --all"),
@@ -77,6 +79,15 @@ fn unsafe_targets_are_refused_before_the_first_message_moves() {
     fixture.amqp.fill("full", 2);
     fixture.vhost.until_counted("full", 2);
     replay(&["--to", "full"]).expect_code(3).expect_error("the queue is full");
+    let arguments = [("x-max-length-bytes", Argument::LongInt(9)), ("x-overflow", text("reject-publish"))];
+    fixture.amqp.declare_queue("heavy", &arguments).unwrap();
+    fixture.amqp.fill("heavy", 1);
+    until("the size", || (fixture.vhost.queue("heavy")["message_bytes"].as_u64() >= Some(9)).then_some(()));
+    replay(&["--to", "heavy"]).expect_code(3).expect_error("it rejects new messages at its limit of 9 bytes");
+    let expiring = [("x-message-ttl", Argument::LongInt(60_000))];
+    fixture.amqp.declare_queue("expiring", &expiring).unwrap();
+    let planned = fixture.dlq("replay", &["--to", "expiring", "--dry-run"]).expect_code(0);
+    planned.expect_text("messages expire after 1m in this queue");
     fixture.amqp.declare_queue("short", &[("x-max-length", Argument::LongInt(2))]).unwrap();
     let drops = replay(&["--to", "short", "--allow", "no-consumers"]).expect_code(3);
     drops.expect_text("message-drop").expect_text("drops its oldest messages when it contains more than 2");

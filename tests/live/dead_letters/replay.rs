@@ -1,11 +1,12 @@
-//! Tests the way back of each strategy, the headers of replayed messages, the selection and the circuit breaker.
+//! Tests the way back of each strategy, the headers of replayed messages, and the selection.
 
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::{AMQPValue, FieldTable};
+use serde_json::Value;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::fixture::{DEAD, EXCHANGE, Fixture, KINDS, WORK, header_names, number_header, numbers, report, text_header};
-use crate::support::{Node, Worker, until};
+use crate::support::{Node, Outcome, Worker};
 
 #[test]
 fn replayed_messages_look_as_if_first_published() {
@@ -84,13 +85,18 @@ fn contract_of(fixture: &Fixture<'_>) -> Value {
 
 /// Fails a message until it is dead-lettered. Returns the routing key and the retry number of each delivery.
 fn fail_until_dead(fixture: &Fixture<'_>, contract: &Value) -> Vec<(String, u64)> {
+    fail_messages_until_dead(fixture, contract, 1)
+}
+
+/// Like [`fail_until_dead`], for a number of messages.
+fn fail_messages_until_dead(fixture: &Fixture<'_>, contract: &Value, count: usize) -> Vec<(String, u64)> {
     let mut worker = Worker::of(&fixture.amqp, WORK, contract);
     let mut seen = Vec::new();
     loop {
         if let Some(work) = worker.next(Duration::from_millis(500)) {
             seen.push((work.delivery.routing_key.to_string(), work.retry));
             worker.fail(work);
-        } else if fixture.ready(DEAD) == 1 {
+        } else if fixture.ready(DEAD) == count {
             return seen;
         }
         assert!(seen.len() < 20, "{seen:?}");
@@ -153,33 +159,62 @@ fn plan_respects_the_limit() {
     planned.expect_text("topo waits at most 10 minutes: use --canary 0");
 }
 
+/// The exchange `Q.return` of a queue with tiers routes only to this queue.
 #[test]
-fn breaker_stops_a_replay_to_a_broken_worker() {
+fn exchange_of_the_retries_is_used() {
     for kind in KINDS {
-        let fixture = Fixture::new("breaker", kind);
-        fixture.dead_letter(200);
-        let flags = ["--yes", "--rate", "200/s", "--settle", "60s", "--stop-after", "5%", "--format", "json"];
-        let words = fixture.words("replay", &[&flags[..], &["--allow", "no-consumers"]].concat());
-        let running = fixture.topo.start(words.iter().map(String::as_str));
-        fixture.fail(WORK, 5);
-        let output = running.wait().expect_code(4);
-        let stopped = report(&output);
-        assert_eq!((stopped["end"].as_str(), stopped["done"].as_u64()), (Some("breaker"), Some(5)), "{kind} {stopped}");
-        // One of five messages is more than 5 %. The others may still come back.
-        let count = stopped["cameBack"].as_u64().unwrap();
-        assert!(count > 0 && stopped["pending"] == 5 - count, "{kind} {stopped}");
-        let came_back = stopped["cameBackMessages"].as_array().unwrap();
-        assert_eq!((came_back.len() as u64, &came_back[0]["source"]), (count, &Value::from(WORK)), "{kind}");
-        fixture.until_dead(200);
-        assert!(output.stderr.contains("audit: {\"formatVersion\":1,\"command\":\"replay\""), "{output}");
-        // The worker is repaired: the others are replayed, and the five stay.
-        let words = fixture.words(
-            "replay",
-            &["--yes", "--rate", "none", "--settle", "1s", "--format", "json", "--allow", "no-consumers"],
-        );
-        let done = report(&fixture.topo.run(words.iter().map(String::as_str)).expect_code(0));
-        assert_eq!((done["done"].as_u64(), done["replayedBefore"].as_u64()), (Some(195), Some(5)), "{kind} {done}");
-        assert_eq!(fixture.drain(WORK).len(), 195);
-        until("five messages", || (fixture.ready(DEAD) == 5).then_some(()));
+        let fixture = Fixture::with("return", kind, ", retry: {delays: [100ms]}", "");
+        fixture.publish(2);
+        let contract = contract_of(&fixture);
+        fail_messages_until_dead(&fixture, &contract, 2);
+        let plan = fixture.dlq("replay", &["--dry-run", "--format", "json"]).expect_code(0).json();
+        assert_eq!(plan["targets"][0]["way"], "returnExchange", "{kind}: {plan}");
+        assert_eq!(plan["targets"][0]["exchange"], "orders.work.return", "{kind}");
+        fixture.replay(&[]).expect_code(0).expect_text("2 messages replayed.");
+        let keys: Vec<String> = fixture.drain(WORK).into_iter().map(|message| message.routing_key).collect();
+        assert_eq!(keys, ["order.paid", "order.created"], "{kind}");
     }
+}
+
+/// `CC` and `BCC` would route copies to other queues.
+#[test]
+fn copies_are_not_sent_again() {
+    let fixture = Fixture::new("copies", "classic");
+    fixture.amqp.declare_queue("copy", &[]).unwrap();
+    fixture.amqp.bind_queue(EXCHANGE, "copy", "copy", &[]);
+    let mut headers = FieldTable::default();
+    let keys = AMQPValue::FieldArray(vec![AMQPValue::LongString("copy".into())].into());
+    headers.insert("CC".into(), keys);
+    let properties = AMQPProperties::default().with_delivery_mode(2).with_headers(headers);
+    assert_eq!(fixture.amqp.publish_with(EXCHANGE, "order.paid", "0", properties), Outcome::Routed);
+    assert_eq!(fixture.drain("copy").len(), 1);
+    fixture.fail(WORK, 1);
+    fixture.until_dead(1);
+    fixture.replay(&["--to-original-exchange"]).expect_code(0).expect_text("1 message replayed.");
+    let replayed = fixture.drain(WORK);
+    assert_eq!(numbers(&replayed), [0]);
+    assert!(!header_names(&replayed[0]).contains(&"CC".to_owned()));
+    assert_eq!(fixture.ready("copy"), 0);
+}
+
+#[test]
+fn unknown_routing_keys_are_reported() {
+    let fixture = Fixture::new("unknown-key", "classic");
+    fixture.dead_letter(2);
+    // A worker publishes a failed message, and records only its queue.
+    let mut headers = FieldTable::default();
+    headers.insert("x-source-queue".into(), AMQPValue::LongString(WORK.into()));
+    let properties = AMQPProperties::default().with_headers(headers);
+    assert_eq!(fixture.amqp.publish_with("", DEAD, "2", properties), Outcome::Routed);
+    fixture.until_dead(3);
+    let planned = fixture.dlq("replay", &["--dry-run", "--format", "json"]).expect_code(0).json();
+    let target = &planned["targets"][0];
+    assert_eq!((&target["messages"], &target["ofUnknownRoutingKeys"]), (&Value::from(3), &Value::from(1)), "{target}");
+    assert_eq!(target["routingKeys"], serde_json::json!({"order.paid": 1, "order.created": 1}));
+    let planned = fixture.dlq("replay", &["--dry-run"]).expect_code(0);
+    planned.expect_text("1 without an original routing key, published with its current key");
+    let peeked = fixture.dlq("peek", &["--position", "3"]).expect_code(0);
+    peeked.expect_text("published to  unknown; current routing key orders.dead");
+    let peeked = fixture.dlq("peek", &["--position", "3", "--format", "json"]).expect_code(0);
+    assert_eq!(peeked.json()["originalRoutingKey"], Value::Null, "{peeked}");
 }

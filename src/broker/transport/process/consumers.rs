@@ -45,7 +45,11 @@ impl<H: MessageHandler> Session<'_, H> {
 
     /// Receives the next message within a time limit and keeps it. Returns false if no message arrives.
     pub(super) async fn keep_next(&mut self, limit: Duration) -> Result<bool, ProcessEnd> {
-        match timeout(limit, next_of(self.consumers.last_mut())).await {
+        let next = match self.waiting.pop_front() {
+            Some(delivery) => Ok(Some(Ok(delivery))),
+            None => timeout(limit, next_of(self.consumers.last_mut())).await,
+        };
+        match next {
             Ok(Some(Ok(delivery))) => {
                 self.is_last_returned = was_delivered_before(&delivery);
                 self.keep(delivery.delivery_tag).await?;
@@ -72,6 +76,9 @@ impl<H: MessageHandler> Session<'_, H> {
         for consumer in &self.consumers {
             let canceled = self.channel.basic_cancel(consumer.tag(), BasicCancelOptions::default()).await;
             canceled.map_err(|error| self.failed(&error))?;
+        }
+        while let Some(delivery) = self.waiting.pop_front() {
+            self.keep(delivery.delivery_tag).await?;
         }
         while let Some(next) = next_of(self.consumers.last_mut()).await {
             let delivery = next.map_err(|error| self.failed(&error))?;

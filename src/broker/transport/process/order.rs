@@ -101,6 +101,10 @@ pub trait MessageHandler {
         false
     }
 
+    /// Receives a message that arrived in the queue after the start of the run, if the broker delivers it before the end.
+    /// It is not processed.
+    fn arrived(&mut self, _message: &ReceivedMessage) {}
+
     /// Receives a message of the tap, see [`Tap`](super::super::Tap).
     fn tapped(&mut self, _message: &ReceivedMessage) {}
 

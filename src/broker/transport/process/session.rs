@@ -16,7 +16,8 @@ use lapin::message::Delivery;
 use lapin::options::ConfirmSelectOptions;
 use lapin::types::DeliveryTag;
 use lapin::{Channel, Consumer};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::future::ready;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
@@ -45,6 +46,8 @@ pub(super) struct Session<'a, H> {
     /// The consumers, each of which starts when the one before holds as many messages as its prefetch. Only the last one
     /// receives messages. All are kept, because lapin cancels a consumer that is dropped.
     pub(super) consumers: Vec<Consumer>,
+    /// The deliveries of the last consumer that are not processed yet.
+    pub(super) waiting: VecDeque<Delivery>,
     tap: Option<&'a mut Tap>,
     pub(super) pipeline: Pipeline,
     /// The exchange of the last publish, for error messages.
@@ -92,6 +95,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             full_channels: Vec::new(),
             publisher,
             consumers: vec![consumer],
+            waiting: VecDeque::new(),
             tap,
             pipeline: Pipeline::default(),
             exchange: ExchangeName::new(""),
@@ -159,11 +163,12 @@ impl<'a, H: MessageHandler> Session<'a, H> {
                     let delivery = tapped.map_err(|error| self.failed(&error))?;
                     self.handler.tapped(&decode::message(&delivery));
                 }
-                next = next_of(self.consumers.last_mut()), if is_open => {
-                    if let Some(end) = self.receive_ready(next).await? {
-                        return Ok(end);
+                () = ready(()), if is_open && !self.waiting.is_empty() => {
+                    if self.receive_waiting().await? {
+                        return Ok(ProcessEnd::Ended);
                     }
                 }
+                next = next_of(self.consumers.last_mut()) => self.add_waiting(next)?,
                 () = sleep(pause) => {
                     if let Some(end) = self.check_idle(gate).await? {
                         return Ok(end);
@@ -173,25 +178,41 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         }
     }
 
-    /// Processes a delivery, and the deliveries that have already arrived.
-    async fn receive_ready(&mut self, next: Option<lapin::Result<Delivery>>) -> Result<Option<ProcessEnd>, ProcessEnd> {
-        let mut next = Some(next);
-        while let Some(delivered) = next {
-            let delivery = match delivered {
-                Some(Ok(delivery)) => delivery,
-                Some(Err(error)) => return Err(self.failed(&error)),
-                None => return Err(self.canceled()),
-            };
+    /// Adds a delivery to those that are not processed yet. If it was not in the queue before the run, the handler receives
+    /// the message at once.
+    fn add_waiting(&mut self, next: Option<lapin::Result<Delivery>>) -> Result<(), ProcessEnd> {
+        let delivery = match next {
+            Some(Ok(delivery)) => delivery,
+            Some(Err(error)) => return Err(self.failed(&error)),
+            None => return Err(self.canceled()),
+        };
+        if self.counts.received + self.waiting.len() as u64 >= self.order.expected {
+            self.handler.arrived(&decode::message(&delivery));
+        }
+        self.waiting.push_back(delivery);
+        Ok(())
+    }
+
+    /// Processes the deliveries that have already arrived. Returns true if the handler ends the run.
+    async fn receive_waiting(&mut self) -> Result<bool, ProcessEnd> {
+        while let Some(delivery) = self.waiting.pop_front() {
             if self.receive(delivery).await? {
-                return Ok(Some(ProcessEnd::Ended));
+                return Ok(true);
             }
             let is_open = self.counts.in_doubt < u64::from(self.order.window)
                 && self.counts.received < self.order.expected
                 && self.handler.gate() == Gate::Open;
-            next = if is_open { next_of(self.consumers.last_mut()).now_or_never() } else { None };
+            if !is_open {
+                break;
+            }
+            if self.waiting.is_empty()
+                && let Some(next) = next_of(self.consumers.last_mut()).now_or_never()
+            {
+                self.add_waiting(next)?;
+            }
         }
         self.handler.progressed(&self.order.earlier.plus(self.counts));
-        Ok(None)
+        Ok(false)
     }
 
     /// Processes a delivery. Returns true if the handler ends the run.
@@ -297,7 +318,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         match self.is_empty().await? {
             // The queue can be empty because its last messages are in transit.
             true => match timeout(QUIET, next_of(self.consumers.last_mut())).await {
-                Ok(next) => self.receive_ready(next).await,
+                Ok(next) => self.add_waiting(next).map(|()| None),
                 Err(_) => Ok((self.answered.elapsed() >= MAX_TRANSIT).then_some(ProcessEnd::Complete)),
             },
             false => Ok((self.answered.elapsed() >= MAX_UNANSWERED).then_some(ProcessEnd::NotDelivered)),

@@ -65,16 +65,20 @@ impl BreakerState {
         self.sent.push(u32::try_from(since).unwrap_or(u32::MAX));
     }
 
-    /// Records a message that came back.
-    pub(super) fn came_back(&mut self, number: u64) {
-        if number < self.next_number() {
-            self.came_back.insert(number);
-        }
+    /// Records a message that came back. Returns true if it was not recorded before.
+    pub(super) fn came_back(&mut self, number: u64) -> bool {
+        number < self.next_number() && self.came_back.insert(number)
     }
 
     /// Returns the number of messages that came back.
     pub(super) fn returned(&self) -> u64 {
         self.came_back.len() as u64
+    }
+
+    /// Returns true if the outcome of messages can be judged. A run that does not observe the messages that come back may
+    /// still receive some of them.
+    fn observes(&self) -> bool {
+        self.is_observing || !self.came_back.is_empty()
     }
 
     /// Returns the number of replayed messages whose outcome is known at this time.
@@ -93,7 +97,7 @@ impl BreakerState {
     pub(super) fn final_verdict(&self) -> Option<u64> {
         let (sent, returned) = (self.next_number(), self.returned());
         let required = if sent <= self.settings.canary { 1 } else { MIN_RETURNED.min(sent) };
-        (self.is_observing && returned >= required && self.is_above(returned, sent)).then_some(sent)
+        (returned >= required && self.is_above(returned, sent)).then_some(sent)
     }
 
     /// Returns the number of messages that may still come back, because their retries are not over.
@@ -107,7 +111,7 @@ impl BreakerState {
 
     /// Judges the replay.
     pub(super) fn verdict(&self, now: Instant) -> Verdict {
-        if !self.is_observing {
+        if !self.observes() {
             return Verdict::Continue;
         }
         let (sent, due, returned) = (self.next_number(), self.due(now), self.returned());
@@ -161,7 +165,7 @@ mod tests {
         assert_eq!(it.verdict(now + SECOND * 11), Verdict::Continue);
         assert!(it.is_done(now + SECOND * 11));
         assert_eq!((it.pending(now + SECOND), it.pending(now + SECOND * 11)), (5, 0));
-        (0..5).for_each(|number| it.came_back(number));
+        (0..5).for_each(|number| assert!(it.came_back(number)));
         assert_eq!(it.verdict(now + SECOND), Verdict::Stop { judged: 5 });
         assert!(it.is_done(now + SECOND));
         assert_eq!(it.pending(now + SECOND), 0);
@@ -187,7 +191,7 @@ mod tests {
         it.sent(now + SECOND * 11);
         it.came_back(5);
         assert_eq!((it.verdict(now + SECOND * 12), it.final_verdict()), (Verdict::Continue, None));
-        (0..4).for_each(|number| it.came_back(number));
+        (0..4).for_each(|number| assert!(it.came_back(number)));
         assert_eq!(it.verdict(now + SECOND * 12), Verdict::Stop { judged: 6 });
     }
 
@@ -196,7 +200,7 @@ mod tests {
         let (mut it, now) = state(0.1, 5);
         (0..100).for_each(|_| it.sent(now));
         (0..100).for_each(|_| it.sent(now + SECOND * 20));
-        (0..10).for_each(|number| it.came_back(number * 2));
+        (0..10).for_each(|number| assert!(it.came_back(number * 2)));
         assert_eq!(it.verdict(now + SECOND * 15), Verdict::Continue, "exactly the share");
         it.came_back(99);
         assert_eq!(it.verdict(now + SECOND * 15), Verdict::Stop { judged: 100 });
@@ -210,8 +214,10 @@ mod tests {
         let now = Instant::now();
         let mut it = BreakerState::new(settings, SECOND, false, now);
         it.sent(now);
-        it.came_back(0);
         assert_eq!(it.verdict(now), Verdict::Continue);
         assert!(it.is_done(now));
+        assert_eq!(it.pending(now), 0);
+        assert!(it.came_back(0) && !it.came_back(0));
+        assert_eq!(it.verdict(now), Verdict::Stop { judged: 1 });
     }
 }

@@ -29,6 +29,15 @@ pub(super) struct PreparedTarget {
     pub(super) exchange: ExchangeName,
 }
 
+/// The numbers of messages of others that arrived after the start of the run. A message can be in both.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrivals {
+    /// The messages that the tap received.
+    tapped: u64,
+    /// The messages that the queue delivered in the current pass.
+    delivered: u64,
+}
+
 /// The handler of a replay.
 pub(super) struct Replayer<'a> {
     pub(super) reader: Reader<'a>,
@@ -38,6 +47,8 @@ pub(super) struct Replayer<'a> {
     pub(super) interrupt: &'a Interrupt,
     pub(super) progress: &'a dyn Fn(&ProcessCounts, u64),
     pub(super) counts: RunCounts,
+    /// The messages of others that arrived after the start, as the tap and as the queue delivered them.
+    pub(super) arrived: Arrivals,
     /// The lowest priority of messages that the queue delivers before older messages; `None` if it has no priorities.
     pub(super) min_priority: Option<u8>,
     /// The first of the messages that came back.
@@ -89,9 +100,24 @@ impl Replayer<'_> {
         if let Some(exchange) = &it.original_exchange {
             adds.push((ORIGINAL_EXCHANGE, text(exchange)));
         }
-        adds.push((ORIGINAL_ROUTING_KEY, text(&it.original_routing_key)));
+        if it.is_routing_key_known {
+            adds.push((ORIGINAL_ROUTING_KEY, text(&it.original_routing_key)));
+        }
         let edit = PropertyEdit { removes: is_removed_from_replayed, adds: &adds, makes_persistent: true };
         edited(&it.message.encoded_properties, &edit)
+    }
+
+    /// Returns true if this run replayed the message. Records that it came back.
+    fn is_returned(&mut self, message: &ReceivedMessage) -> bool {
+        let Some(number) = self.number(message) else { return false };
+        if self.breaker.came_back(number) && self.came_back.len() < MAX_CAME_BACK {
+            self.came_back.push(came_back(self.reader.describe(message.clone())));
+        }
+        true
+    }
+
+    fn count_arrived(&mut self) {
+        self.counts.arrived = self.counts.arrived.max(self.arrived.tapped).max(self.arrived.delivered);
     }
 
     /// Returns the number that this run gave to a message; `None` if this run did not replay it.
@@ -140,15 +166,17 @@ impl MessageHandler for Replayer<'_> {
         self.replay(&it)
     }
 
+    fn arrived(&mut self, message: &ReceivedMessage) {
+        if !self.is_returned(message) {
+            self.arrived.delivered += 1;
+            self.count_arrived();
+        }
+    }
+
     fn tapped(&mut self, message: &ReceivedMessage) {
-        match self.number(message) {
-            Some(number) => {
-                self.breaker.came_back(number);
-                if self.came_back.len() < MAX_CAME_BACK {
-                    self.came_back.push(came_back(self.reader.describe(message.clone())));
-                }
-            }
-            None => self.counts.arrived += 1,
+        if !self.is_returned(message) {
+            self.arrived.tapped += 1;
+            self.count_arrived();
         }
     }
 
@@ -159,6 +187,8 @@ impl MessageHandler for Replayer<'_> {
     fn reopen(&mut self) -> bool {
         let matched = self.breaker.next_number();
         self.counts = RunCounts { matched, arrived: self.counts.arrived, ..RunCounts::default() };
+        // The queue delivers them again.
+        self.arrived.delivered = 0;
         // Each pass would count as a delivery of the messages that it did not read.
         self.options.selection.positions.is_empty() && !self.reader.must_read_all()
     }

@@ -41,6 +41,9 @@ pub struct ReplayTarget {
     pub routing_keys: BTreeMap<String, u64>,
     /// The number of inspected messages with other routing keys.
     pub of_other_keys: u64,
+    /// The number of inspected messages that do not contain their original routing key. They are published with their current
+    /// routing key.
+    pub of_unknown_keys: u64,
     /// The original exchanges.
     pub exchanges: BTreeMap<String, u64>,
     /// The way.
@@ -51,6 +54,8 @@ pub struct ReplayTarget {
     pub backlog: Option<u64>,
     /// The sum of the delays of its retries.
     pub retries: Duration,
+    /// The time after which messages expire in the target, if other messages are in front of them.
+    pub expiry: Option<Duration>,
 }
 
 /// The plan of a replay.
@@ -70,8 +75,11 @@ pub struct ReplayPlan {
     pub unknown_source: u64,
     /// The number of matching messages that stay because they were replayed before.
     pub replayed_before: u64,
-    /// True if topo can observe messages that come back. It binds its own queue where the dead-letter queue is bound, so it does
-    /// not receive messages from the default exchange.
+    /// True if the exchanges to which the dead-letter queue is bound deliver a copy of each message that comes back to a queue
+    /// of topo. Messages from the default exchange have no copy.
+    pub has_tap: bool,
+    /// True if topo detects messages that come back as soon as they arrive: through the tap, or because the broker delivers
+    /// all messages of the dead-letter queue at once.
     pub is_observed: bool,
     /// The hazards of publishing messages to the targets, with their texts.
     pub hazards: Vec<(Hazard, String)>,
@@ -129,7 +137,9 @@ pub async fn plan_replay(
                 let path = initial_path(state, &target, &options.destination);
                 let entry = counted.entry(target.clone()).or_insert_with(|| target_entry(state, &target, path));
                 entry.messages += 1;
-                if !count_in(&mut entry.routing_keys, it.original_routing_key) {
+                if !it.is_routing_key_known {
+                    entry.of_unknown_keys += 1;
+                } else if !count_in(&mut entry.routing_keys, it.original_routing_key) {
                     entry.of_other_keys += 1;
                 }
                 count_in(&mut entry.exchanges, it.original_exchange.unwrap_or_default());
@@ -161,7 +171,11 @@ pub async fn plan_replay(
     }
     let targets: Vec<ReplayTarget> = counted.into_values().collect();
     for ReplayTarget { queue: target, messages, .. } in &targets {
-        if let Some(reason) = hazards::refusal_of_target(state, target) {
+        let refusal = match hazards::refusal_of_target(state, target) {
+            Some(reason) => Some(reason),
+            None => hazards::refusal_of_size(access, state, target).await,
+        };
+        if let Some(reason) = refusal {
             return Err(DlqError::Target { target: target.clone(), messages: *messages, reason });
         }
         if *target == *queue {
@@ -180,6 +194,7 @@ pub async fn plan_replay(
         let incoming = Incoming { messages, bytes: average.map(|average| average.saturating_mul(messages)) };
         hazards.extend(hazards::of_target(access, state, &target.queue, incoming).await);
     }
+    let has_tap = has_tap(state, queue, &targets);
     Ok(ReplayPlan {
         queue: queue.clone(),
         before: inspected.before,
@@ -187,14 +202,15 @@ pub async fn plan_replay(
         is_complete,
         unknown_source,
         replayed_before,
-        is_observed: is_observed(state, queue, &targets),
+        has_tap,
+        is_observed: has_tap || inspected.before < u64::from(inspected.prefetch),
         targets,
         hazards,
     })
 }
 
 /// Returns true if messages that come back from the targets pass through an exchange to which topo can bind its own queue.
-fn is_observed(state: &VhostState, queue: &QueueName, targets: &[ReplayTarget]) -> bool {
+fn has_tap(state: &VhostState, queue: &QueueName, targets: &[ReplayTarget]) -> bool {
     let is_by_default_exchange = |target: &ReplayTarget| {
         let to = state.settings(&target.queue).and_then(|it| it.dead_lettering());
         to.is_some_and(|it| it.exchange.as_str().is_empty())
@@ -217,11 +233,13 @@ fn target_entry(state: &VhostState, target: &QueueName, path: ReturnPath) -> Rep
         messages: 0,
         routing_keys: BTreeMap::new(),
         of_other_keys: 0,
+        of_unknown_keys: 0,
         exchanges: BTreeMap::new(),
         path,
         consumers: state.consumers(target),
         backlog: state.messages(target),
         retries: Duration::from_millis(u64::try_from(state.retry_delays(target)).unwrap_or(0)),
+        expiry: hazards::expiry_behind_backlog(state, target),
     }
 }
 

@@ -8,7 +8,7 @@ use super::super::report::{Continuation, RunCounts, RunEnd, RunReport, run_end};
 use super::super::state::VhostState;
 use super::ReplayOptions;
 use super::breaker::BreakerState;
-use super::handler::{PreparedTarget, Replayer};
+use super::handler::{Arrivals, PreparedTarget, Replayer};
 use super::plan::{ReplayPlan, ReturnPath};
 use crate::apply::Interrupt;
 use crate::broker::transport::ProcessCounts;
@@ -58,8 +58,8 @@ async fn replay_opened(
     let mut reader = Reader::new(state, &queue);
     reader.prepare(opened).await?;
     let targets = prepare(opened, plan).await?;
-    if plan.is_observed {
-        // Without it, the circuit breaker could not stop the replay.
+    if plan.has_tap {
+        // Without it, the circuit breaker would notice messages that come back only when the queue delivers them.
         opened.observe(state).await?;
     }
     let now = Instant::now();
@@ -72,6 +72,7 @@ async fn replay_opened(
         interrupt,
         progress,
         counts: RunCounts::default(),
+        arrived: Arrivals::default(),
         min_priority: min_priority(state, &queue),
         next: now,
         came_back: Vec::new(),

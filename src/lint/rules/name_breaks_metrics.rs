@@ -1,0 +1,30 @@
+//! Reports queue names with characters that some brokers do not escape in their Prometheus metrics.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::ObjectId;
+use crate::model::names::breaks_metrics;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "name-breaks-metrics",
+    severity: Severity::Warning,
+    other_severities: &[],
+    is_optional: false,
+    summary: "a queue name makes the Prometheus metrics of a broker unreadable",
+    check,
+    page: include_str!("name_breaks_metrics.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let spec = subject.spec;
+    let queues = spec.queues.iter().map(|(name, it)| (name, it.is_external));
+    let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, it.queue.is_external));
+    let declared = queues.chain(dead_letter_queues).filter(|(_, is_external)| !is_external);
+    let broken = declared.filter(|(name, _)| breaks_metrics(name.as_str()));
+    let finding = |(name, _)| {
+        let text = "some brokers do not escape `\"` and `\\` in metrics, so Prometheus reads no metrics of any queue";
+        let hint = "use a name without `\"` and `\\`";
+        RULE.finding(subject, &ObjectId::Queue(Clone::clone(name)), "name", text).hint(hint)
+    };
+    broken.map(finding).collect()
+}
