@@ -84,8 +84,8 @@ pub(super) struct PeekArguments {
     /// Dead-letter queue
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     queue: String,
-    /// Maximum number of messages
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Maximum number of messages, up to 10000; to read more, use topo dlq export
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     limit: u64,
     /// Format of the bodies in the text output
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]

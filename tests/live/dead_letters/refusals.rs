@@ -34,7 +34,7 @@ fn invalid_arguments_are_refused() {
         ("list", &["--reason", "unknown"], "expected one of rejected, expired, maxlen, delivery_limit"),
         ("list", &["--allow", "everything"], "expected one of other-consumers"),
         ("list", &["--group-by", "color"], "expected one of source, reason"),
-        ("peek", &["--limit", "0"], "0 is not in 1.."),
+        ("peek", &["--limit", "0"], "0 is not in 1..=10000"),
         ("peek", &["--header", "=x"], "expected NAME or NAME=VALUE"),
         ("replay", &["--yes", "--rate", "0"], "expected a rate"),
         ("replay", &["--yes", "--rate", "fast"], "expected a rate"),
