@@ -11,7 +11,7 @@
 //!
 //! A replay and a shovel move the same messages from one queue to another, alternately. The time of a replay includes the start
 //! of topo, the inspection for the plan, and the report. A filtered replay selects 1 % of the messages. `docs/maintainers/scale.md`
-//! shows the results.
+//! shows results.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench fails by a panic")]
 

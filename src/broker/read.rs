@@ -36,6 +36,8 @@ pub struct QueueState {
     pub messages: Option<u64>,
     /// The total size of the message bodies in bytes, also from the statistics.
     pub bytes: Option<u64>,
+    /// The size of the bodies of the ready messages in bytes, also from the statistics.
+    pub ready_bytes: Option<u64>,
     /// The number of consumers, also from the statistics; `None` if the statistics are not available.
     pub consumers: Option<u64>,
 }
@@ -173,11 +175,22 @@ impl Broker {
     pub async fn queue_state(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<QueueState>, BrokerError> {
         let path = path("queues", &[vhost.as_str(), queue.as_str()]);
         match self
-            .get::<wire::QueueState>(path + "?columns=leader,members,online,messages,message_bytes,consumers")
+            .get::<wire::QueueState>(
+                path + "?columns=leader,members,online,messages,message_bytes,message_bytes_ready,consumers",
+            )
             .await
         {
-            Ok(wire::QueueState { leader, members, online, messages, message_bytes, consumers }) => {
-                Ok(Some(QueueState { leader, members, online, messages, bytes: message_bytes, consumers }))
+            Ok(wire::QueueState {
+                leader,
+                members,
+                online,
+                messages,
+                message_bytes,
+                message_bytes_ready,
+                consumers,
+            }) => {
+                let (bytes, ready_bytes) = (message_bytes, message_bytes_ready);
+                Ok(Some(QueueState { leader, members, online, messages, bytes, ready_bytes, consumers }))
             }
             Err(BrokerError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -143,6 +143,7 @@ pub(super) struct QueueState {
     pub(super) online: Vec<String>,
     pub(super) messages: Option<u64>,
     pub(super) message_bytes: Option<u64>,
+    pub(super) message_bytes_ready: Option<u64>,
     pub(super) consumers: Option<u64>,
 }
 

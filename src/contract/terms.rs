@@ -143,18 +143,17 @@ fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMess
         meaning: meaning.to_owned(),
         value,
     };
-    let mut headers = vec![
+    let headers = vec![
         header(SOURCE_QUEUE, "the queue in which it failed", Some(it.name.as_str().to_owned())),
         header("x-first-failed-at", "time of the first failure (RFC 3339)", None),
         header(LAST_FAILED_AT, "time of the last failure (RFC 3339)", None),
         header(RETRY_COUNT, "the number of retries", None),
         header(LAST_ERROR, "the error of the last attempt", None),
         header("x-consumer-version", "the version of the worker that failed last", None),
+        // A replay needs them, because the copy has another routing key.
+        header(ORIGINAL_EXCHANGE, "the exchange to which it was first published", None),
+        header(ORIGINAL_ROUTING_KEY, "the routing key with which it was first published", None),
     ];
-    if matches!(it.retry, Some(Retry::Republish(_))) {
-        headers.push(header(ORIGINAL_EXCHANGE, "the exchange to which it was first published", None));
-        headers.push(header(ORIGINAL_ROUTING_KEY, "the routing key with which it was first published", None));
-    }
     let direct =
         |queue: &QueueName| Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.as_str().to_owned()] };
     let by_exchange = || {

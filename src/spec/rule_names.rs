@@ -25,7 +25,7 @@ pub(super) const RULES: &[(&str, &str)] = &[
     ("lazy-mode", "`queueMode` has no effect since RabbitMQ 3.12"),
     ("limit-too-small", "the limit is so small that the queue keeps hardly any messages"),
     ("mirrored-queue-policy", "the policy mirrors queues, which RabbitMQ 4.0 and later do not support"),
-    ("name-breaks-metrics", "a queue name makes the Prometheus metrics of a broker unreadable"),
+    ("name-breaks-metrics", "a name makes the Prometheus metrics of a broker unreadable"),
     ("name-with-whitespace", "a name contains whitespace that is easy to overlook"),
     ("no-dead-letter", "messages can fail permanently without a dead-letter target"),
     ("no-effect-setting", "the broker accepts the setting but ignores it"),

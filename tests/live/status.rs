@@ -409,3 +409,29 @@ fn several_vhosts_are_shown() {
     let output = output.expect_text(&format!("vhost {} ·", first.name()));
     output.expect_text(&format!("vhost {} ·", second.name())).expect_text("Warning: 1 of 3 queues.");
 }
+
+/// One request for each vhost reads all queues. The status changes no message.
+#[test]
+fn a_thousand_queues_are_read_at_once() {
+    const QUEUES: usize = 1_000;
+    let vhost = Node::shared().vhost("status-many");
+    let queues: Vec<Value> = (0..QUEUES)
+        .map(|number| json!({"name": format!("q{number}"), "durable": true, "auto_delete": false, "arguments": {}}))
+        .collect();
+    let definitions = json!({"queues": queues});
+    assert!(vhost.http().post(&format!("/api/definitions/{}", vhost.name()), &definitions).is_success());
+    let amqp = vhost.amqp();
+    amqp.fill("q7", 3);
+    vhost.until_counted("q7", 3);
+    let proxy = Proxy::to(vhost.node());
+    let topo = Topo::new(&vhost).url(&proxy.url());
+    let (code, document) = status(&topo, &["--all", "--vhost", "{vhost}"]);
+    assert_eq!(code, Some(0), "{document:#}");
+    let listed = document["vhosts"][0]["queues"].as_array().unwrap();
+    assert_eq!(listed.len(), QUEUES);
+    assert_eq!(queue(&document, "q7")["messages"], 3);
+    let lists = proxy.count(&gets().path("/api/queues/").but("topo.lock"));
+    assert!((1..=3).contains(&lists), "{:?}", proxy.requests());
+    let message = amqp.get("q7").unwrap();
+    assert!(!message.redelivered);
+}

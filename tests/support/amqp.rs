@@ -224,21 +224,27 @@ impl Amqp {
         self.publish_with(exchange, key, body, properties)
     }
 
-    pub(crate) fn publish_with(&self, exchange: &str, key: &str, body: &str, properties: AMQPProperties) -> Outcome {
-        self.published(exchange, key, body, properties).unwrap_or_else(|error| panic!("{error}"))
+    pub(crate) fn publish_with(
+        &self,
+        exchange: &str,
+        key: &str,
+        body: impl AsRef<[u8]>,
+        properties: AMQPProperties,
+    ) -> Outcome {
+        self.published(exchange, key, body.as_ref(), properties).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Publishes a message that the broker may refuse. Returns the outcome, or the error of the broker.
     pub(crate) fn try_publish(&self, exchange: &str, key: &str) -> Result<Outcome, String> {
-        self.published(exchange, key, "", AMQPProperties::default())
+        self.published(exchange, key, b"", AMQPProperties::default())
     }
 
-    fn published(&self, exchange: &str, key: &str, body: &str, properties: AMQPProperties) -> Result<Outcome, String> {
+    fn published(&self, exchange: &str, key: &str, body: &[u8], properties: AMQPProperties) -> Result<Outcome, String> {
         let channel = self.channel();
         let options = BasicPublishOptions { mandatory: true, ..Default::default() };
         let confirmation = block_on(async {
             channel.confirm_select(ConfirmSelectOptions::default()).await?;
-            channel.basic_publish(exchange.into(), key.into(), options, body.as_bytes(), properties).await?.await
+            channel.basic_publish(exchange.into(), key.into(), options, body, properties).await?.await
         });
         match confirmation.map_err(|error| reported(&error))? {
             Confirmation::Ack(None) => Ok(Outcome::Routed),

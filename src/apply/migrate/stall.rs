@@ -208,6 +208,7 @@ mod tests {
             online: owned(online),
             messages: None,
             bytes: None,
+            ready_bytes: None,
             consumers: None,
         }
     }

@@ -6,26 +6,28 @@ use super::super::{interaction, output};
 use super::archive_file::ArchiveFile;
 use super::audit::{self, Started};
 use super::selection::SelectionArguments;
-use super::target::{ReadingArguments, Shown, Target, TargetArguments, is_confirmed, until_second_signal};
+use super::target::{
+    ReadingArguments, Shown, Target, TargetArguments, inspection_exit, is_confirmed, until_second_signal,
+};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::count;
 use crate::operate::dlq::{DropOptions, InspectOptions, Inspection, Selection, Store, drop_messages, inspect, run_id};
-use crate::render::dlq::{StoppedRun, audit_line, report_json, report_text};
+use crate::render::dlq::{StoppedRun, audit_line, drop_plan_json, drop_plan_text, report_json, report_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 
 pub(super) async fn run(arguments: &DropArguments, global: &Global) -> Result<Exit, Failure> {
-    if arguments.backup.is_none() && !arguments.no_backup {
+    if arguments.backup.is_none() && !arguments.no_backup && !arguments.dry_run {
         return Err(Failure::usage("the dropped messages would be lost")
             .hint("write them to a file first: --backup FILE")
             .hint("or drop them without a backup: --no-backup"));
     }
-    if !arguments.yes && !interaction::can_confirm() {
-        return Err(
-            Failure::usage("no terminal is available to ask for confirmation").hint("drop without confirmation: --yes")
-        );
+    if !arguments.yes && !arguments.dry_run && !interaction::can_confirm() {
+        return Err(Failure::usage("no terminal is available to ask for confirmation")
+            .hint("count the messages: --dry-run")
+            .hint("drop without confirmation: --yes"));
     }
     let selection = arguments.selection.selection()?;
     if selection.is_empty() && arguments.limit.is_none() && !arguments.all {
@@ -53,7 +55,7 @@ async fn run_with(
     global: &Global,
 ) -> Result<Exit, Failure> {
     let failure = |error| arguments.target.failure(error);
-    if !arguments.yes {
+    if !arguments.yes || arguments.dry_run {
         let options = InspectOptions {
             selection: selection.clone(),
             limit: None,
@@ -65,6 +67,13 @@ async fn run_with(
         let inspected = inspect(&target.access, &target.state, queue, &options, interrupt, &mut ignore).await;
         drop(shown);
         let inspected = inspected.map_err(failure)?;
+        if arguments.dry_run {
+            output::print(&match arguments.format {
+                ReportFormat::Text => drop_plan_text(queue, &inspected, arguments.limit),
+                ReportFormat::Json => drop_plan_json(&target.vhost, queue, &inspected, arguments.limit),
+            })?;
+            return Ok(inspection_exit(&inspected, interrupt));
+        }
         if inspected.matched == 0 && inspected.is_complete() {
             output::eprint("no messages match\n");
             return Ok(Exit::Done);
@@ -142,6 +151,9 @@ pub(super) struct DropArguments {
     /// Maximum number of messages that a crash can leave in both the queue and the backup (1 to 10000)
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     window: u16,
+    /// Count the messages without dropping them
+    #[arg(long)]
+    dry_run: bool,
     /// Drop without confirmation
     #[arg(short, long)]
     yes: bool,

@@ -229,7 +229,9 @@ async fn run_until_second_signal<T>(
     tokio::select! {
         ended = run => ended,
         () = interaction::second_signal(interrupt) => {
-            stopped()?;
+            if let Err(failure) = stopped() {
+                failure.report();
+            }
             Err(Failure::failed("stopped immediately: the broker requeues the unacknowledged messages").exit(exit).hint(hint))
         }
     }

@@ -1,4 +1,4 @@
-//! Reports queue names with characters that some brokers do not escape in their Prometheus metrics.
+//! Reports names of queues and vhosts with characters that some brokers do not escape in their Prometheus metrics.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "a queue name makes the Prometheus metrics of a broker unreadable",
+    summary: "a name makes the Prometheus metrics of a broker unreadable",
     check,
     page: include_str!("name_breaks_metrics.md"),
 };
@@ -21,10 +21,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, it.queue.is_external));
     let declared = queues.chain(dead_letter_queues).filter(|(_, is_external)| !is_external);
     let broken = declared.filter(|(name, _)| breaks_metrics(name.as_str()));
-    let finding = |(name, _)| {
+    let vhost = breaks_metrics(spec.vhost.value.as_str()).then_some(ObjectId::Vhost);
+    let named = broken.map(|(name, _)| ObjectId::Queue(name.clone())).chain(vhost);
+    let finding = |id: ObjectId| {
         let text = "some brokers do not escape `\"` and `\\` in metrics, so Prometheus reads no metrics of any queue";
-        let hint = "use a name without `\"` and `\\`";
-        RULE.finding(subject, &ObjectId::Queue(Clone::clone(name)), "name", text).hint(hint)
+        RULE.finding(subject, &id, "name", text).hint("use a name without `\"` and `\\`")
     };
-    broken.map(finding).collect()
+    named.map(finding).collect()
 }

@@ -110,7 +110,7 @@ pub(super) async fn of_receiving(
         return None;
     }
     let limit = |key| settings.integer(key).and_then(|it| u64::try_from(it).ok());
-    let present = state.messages(target);
+    let present = state.ready(target);
     // Without the count, the limit may be exceeded.
     let exceeds = |limit: &u64| present.is_none_or(|present| present.saturating_add(incoming.messages) > *limit);
     if let Some(limit) = limit("max-length").filter(exceeds) {
@@ -123,7 +123,7 @@ pub(super) async fn of_receiving(
     }
     let limit = limit("max-length-bytes")?;
     let queue_state = access.broker.queue_state(&state.snapshot.topology.vhost, target).await.ok().flatten();
-    let present = queue_state.and_then(|it| it.bytes);
+    let present = queue_state.and_then(|it| it.ready_bytes);
     let total = present.zip(incoming.bytes).map(|(present, incoming)| present.saturating_add(incoming));
     // Without the sizes, the limit may be exceeded.
     total.is_none_or(|total| total > limit).then(|| {
@@ -158,7 +158,7 @@ pub(super) fn refusal_of_target(state: &VhostState, target: &QueueName) -> Optio
     }
     let settings = state.settings(target)?;
     let limit = settings.integer("max-length").and_then(|it| u64::try_from(it).ok())?;
-    let is_full = state.messages(target).is_some_and(|messages| messages >= limit);
+    let is_full = state.ready(target).is_some_and(|ready| ready >= limit);
     (is_full && settings.overflow_behavior().rejects())
         .then(|| format!("the queue is full: it rejects new messages at its limit of {}", count(limit, "message")))
 }
@@ -169,7 +169,7 @@ pub(super) async fn refusal_of_size(access: &Access, state: &VhostState, target:
     let settings = state.settings(target).filter(|it| it.overflow_behavior().rejects())?;
     let limit = settings.integer("max-length-bytes").and_then(|it| u64::try_from(it).ok())?;
     let queue_state = access.broker.queue_state(&state.snapshot.topology.vhost, target).await.ok().flatten();
-    let is_full = queue_state.and_then(|it| it.bytes).is_some_and(|bytes| bytes >= limit);
+    let is_full = queue_state.and_then(|it| it.ready_bytes).is_some_and(|bytes| bytes >= limit);
     is_full.then(|| format!("the queue is full: it rejects new messages at its limit of {}", count(limit, "byte")))
 }
 

@@ -184,7 +184,10 @@ impl<'a> Reader<'a> {
         }
         // The default exchange replaces the routing key.
         let text = |text: &str| HeaderValue::Text(text.to_owned());
-        let mut adds = vec![(ORIGINAL_ROUTING_KEY, text(&it.original_routing_key))];
+        let mut adds = Vec::new();
+        if it.is_routing_key_known || it.original_routing_key != self.queue.as_str() {
+            adds.push((ORIGINAL_ROUTING_KEY, text(&it.original_routing_key)));
+        }
         if let Some(source) = &it.source {
             adds.push((SOURCE_QUEUE, text(source.as_str())));
         }

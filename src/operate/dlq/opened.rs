@@ -134,6 +134,11 @@ impl Opened {
         self.transport.queue_counts(&self.order.queue).await.ok().flatten().map(|counts| u64::from(counts.ready))
     }
 
+    /// Returns true if the run receives messages that arrive in the queue at once.
+    pub(super) fn receives_arrivals(&self) -> bool {
+        receives_arrivals(self.order.expected, self.order.prefetch)
+    }
+
     /// Locks the target of a replay as well, so that no apply deletes it and no other replay uses its temporary exchange.
     ///
     /// # Errors
@@ -219,6 +224,12 @@ impl Opened {
         }
         self.transport.close().await;
     }
+}
+
+/// Returns true if a run on a queue with this number of messages receives messages that arrive at once: the first consumer
+/// can hold twice as many messages.
+pub(super) fn receives_arrivals(messages: u64, prefetch: u16) -> bool {
+    messages <= u64::from(prefetch) / 2
 }
 
 /// Returns the counts of a queue, after the broker has removed the consumers of closed channels and connections.

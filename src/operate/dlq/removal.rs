@@ -60,8 +60,18 @@ pub async fn drop_messages(
         opened.close().await;
         return Err(error.into());
     }
-    let mut handler =
-        Dropper { reader, state, queue, options, interrupt, progress, lines: String::new(), matched: 0, ended: None };
+    let mut handler = Dropper {
+        reader,
+        state,
+        queue,
+        options,
+        interrupt,
+        progress,
+        lines: String::new(),
+        matched: 0,
+        arrived: 0,
+        ended: None,
+    };
     let processed = opened.process(&mut handler).await;
     let before = opened.order.expected;
     let after = match &processed {
@@ -73,6 +83,7 @@ pub async fn drop_messages(
     let counts = RunCounts {
         received: processed.counts.received,
         matched: handler.matched,
+        arrived: handler.arrived,
         done: processed.counts.removed,
         renewed: processed.counts.published,
         of_other_users: processed.of_other_users,
@@ -103,6 +114,7 @@ struct Dropper<'a> {
     /// The messages that are not stored yet.
     lines: String,
     matched: u64,
+    arrived: u64,
     ended: Option<RunEnd>,
 }
 
@@ -139,7 +151,13 @@ impl MessageHandler for Dropper<'_> {
         self.options.store.as_mut().map_or(Ok(()), |store| store(&lines))
     }
 
+    fn arrived(&mut self, _: &ReceivedMessage) {
+        self.arrived += 1;
+    }
+
     fn reopen(&mut self) -> bool {
+        // The queue delivers them again.
+        self.arrived = 0;
         // Each pass would count as a delivery of the messages that it did not read.
         self.options.selection.positions.is_empty() && !self.reader.must_read_all()
     }

@@ -111,6 +111,11 @@ impl VhostState {
         self.activity.queues.get(name)?.messages
     }
 
+    /// Returns the number of ready messages of a queue, which its length limit restricts; `None` if unknown.
+    pub fn ready(&self, name: &QueueName) -> Option<u64> {
+        self.activity.queues.get(name)?.ready
+    }
+
     /// Returns the number of consumers of applications; `None` if unknown.
     pub fn consumers(&self, name: &QueueName) -> Option<u64> {
         self.activity.queues.get(name)?.consumers.as_ref().map(|it| it.len() as u64)

@@ -9,7 +9,7 @@ mod table;
 
 pub use groups::{groups_json, groups_text};
 pub use message::{BodyFormat, message_text};
-pub use plan::{plan_json, plan_text};
+pub use plan::{drop_plan_json, drop_plan_text, plan_json, plan_text};
 pub use queues::{queues_json, queues_text};
 pub use report::{
     StoppedRun, audit_line, inspection_notes, report_json, report_text, restore_audit_line, restore_json, restore_text,

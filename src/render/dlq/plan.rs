@@ -1,11 +1,12 @@
 //! Renders the plan of a replay.
 
 use super::FORMAT_VERSION;
+use super::report::inspection_notes;
 use crate::model::count::{count, number};
 use crate::model::printable::{clean, clean_json};
 use crate::model::units::duration;
 use crate::model::{QueueName, VhostName, naming};
-use crate::operate::dlq::{ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath};
+use crate::operate::dlq::{Inspection, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath};
 use crate::render::style::{BOLD, Painted, YELLOW, fold};
 use serde_json::json;
 use std::fmt::Write;
@@ -152,6 +153,24 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
             )
         }
     }
+}
+
+/// Renders the number of messages that a drop would drop.
+pub fn drop_plan_text(queue: &QueueName, inspected: &Inspection, limit: Option<u64>) -> String {
+    let selected = limit.unwrap_or(u64::MAX).min(inspected.matched);
+    let name = clean(queue.as_str());
+    let heading = format!("Drop {} of {} in {name}", number(selected), count(inspected.before, "message"));
+    format!("{}\n{}", Painted(BOLD, heading), inspection_notes(queue, inspected))
+}
+
+/// Renders the number of messages that a drop would drop as JSON.
+pub fn drop_plan_json(vhost: &VhostName, queue: &QueueName, inspected: &Inspection, limit: Option<u64>) -> String {
+    let document = json!({
+        "formatVersion": FORMAT_VERSION, "vhost": vhost, "queue": queue, "before": inspected.before,
+        "inspected": inspected.received, "complete": inspected.is_complete(), "matched": inspected.matched,
+        "messages": limit.unwrap_or(u64::MAX).min(inspected.matched), "limit": limit,
+    });
+    clean_json(format!("{document:#}\n"))
 }
 
 /// Renders a plan as JSON.

@@ -4,11 +4,12 @@ use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, 
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::FieldTable;
 use serde_json::Value;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 
 use super::fixture::{DEAD, Fixture, KINDS, WORK, report};
-use crate::support::{Outcome, block_on, text, until};
+use crate::support::{Outcome, Worker, block_on, text, until};
 
 #[test]
 fn breaker_stops_a_replay_to_a_broken_worker() {
@@ -130,4 +131,39 @@ fn long_wait_is_refused() {
         .expect_error("topo waits at most 10 minutes")
         .expect_text("replay without waiting for the outcome: --canary 0");
     fixture.until_dead(3);
+}
+
+/// A ladder shows the outcome of a message only after its last retry. Messages of others are counted, and not judged.
+#[test]
+fn breaker_waits_for_the_last_retry() {
+    let fixture = Fixture::with("ladder", "classic", ", retry: {delays: [300ms, 300ms]}", "");
+    let version = fixture.vhost.node().version();
+    let words = ["contract", "topology.yaml", "--format", "json", "--broker-version", version];
+    let contracts = fixture.topo.run(words).expect_code(0).json();
+    let contract = &contracts["vhosts"][fixture.vhost.name()]["queues"][WORK];
+    let mut worker = Worker::of(&fixture.amqp, WORK, contract);
+    let mut fail_next = || {
+        if let Some(work) = worker.next(Duration::from_millis(50)) {
+            worker.fail(work);
+        }
+    };
+    fixture.publish(12);
+    while fixture.ready(DEAD) < 12 {
+        fail_next();
+    }
+    let flags = ["--yes", "--rate", "none", "--settle", "20s", "--format", "json"];
+    let words = fixture.words("replay", &flags);
+    let mut running = fixture.topo.start(words.iter().map(String::as_str));
+    until("the first message", || (fixture.ready(DEAD) < 12).then_some(()));
+    // A new message fails as well.
+    fixture.publish(1);
+    while !running.is_over() {
+        fail_next();
+    }
+    let stopped = report(&running.wait().expect_code(4));
+    assert_eq!((stopped["end"].as_str(), stopped["done"].as_u64()), (Some("breaker"), Some(5)), "{stopped}");
+    assert!(stopped["cameBack"].as_u64() >= Some(1), "{stopped}");
+    while fixture.ready(DEAD) < 13 {
+        fail_next();
+    }
 }

@@ -1,17 +1,26 @@
 //! Tests that inspections change neither the order nor the content of a queue.
 
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::{AMQPValue, FieldTable};
 use serde_json::json;
 
-use super::fixture::{DEAD, Fixture, KINDS, header_names, numbers};
-use crate::support::{Message, Node, Topo};
+use super::fixture::{DEAD, EXCHANGE, Fixture, KINDS, WORK, header_names, numbers};
+use crate::support::worker::header;
+use crate::support::{Message, Node, Outcome, Topo};
 
-/// Returns the messages without the headers that count deliveries.
-fn contents(messages: &[Message]) -> Vec<(Vec<u8>, String, String, Vec<String>)> {
+/// Returns the messages with their deaths, and without the headers that count deliveries.
+fn contents(messages: &[Message]) -> Vec<(Vec<u8>, String, String, Vec<String>, String)> {
     let content = |message: &Message| {
         let mut names = header_names(message);
         names.retain(|name| !["x-delivery-count", "x-acquired-count"].contains(&name.as_str()));
         names.sort();
-        (message.body.clone(), message.exchange.clone(), message.routing_key.clone(), names)
+        let mut deaths = format!("{:?}", header(&message.properties, "x-death"));
+        // The two queues have received the messages at different times.
+        while let Some((before, after)) = deaths.split_once("Timestamp(") {
+            let after = after.split_once(')').map_or("", |(_, after)| after);
+            deaths = format!("{before}time{after}");
+        }
+        (message.body.clone(), message.exchange.clone(), message.routing_key.clone(), names, deaths)
     };
     messages.iter().map(content).collect()
 }
@@ -105,6 +114,7 @@ fn conditions_select_messages() {
         (&["--header", "absent"], 0),
         (&["--header", "tenant=acme", "--routing-key", "order.paid"], 5),
         (&["--body", "29"], 1),
+        (&["--error", "Gateway"], 0),
         (&["--position", "3", "--position", "4"], 2),
         (&["--since", "1h"], 30),
         (&["--until", "1h"], 0),
@@ -134,4 +144,25 @@ fn odd_names_are_accepted() {
         topo.run(replay).expect_code(0).expect_text("3 messages replayed.");
         assert_eq!((amqp.ready(work), amqp.ready(dead)), (3, 0), "{name}");
     }
+}
+
+/// The errors of workers and frameworks are in headers with different names.
+#[test]
+fn errors_are_found_in_the_headers_of_frameworks() {
+    let fixture = Fixture::new("errors", "classic");
+    let names =
+        ["x-last-error", "MT-Fault-Message", "NServiceBus.ExceptionInfo.Message", "x-exception-message", "other"];
+    for name in names {
+        let mut headers = FieldTable::default();
+        headers.insert(name.into(), AMQPValue::LongString(format!("GatewayTimeout in {name}").into()));
+        let properties = AMQPProperties::default().with_headers(headers);
+        assert_eq!(fixture.amqp.publish_with(EXCHANGE, "order.paid", "0", properties), Outcome::Routed);
+    }
+    fixture.fail(WORK, names.len());
+    fixture.until_dead(names.len());
+    let listed = fixture.dlq("list", &["--error", "GatewayTimeout", "--group-by", "error", "--format", "json"]);
+    let listed = listed.expect_code(0).json();
+    assert_eq!((&listed["matched"], listed["groups"].as_array().unwrap().len()), (&4.into(), 4), "{listed}");
+    let peeked = fixture.dlq("peek", &["--error", "x-last-error"]).expect_code(0);
+    peeked.expect_text("  error         GatewayTimeout in x-last-error\n");
 }

@@ -2,7 +2,7 @@
 
 use super::fixture::{DEAD, Fixture, KINDS, WORK, number_header, numbers, report};
 use super::large::{fill, take_all};
-use crate::support::{Node, until};
+use crate::support::{Node, text, until};
 
 /// From 4.0 on, a quorum queue with the default limit drops a message after 20 returned deliveries. topo refuses the
 /// inspection; with `--allow inspection-cost`, it renews messages near their limit. From 4.3 on, an inspection is not
@@ -14,6 +14,10 @@ fn inspections_of_a_limited_queue_lose_no_message() {
         return;
     }
     let fixture = Fixture::with("limited", "quorum", "", ", deliveryLimit: 20");
+    // A queue of an application has the default limit.
+    fixture.vhost.http().delete(&fixture.vhost.path("queues", &[DEAD])).expect_status(204);
+    fixture.amqp.declare_queue(DEAD, &[("x-queue-type", text("quorum"))]).unwrap();
+    fixture.amqp.bind_queue("orders.dead.dlx", DEAD, "#", &[]);
     fixture.dead_letter(20);
     let refused = fixture.dlq("peek", &[]).expect_code(3);
     refused.expect_text("inspection-cost").expect_text("delivery limit 20");

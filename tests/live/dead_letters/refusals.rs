@@ -19,6 +19,8 @@ fn missing_and_other_queues_are_refused() {
     run(&["list", WORK, "--any-queue"]).expect_code(0).expect_text("orders.work contains no ready messages.");
     let other = Topo::for_name(Node::shared(), "missing-vhost");
     other.run(["dlq", "list", "--vhost", "missing-vhost"]).expect_code(1).expect_error("does not exist");
+    let closed = run(&["list", DEAD, "--amqp-url", "amqp://127.0.0.1:1"]).expect_code(1);
+    closed.expect_error("cannot connect over AMQP").expect_text("set the address with --amqp-url");
     let wrong = Topo::new(&fixture.vhost).env("TOPO_PASSWORD", "wrong");
     wrong.run(["dlq", "list", "--vhost", "{vhost}"]).expect_code(1);
 }

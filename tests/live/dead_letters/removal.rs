@@ -2,6 +2,8 @@
 
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::fixture::{DEAD, EXCHANGE, Fixture, KINDS, WORK, numbers};
 use crate::support::Outcome;
@@ -12,6 +14,11 @@ fn dropped_messages_are_in_the_backup_and_can_be_restored() {
         let fixture = Fixture::new("dropped", kind);
         fixture.dead_letter(30);
         let flags = ["--yes", "--routing-key", "order.paid", "--backup", "paid.jsonl"];
+        let counted = fixture.dlq("drop", &["--dry-run", "--routing-key", "order.paid"]).expect_code(0);
+        counted.expect_text("Drop 15 of 30 messages in orders.dead");
+        let counted = ["--dry-run", "--all", "--limit", "4", "--format", "json"];
+        assert_eq!(fixture.dlq("drop", &counted).expect_code(0).json()["messages"], 4);
+        fixture.until_dead(30);
         let dropped = fixture.dlq("drop", &flags).expect_code(0).expect_text("15 messages dropped.");
         assert!(dropped.stderr.contains("to restore the messages: topo dlq restore paid.jsonl --vhost "), "{dropped}");
         fixture.until_dead(15);
@@ -81,7 +88,8 @@ fn header_types_and_bodies_survive() {
         .with_headers(headers);
     let long_key = format!("order.{}", "k".repeat(249));
     // Brokers from 4.0 on accept 16 MiB by default.
-    let bodies = ["", "x", &"large ".repeat(5 << 19), "\u{0}\u{1}é"];
+    let large = "large ".repeat(5 << 19);
+    let bodies = [&b""[..], b"x", large.as_bytes(), "\u{0}\u{1}é".as_bytes(), &[0xff, 0, b'a']];
     for body in bodies {
         let published = fixture.amqp.publish_with(EXCHANGE, &long_key, body, properties.clone());
         assert_eq!(published, Outcome::Routed);
@@ -92,11 +100,15 @@ fn header_types_and_bodies_survive() {
     let restore = ["dlq", "restore", "all.jsonl", "--yes", "--vhost", "{vhost}"];
     fixture.topo.run(restore).expect_code(0);
     fixture.dlq("peek", &[]).expect_code(0).expect_text("decimal: 12345e-2 (decimal)").expect_text("timestamp: 2023-");
-    fixture.replay(&[]).expect_code(0).expect_text("4 messages replayed.");
+    let peeked = fixture.dlq("peek", &["--position", "5"]).expect_code(0);
+    peeked.expect_text("body          hex, 3 bytes").expect_text("ff 00 61");
+    let peeked = fixture.dlq("peek", &["--position", "5", "--format", "json"]).expect_code(0).json();
+    assert_eq!((&peeked[0]["bodyEncoding"], &peeked[0]["body"]), (&"base64".into(), &"/wBh".into()));
+    fixture.replay(&[]).expect_code(0).expect_text("5 messages replayed.");
     let drained = fixture.drain(WORK);
     assert_eq!(drained.len(), bodies.len());
     for (message, body) in drained.iter().zip(bodies) {
-        assert_eq!((message.body.as_slice(), message.routing_key.as_str()), (body.as_bytes(), long_key.as_str()));
+        assert_eq!((message.body.as_slice(), message.routing_key.as_str()), (body, long_key.as_str()));
         let found = &message.properties;
         let mut found_headers = found.headers().clone().unwrap().inner().clone();
         found_headers.retain(|name, _| !name.as_str().starts_with("x-"));
@@ -126,4 +138,34 @@ fn backup_of_an_interrupted_drop_is_continued_and_other_files_are_kept() {
     let restore = ["dlq", "restore", "two.jsonl", "--yes", "--vhost", "{vhost}", "--queue", "other"];
     fixture.topo.run(restore).expect_code(0).expect_text("2 messages restored to other.");
     assert_eq!(numbers(&fixture.drain("other")), [0, 2]);
+}
+
+/// A busy work queue dead-letters further messages during a drop. They stay, and do not delay the drop.
+#[test]
+fn drop_ends_while_messages_arrive() {
+    let mut fixture = Fixture::new("arriving", "classic");
+    fixture.topo = fixture.topo.timeout(Duration::from_secs(60));
+    fixture.dead_letter(10);
+    let is_over = AtomicBool::new(false);
+    let (dropped, arrived) = std::thread::scope(|scope| {
+        let amqp = fixture.vhost.amqp();
+        let publishing = scope.spawn(|| {
+            let amqp = amqp;
+            let mut arrived: u64 = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                assert_eq!(amqp.publish_with("", DEAD, "late", AMQPProperties::default()), Outcome::Routed);
+                arrived += 1;
+            }
+            arrived
+        });
+        let words = ["--yes", "--body", "1", "--no-backup", "--format", "json"];
+        let dropped = fixture.dlq("drop", &words);
+        is_over.store(true, Ordering::Relaxed);
+        (dropped, publishing.join().unwrap())
+    });
+    let report = dropped.expect_code(0).json();
+    assert_eq!(report["end"], "complete", "{report}");
+    let done = report["done"].as_u64().unwrap();
+    assert_eq!(done, 1, "{report}");
+    fixture.until_dead(usize::try_from(10 + arrived - done).unwrap());
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 use super::fixture::{DEAD, EXCHANGE, Fixture, KINDS, WORK, header_names, number_header, numbers, report, text_header};
-use crate::support::{Node, Outcome, Worker};
+use crate::support::{Node, Outcome, Worker, until};
 
 #[test]
 fn replayed_messages_look_as_if_first_published() {
@@ -217,4 +217,37 @@ fn unknown_routing_keys_are_reported() {
     peeked.expect_text("published to  unknown; current routing key orders.dead");
     let peeked = fixture.dlq("peek", &["--position", "3", "--format", "json"]).expect_code(0);
     assert_eq!(peeked.json()["originalRoutingKey"], Value::Null, "{peeked}");
+}
+
+/// The binding to the target is removed during a replay: the replay stops, and no message is lost.
+#[test]
+fn replay_stops_when_its_target_is_unbound() {
+    for kind in KINDS {
+        let fixture = Fixture::new("unbound", kind);
+        fixture.dead_letter(40);
+        let flags = ["--yes", "--rate", "20/s", "--canary", "0", "--allow", "no-consumers"];
+        let words = fixture.words("replay", &flags);
+        let running = fixture.topo.start(words.iter().map(String::as_str));
+        until("the first messages", || (fixture.ready(WORK) >= 3).then_some(()));
+        let binding = fixture.vhost.path("bindings", &["e", "orders.work.topo.replay", "q", WORK, "~"]);
+        fixture.vhost.http().delete(&binding).expect_status(204);
+        let stopped = running.wait().expect_code(4);
+        stopped.expect_text("a message was unroutable at exchange orders.work.topo.replay");
+        let (replayed, left) = (numbers(&fixture.drain(WORK)), numbers(&fixture.drain(DEAD)));
+        assert_eq!([replayed, left].concat(), (0..40).collect::<Vec<_>>(), "{kind}");
+    }
+}
+
+#[test]
+fn messages_of_an_unknown_source_stay() {
+    let fixture = Fixture::new("unknown-source", "classic");
+    fixture.dead_letter(2);
+    assert_eq!(fixture.amqp.publish_with("orders.dead.dlx", "lost", "2", AMQPProperties::default()), Outcome::Routed);
+    fixture.until_dead(3);
+    let replayed = fixture.replay(&["--format", "json"]).expect_code(0);
+    let replayed = replayed.json();
+    assert_eq!((&replayed["done"], &replayed["unknownSource"]), (&2.into(), &1.into()), "{replayed}");
+    fixture.until_dead(1);
+    fixture.replay(&["--to", WORK]).expect_code(0).expect_text("1 message replayed.");
+    assert_eq!(numbers(&fixture.drain(WORK)), [0, 1, 2]);
 }

@@ -127,7 +127,12 @@ impl<'a, H: MessageHandler> Session<'a, H> {
 
     async fn process(&mut self) -> Result<ProcessEnd, ProcessEnd> {
         let started = Instant::now();
+        // Messages that arrive during the run do not postpone the checks of an idle run.
+        let mut idle_since = started;
         loop {
+            if self.counts.received >= self.order.expected {
+                self.remove_stored().await?;
+            }
             let is_processed = self.counts.received >= self.order.expected && self.is_settled();
             if is_processed && self.handler.is_done() {
                 return Ok(ProcessEnd::Complete);
@@ -151,6 +156,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
                 Gate::Until(at) => GATE_INTERVAL.min(at.saturating_duration_since(Instant::now())),
                 Gate::Open | Gate::Closed => QUIET,
             };
+            let mut is_arrival = false;
             tokio::select! {
                 biased;
                 Some(written) = self.acknowledging.next() => self.count_acknowledged(written)?,
@@ -168,12 +174,18 @@ impl<'a, H: MessageHandler> Session<'a, H> {
                         return Ok(ProcessEnd::Ended);
                     }
                 }
-                next = next_of(self.consumers.last_mut()) => self.add_waiting(next)?,
-                () = sleep(pause) => {
+                () = sleep(pause.saturating_sub(idle_since.elapsed())) => {
                     if let Some(end) = self.check_idle(gate).await? {
                         return Ok(end);
                     }
                 }
+                next = next_of(self.consumers.last_mut()) => {
+                    self.add_waiting(next)?;
+                    is_arrival = true;
+                }
+            }
+            if !is_arrival {
+                idle_since = Instant::now();
             }
         }
     }

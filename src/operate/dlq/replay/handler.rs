@@ -198,7 +198,8 @@ impl MessageHandler for Replayer<'_> {
     }
 
     fn progressed(&mut self, counts: &ProcessCounts) {
-        (self.progress)(counts, self.breaker.returned());
+        let published = counts.published.saturating_sub(self.reader.renewed);
+        (self.progress)(&ProcessCounts { published, ..*counts }, self.breaker.returned());
     }
 }
 

@@ -5,6 +5,7 @@ use super::super::error::DlqError;
 use super::super::hazard::Hazard;
 use super::super::hazards::{self, Incoming};
 use super::super::inspection::{InspectOptions, InspectionEnd, inspect};
+use super::super::opened::receives_arrivals;
 use super::super::state::VhostState;
 use super::{Breaker, Destination, MAX_WAIT, ReplayOptions};
 use crate::apply::Interrupt;
@@ -78,8 +79,8 @@ pub struct ReplayPlan {
     /// True if the exchanges to which the dead-letter queue is bound deliver a copy of each message that comes back to a queue
     /// of topo. Messages from the default exchange have no copy.
     pub has_tap: bool,
-    /// True if topo detects messages that come back as soon as they arrive: through the tap, or because the broker delivers
-    /// all messages of the dead-letter queue at once.
+    /// True if topo detects messages that come back as soon as they arrive: through the tap, or because it receives all
+    /// messages of the dead-letter queue at once.
     pub is_observed: bool,
     /// The hazards of publishing messages to the targets, with their texts.
     pub hazards: Vec<(Hazard, String)>,
@@ -203,7 +204,7 @@ pub async fn plan_replay(
         unknown_source,
         replayed_before,
         has_tap,
-        is_observed: has_tap || inspected.before < u64::from(inspected.prefetch),
+        is_observed: has_tap || receives_arrivals(inspected.before, inspected.prefetch),
         targets,
         hazards,
     })

@@ -62,13 +62,15 @@ async fn replay_opened(
         // Without it, the circuit breaker would notice messages that come back only when the queue delivers them.
         opened.observe(state).await?;
     }
+    // Messages may have arrived since the plan.
+    let is_observed = plan.has_tap || opened.receives_arrivals();
     let now = Instant::now();
     let verdict = plan.verdict(options.breaker.settle);
     let mut handler = Replayer {
         reader,
         options,
         targets: &targets,
-        breaker: BreakerState::new(options.breaker, verdict, plan.is_observed, now),
+        breaker: BreakerState::new(options.breaker, verdict, is_observed, now),
         interrupt,
         progress,
         counts: RunCounts::default(),
