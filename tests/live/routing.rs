@@ -54,7 +54,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     let mut outcomes = Vec::new();
     for (number, it) in publications.iter().enumerate() {
         let properties = case::properties(&it.headers);
-        outcomes.push(amqp.publish_with(it.exchange.as_str(), &it.key, &number.to_string(), properties));
+        outcomes.push(amqp.publish_with(it.exchange.as_str(), &it.key, number.to_string(), properties));
     }
     let mut actual: Vec<BTreeSet<QueueName>> = vec![BTreeSet::new(); MESSAGES];
     for queue in case.topology.queues.keys() {

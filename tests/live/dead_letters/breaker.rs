@@ -57,7 +57,7 @@ fn breaker_stops_a_replay_without_an_exchange() {
                 fixture.amqp.publish_with(
                     "",
                     "jobs",
-                    &number.to_string(),
+                    number.to_string(),
                     AMQPProperties::default().with_delivery_mode(2)
                 ),
                 Outcome::Routed

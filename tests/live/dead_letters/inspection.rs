@@ -8,8 +8,11 @@ use super::fixture::{DEAD, EXCHANGE, Fixture, KINDS, WORK, header_names, numbers
 use crate::support::worker::header;
 use crate::support::{Message, Node, Outcome, Topo};
 
-/// Returns the messages with their deaths, and without the headers that count deliveries.
-fn contents(messages: &[Message]) -> Vec<(Vec<u8>, String, String, Vec<String>, String)> {
+/// The body, the exchange and the routing key, the names of the headers, and the deaths.
+type Content = (Vec<u8>, [String; 2], Vec<String>, String);
+
+/// Returns the messages without the headers that count deliveries.
+fn contents(messages: &[Message]) -> Vec<Content> {
     let content = |message: &Message| {
         let mut names = header_names(message);
         names.retain(|name| !["x-delivery-count", "x-acquired-count"].contains(&name.as_str()));
@@ -20,7 +23,7 @@ fn contents(messages: &[Message]) -> Vec<(Vec<u8>, String, String, Vec<String>, 
             let after = after.split_once(')').map_or("", |(_, after)| after);
             deaths = format!("{before}time{after}");
         }
-        (message.body.clone(), message.exchange.clone(), message.routing_key.clone(), names, deaths)
+        (message.body.clone(), [message.exchange.clone(), message.routing_key.clone()], names, deaths)
     };
     messages.iter().map(content).collect()
 }

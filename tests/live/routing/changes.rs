@@ -19,7 +19,7 @@ const MESSAGES: usize = 40;
 /// Publishes messages, and returns the queues that receive each message.
 fn arrivals(topology: &Topology, amqp: &Amqp, messages: &[Publication]) -> Vec<BTreeSet<QueueName>> {
     for (number, it) in messages.iter().enumerate() {
-        amqp.publish_with(it.exchange.as_str(), &it.key, &number.to_string(), case::properties(&it.headers));
+        amqp.publish_with(it.exchange.as_str(), &it.key, number.to_string(), case::properties(&it.headers));
     }
     let mut arrived = vec![BTreeSet::new(); messages.len()];
     for queue in topology.queues.keys() {

@@ -232,7 +232,7 @@ fn messages_of_other_users_are_reported() {
         let of_author = AMQPProperties::default().with_user_id(author.name.as_str().into());
         for number in 0..30 {
             let properties = if number % 10 == 5 { of_author.clone() } else { AMQPProperties::default() };
-            author.amqp(&vhost).publish_with("", &fixture.old, &format!("{number} "), properties);
+            author.amqp(&vhost).publish_with("", &fixture.old, format!("{number} "), properties);
         }
         let transport = block_on(AmqpTransport::connect(options_of(&vhost, &plain.name, &plain.password))).unwrap();
         let mut moving = block_on(transport.start(fixture.order())).unwrap();
