@@ -98,6 +98,10 @@ pub mod expand;
 
 pub mod contract;
 
+pub mod simulation;
+
+pub mod cases;
+
 pub mod lint;
 
 pub mod diff;

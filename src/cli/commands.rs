@@ -12,6 +12,7 @@ use super::plan_arguments::{ApplyArguments, PlanArguments, ValidateArguments};
 use super::rules::RulesArguments;
 use super::show::ShowArguments;
 use super::status::StatusArguments;
+use super::test::TestArguments;
 use super::version::{SchemaArguments, VersionArguments};
 use clap::{ArgAction, Parser, Subcommand};
 
@@ -107,6 +108,11 @@ pub(super) enum Command {
     /// Show who holds the lock of a vhost; with --break, delete the lock
     #[command(after_long_help = "Examples:\n  topo lock topology.yaml\n  topo lock --vhost shop --break")]
     Lock(Box<LockArguments>),
+    /// Test where messages arrive and end, offline
+    #[command(
+        after_long_help = "Examples:\n  topo test\n  topo test topology.test.yaml --broker-version 3.13 --also junit=results.xml"
+    )]
+    Test(TestArguments),
     /// Check specs offline
     #[command(
         after_long_help = "Examples:\n  topo validate topology.yaml\n  topo validate topology/ --broker-version 3.13 --fail-on warning"

@@ -35,6 +35,7 @@ mod run_display;
 mod show;
 mod sources;
 mod status;
+mod test;
 mod validate;
 mod value_parsers;
 mod variables;
@@ -87,6 +88,7 @@ fn run(cli: commands::Cli) -> Result<Exit, Failure> {
         Command::Dlq(arguments) => in_runtime(dlq::run(&arguments, &cli.global)),
         Command::Lock(arguments) => in_runtime(lock::run(&arguments, &cli.global)),
         Command::Show(arguments) => show::run(&arguments, &cli.global),
+        Command::Test(arguments) => test::run(&arguments, &cli.global),
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
         Command::Export(arguments) => in_runtime(export::run(&arguments, &cli.global)),
         Command::Contract(arguments) => contract::run(&arguments),

@@ -123,7 +123,7 @@ fn has_read_file_in(folder: &Path, read: &BTreeSet<PathBuf>) -> bool {
     read.iter().any(|file| *file != folder && file.starts_with(&folder))
 }
 
-/// Reads all YAML files below a folder, in name order. Skips hidden files and folders.
+/// Reads all YAML files below a folder, in name order. Skips hidden files and folders, and test files.
 fn read_folder(
     root: &Path,
     path: &Path,
@@ -139,7 +139,8 @@ fn read_folder(
         .map_err(failure)?;
     entries.sort();
     for entry in entries {
-        if entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+        let name = entry.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name.starts_with('.') || name.ends_with(super::test::SUFFIX) {
             continue;
         }
         let is_yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");

@@ -2,6 +2,7 @@
 //! output, and make no decisions about a plan.
 
 pub mod alerts;
+pub mod cases;
 mod change_details;
 mod change_text;
 pub mod contract_table;

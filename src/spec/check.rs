@@ -61,6 +61,24 @@ pub(crate) fn check(
                 None
             }
         },
+        Shape::OneForm(forms) => {
+            let inner = match (&node.value, forms.tables) {
+                (Value::Table(_), [_, ..]) => return either(node, forms.tables, subject, at, diagnostics),
+                (Value::Table(_), []) => forms.map,
+                (Value::List(_), _) => forms.list,
+                (
+                    Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_),
+                    _,
+                ) => forms.scalar,
+            };
+            match inner {
+                Some(inner) => check(node, inner, subject, at, diagnostics),
+                None => {
+                    value::report_wrong_type(node, subject, forms.what, None, at, diagnostics);
+                    None
+                }
+            }
+        }
         Shape::Arguments(is_queue) => arguments(node, is_queue, subject, at, diagnostics),
         Shape::Definition => definition(node, subject, at, diagnostics),
         Shape::Text
@@ -85,7 +103,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
         value::report_wrong_type(node, subject, "a mapping", hints::for_expected_mapping(node, kind), at, diagnostics);
         return None;
     }
-    if ["Document", "ClusterDocument"].contains(&kind.name) && report_unsupported_version(node, diagnostics) {
+    if ["Document", "ClusterDocument", "TestDocument"].contains(&kind.name) && report_unsupported_version(node, diagnostics) {
         return None;
     }
     let keys = kind.keys();

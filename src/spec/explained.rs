@@ -94,6 +94,10 @@ fn walk_shape(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<E
         Shape::Object(object) => walk(object, seen, found),
         Shape::List(inner) | Shape::NonEmptyList(inner) | Shape::Map(inner) => walk_shape(*inner, seen, found),
         Shape::Either(_, tables) => tables.iter().for_each(|table| walk(table, seen, found)),
+        Shape::OneForm(forms) => {
+            forms.tables.iter().for_each(|table| walk(table, seen, found));
+            [forms.list, forms.map].into_iter().flatten().for_each(|shape| walk_shape(shape, seen, found));
+        }
         Shape::Text
         | Shape::Name
         | Shape::RoutingKey

@@ -44,24 +44,27 @@ mod yaml;
 pub use definitions_file::{guess_vhosts, is_spec};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use explained::{code_names, code_page, key_names, key_of, key_page};
+pub(crate) use check::check as check_node;
+pub(crate) use convert::value_of;
 pub(crate) use hints::closest;
 pub use lint_keys::Level;
 pub use node::{Keyed, Location, SourceFile, Sourced};
+pub(crate) use node::{Entry, Node, Value};
 pub use notation::Allow;
 pub use notation::Notation;
 pub(crate) use retry_layers::is_linear;
+pub(crate) use shape::{Forms, Key, Keys, Object, Shape, key};
 pub use spec_types::{
     BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, RetryPolicySpec,
     RetrySpec, Schedule, SetBy, Setting, Spec, Wiring,
 };
 pub use thresholds::ThresholdsSpec;
 pub use variables::Variables;
+pub(crate) use yaml::documents;
 
 use crate::model::{QueueType, VhostName};
 use cluster_keys::CLUSTER_DOCUMENT;
-use node::{Node, Value};
 use references::Declared;
-use shape::Shape;
 use std::collections::BTreeMap;
 
 /// The specs of a run.
@@ -105,7 +108,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
             are_all_known = false;
             continue;
         }
-        let Some(documents) = yaml::documents(index, file, &mut diagnostics) else {
+        let Some(documents) = documents(index, file, &mut diagnostics) else {
             are_all_known = false;
             continue;
         };

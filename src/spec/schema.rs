@@ -245,6 +245,12 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
             alternatives.extend(tables.iter().map(|table| reference(table, definitions)));
             json!({"anyOf": alternatives})
         }
+        Shape::OneForm(forms) => {
+            let shapes = [forms.scalar, forms.list, forms.map].into_iter().flatten();
+            let mut alternatives: Vec<Value> = shapes.map(|shape| value(shape, definitions)).collect();
+            alternatives.extend(forms.tables.iter().map(|table| reference(table, definitions)));
+            json!({"anyOf": alternatives})
+        }
     }
 }
 
@@ -311,7 +317,8 @@ fn example(shape: Shape) -> Option<&'static str> {
         | Shape::NonEmptyList(_)
         | Shape::Map(_)
         | Shape::Object(_)
-        | Shape::Either(..) => None,
+        | Shape::Either(..)
+        | Shape::OneForm(_) => None,
     }
 }
 

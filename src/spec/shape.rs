@@ -52,6 +52,23 @@ pub(crate) enum Shape {
     Object(&'static Object),
     /// A string, or one of these mappings. Each mapping has a different first key, which identifies it.
     Either(&'static Self, &'static [&'static Object]),
+    /// A value that can have several forms: a single value, a list or a mapping.
+    OneForm(&'static Forms),
+}
+
+/// The shapes of a value, by its form. `None` for a form that is invalid.
+#[derive(Debug)]
+pub(crate) struct Forms {
+    /// The description of the valid values in messages: `a behavior or a list of behaviors`.
+    pub(crate) what: &'static str,
+    /// The shape of a single value.
+    pub(crate) scalar: Option<Shape>,
+    /// The shape of a list.
+    pub(crate) list: Option<Shape>,
+    /// The shape of a mapping, if [`Self::tables`] is empty.
+    pub(crate) map: Option<Shape>,
+    /// The mappings with known keys. Each has a different first key, which identifies it.
+    pub(crate) tables: &'static [&'static Object],
 }
 
 impl From<ValueKind> for Shape {

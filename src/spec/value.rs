@@ -211,7 +211,8 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             | Shape::NonEmptyList(_)
             | Shape::Map(_)
             | Shape::Object(_)
-            | Shape::Either(..),
+            | Shape::Either(..)
+            | Shape::OneForm(_),
             _,
         ) => Err(wrong_type("a single value", None)),
     }

@@ -35,7 +35,7 @@ impl Headers {
     }
 
     /// Sets a header. `None` sets it to an unknown value.
-    pub(super) fn set(&mut self, name: &str, value: Option<ArgumentValue>) {
+    pub fn set(&mut self, name: &str, value: Option<ArgumentValue>) {
         self.known.insert(name.to_owned(), value);
     }
 

@@ -25,9 +25,10 @@ pub use outgoing::Kind;
 pub use route::{Route, RouteOutcome};
 pub use topic_index::TopicIndex;
 
+use super::effective::{ActivePolicies, EffectiveSettings};
 use super::governing::Policies;
 use super::profile::BrokerProfile;
-use crate::model::{Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Topology};
+use crate::model::{Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Topology};
 use outgoing::Outgoing;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,6 +103,12 @@ impl<'a> Routing<'a> {
     /// Returns the policies of the topology.
     pub fn policies(&self) -> &Policies<'a> {
         &self.policies
+    }
+
+    /// Returns the effective settings of a queue under the policies that most likely govern it.
+    pub fn settings_of(&self, name: &QueueName, queue: &Queue) -> EffectiveSettings {
+        let active = ActivePolicies::of(&self.policies, self.profile).with_operators(&self.operator_policies);
+        active.likely(name, queue)
     }
 
     fn bindings_of(&self, exchange: &ExchangeName) -> &[&'a Binding] {

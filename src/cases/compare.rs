@@ -1,0 +1,259 @@
+//! Compares the expected and the simulated result of a case.
+
+use super::case::{Attempts, Case, DeadLettered, EndCount};
+use super::run::Subject;
+use crate::model::count::{count, number};
+use crate::model::units::duration;
+use crate::model::{Arguments, QueueName};
+use crate::rabbitmq::routing::{Certainty, Headers};
+use crate::simulation::{End, EndedCopy, Outcome, PublisherResult, Worker};
+use crate::spec::Location;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The part of a result that differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aspect {
+    /// The queues at the publish.
+    To,
+    /// Queues that the message reaches.
+    Reaches,
+    /// Queues that the message does not reach.
+    Never,
+    /// The deliveries of a queue.
+    Attempts,
+    /// The ends.
+    Ends,
+    /// The time after which nothing moves.
+    Within,
+    /// The reply to the publisher.
+    Publisher,
+    /// The number of refused messages.
+    Refused,
+    /// The dead-lettered messages.
+    DeadLettered,
+    /// The list of behaviors of a worker.
+    Workers,
+    /// The simulation does not know the result.
+    Unknown,
+}
+
+impl Aspect {
+    /// Returns the key in test files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::To => "to",
+            Self::Reaches => "reaches",
+            Self::Never => "never",
+            Self::Attempts => "attempts",
+            Self::Ends => "ends",
+            Self::Within => "within",
+            Self::Publisher => "publisher",
+            Self::Refused => "refused",
+            Self::DeadLettered => "deadLettered",
+            Self::Workers => "workers",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A difference between the expected and the simulated result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The part of the result.
+    pub aspect: Aspect,
+    /// The queue; `None` if the part concerns all queues.
+    pub queue: Option<QueueName>,
+    /// The expected result, in words.
+    pub expected: String,
+    /// The simulated result, in words.
+    pub actual: String,
+    /// The position in the spec that determines the result, if there is one.
+    pub at: Option<Location>,
+}
+
+/// Returns the differences.
+pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> Vec<Mismatch> {
+    let mut comparison = Comparison { subject, found: Vec::new() };
+    let expected = &case.expected;
+    for reason in &outcome.unknown {
+        comparison.add(Aspect::Unknown, None, "a known result".to_owned(), reason.clone());
+    }
+    if !comparison.found.is_empty() {
+        // Other differences are consequences.
+        return comparison.found;
+    }
+    if let Some(to) = &expected.to {
+        comparison.queues(Aspect::To, &to.value, &outcome.routed_to);
+    }
+    if let Some(reaches) = &expected.reaches {
+        for queue in reaches.value.difference(&outcome.reached) {
+            comparison.add(Aspect::Reaches, Some(queue), "reached".to_owned(), "not reached".to_owned());
+        }
+    }
+    if let Some(never) = &expected.never {
+        for queue in never.value.intersection(&outcome.reached) {
+            comparison.add(Aspect::Never, Some(queue), "not reached".to_owned(), "reached".to_owned());
+        }
+    }
+    for (queue, attempts) in &expected.attempts {
+        comparison.attempts(queue, &attempts.value, outcome.attempts.get(queue).map_or(&[][..], Vec::as_slice));
+    }
+    for (queue, (worker, _)) in &case.workers {
+        let deliveries = outcome.attempts.get(queue).map_or(0, Vec::len);
+        if deliveries == 0 {
+            comparison.add(Aspect::Workers, Some(queue), "at least 1 delivery".to_owned(), "no delivery".to_owned());
+        } else if outcome.unexpected_deliveries.contains(queue)
+            && let Worker::Each(behaviors) = worker
+        {
+            let expected = count(behaviors.len() as u64, "delivery");
+            comparison.add(Aspect::Workers, Some(queue), expected, "another delivery".to_owned());
+        }
+    }
+    if let Some(ends) = &expected.ends {
+        comparison.ends(&ends.value, &outcome.ends);
+    }
+    if let Some(within) = expected.within.as_ref().filter(|within| outcome.ended_at > within.value) {
+        let actual = format!("the last event at {}", time(outcome.ended_at));
+        comparison.add(Aspect::Within, None, format!("no event after {}", time(within.value)), actual);
+    }
+    let messages = |result: PublisherResult| outcome.publisher.get(&result).copied().unwrap_or(0);
+    if let Some(publisher) = &expected.publisher
+        && messages(publisher.value) != case.publication.value.count
+    {
+        let all = outcome.publisher.iter().map(|(result, count)| match outcome.publisher.len() {
+            1 => result.as_str().to_owned(),
+            _ => format!("{} {}", number(*count), result.as_str()),
+        });
+        comparison.add(Aspect::Publisher, None, publisher.value.as_str().to_owned(), joined(all));
+    }
+    let refused = messages(PublisherResult::Refused);
+    if let Some(expected) = expected.refused.as_ref().filter(|it| it.value != refused) {
+        comparison.add(Aspect::Refused, None, count(expected.value, "message"), count(refused, "message"));
+    }
+    if let Some(dead_lettered) = &expected.dead_lettered {
+        let dead = outcome.ends.iter().filter(|it| matches!(it.end, End::Dead(_)));
+        comparison.dead_lettered(&dead_lettered.value, &dead.collect::<Vec<_>>());
+    }
+    comparison.found
+}
+
+struct Comparison<'s, 'a> {
+    subject: &'s Subject<'a>,
+    found: Vec<Mismatch>,
+}
+
+impl Comparison<'_, '_> {
+    fn add(&mut self, aspect: Aspect, queue: Option<&QueueName>, expected: String, actual: String) {
+        let at = queue.and_then(|queue| self.subject.position(queue, aspect == Aspect::Attempts));
+        self.found.push(Mismatch { aspect, queue: queue.cloned(), expected, actual, at });
+    }
+
+    fn queues(&mut self, aspect: Aspect, expected: &BTreeSet<QueueName>, actual: &BTreeSet<QueueName>) {
+        if expected != actual {
+            self.add(aspect, None, names(expected), names(actual));
+        }
+    }
+
+    fn attempts(&mut self, queue: &QueueName, expected: &Attempts, actual: &[i64]) {
+        match expected {
+            Attempts::Number(expected) if *expected != actual.len() as u64 => {
+                self.add(Aspect::Attempts, Some(queue), number(*expected), number(actual.len() as u64));
+            }
+            Attempts::Times(expected) if expected.as_slice() != actual => {
+                self.add(Aspect::Attempts, Some(queue), times(expected), times(actual));
+            }
+            Attempts::Number(_) | Attempts::Times(_) => {}
+        }
+    }
+
+    fn ends(&mut self, expected: &BTreeMap<QueueName, EndCount>, ends: &[EndedCopy]) {
+        let mut actual: BTreeMap<&QueueName, BTreeMap<End, u64>> = BTreeMap::new();
+        for copy in ends {
+            *actual.entry(&copy.queue).or_default().entry(copy.end).or_default() += 1;
+        }
+        for (queue, expected) in expected {
+            let found = actual.remove(queue).unwrap_or_default();
+            let is_met = match expected {
+                EndCount::Any => !found.is_empty(),
+                EndCount::Only(end) => found.len() == 1 && found.contains_key(end),
+                EndCount::Exactly(counts) => found == *counts,
+            };
+            if !is_met {
+                let expected = match expected {
+                    EndCount::Any => "at least 1 message".to_owned(),
+                    EndCount::Only(end) => end.as_str().to_owned(),
+                    EndCount::Exactly(counts) => end_counts(counts, true),
+                };
+                let is_counted = expected.contains(' ');
+                self.add(Aspect::Ends, Some(queue), expected, end_counts(&found, is_counted));
+            }
+        }
+        for (queue, found) in actual {
+            self.add(Aspect::Ends, Some(queue), "no message".to_owned(), end_counts(&found, true));
+        }
+    }
+
+    fn dead_lettered(&mut self, expected: &DeadLettered, dead: &[&EndedCopy]) {
+        let Some(copy) = dead.first() else {
+            return self.add(Aspect::DeadLettered, None, "a dead-lettered message".to_owned(), "none".to_owned());
+        };
+        let queue = Some(&copy.queue);
+        let mut text = |what: &str, expected: &Option<String>, actual: &str| {
+            if let Some(expected) = expected.as_ref().filter(|it| *it != actual) {
+                let quoted = |text: &str| format!("{what} `{text}`");
+                self.add(Aspect::DeadLettered, queue, quoted(expected), quoted(actual));
+            }
+        };
+        text("exchange", &expected.exchange, copy.exchange.as_str());
+        text("routing key", &expected.routing_key, &copy.routing_key);
+        if has_headers(&copy.headers, &expected.headers, self.subject) == Certainty::Never {
+            let wanted = expected.headers.iter().map(|(name, value)| format!("{name}={value}"));
+            let expected = format!("headers {}", joined(wanted));
+            self.add(Aspect::DeadLettered, queue, expected, "other headers".to_owned());
+        }
+        for death in &expected.deaths {
+            let found = copy.deaths.iter().find(|it| it.queue == death.queue && it.reason == death.reason);
+            let is_met = found.is_some_and(|found| death.count.is_none_or(|count| count == found.count));
+            if !is_met {
+                let times = |count: Option<u64>| count.map_or_else(String::new, |it| format!(", {}", self::count(it, "time")));
+                let expected = format!("x-death {} in {}{}", death.reason, death.queue, times(death.count));
+                let actual = found.map_or_else(|| "no such entry".to_owned(), |it| count(it.count, "time"));
+                self.add(Aspect::DeadLettered, queue, expected, actual);
+            }
+        }
+    }
+}
+
+/// Returns whether a message has all of these headers.
+fn has_headers(headers: &Headers, expected: &Arguments, subject: &Subject<'_>) -> Certainty {
+    let mut binding = expected.clone();
+    binding.insert("x-match".to_owned(), "all-with-x".into());
+    headers.matches(&binding, subject.profile.version)
+}
+
+fn end_counts(counts: &BTreeMap<End, u64>, is_counted: bool) -> String {
+    match counts.len() {
+        0 => "no message".to_owned(),
+        _ => joined(counts.iter().map(|(end, count)| match is_counted {
+            true => format!("{} {}", number(*count), end.as_str()),
+            false => end.as_str().to_owned(),
+        })),
+    }
+}
+
+fn names(queues: &BTreeSet<QueueName>) -> String {
+    if queues.is_empty() { "no queue".to_owned() } else { joined(queues.iter().map(ToString::to_string)) }
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn times(times: &[i64]) -> String {
+    if times.is_empty() { "no delivery".to_owned() } else { joined(times.iter().map(|it| time(*it))) }
+}
+
+/// Formats milliseconds as `5s`.
+pub(crate) fn time(milliseconds: i64) -> String {
+    if milliseconds == 0 { "0s".to_owned() } else { duration(milliseconds).unwrap_or_else(|| milliseconds.to_string()) }
+}

@@ -1,0 +1,253 @@
+//! The grammar of test files: every key, with its shape and its documentation.
+
+use crate::spec::{Forms, Key, Keys, Object, Shape, key};
+
+/// The largest time in a test file: ten years, in milliseconds.
+const MAX_TIME: i64 = 10 * 366 * 24 * 60 * 60 * 1000;
+/// The largest number of messages and deliveries.
+const MAX_COUNT: i64 = 10_000;
+
+const NAMES: Shape = Shape::List(&Shape::Name);
+const NON_EMPTY_NAMES: Shape = Shape::NonEmptyList(&Shape::Name);
+const TIME: Shape = Shape::Duration(0, MAX_TIME);
+const BEHAVIOR: Shape = Shape::OneOf(&[
+    "ack", "fail", "giveUp", "nack", "reject", "requeue", "nackRequeue", "crash", "hold",
+]);
+const END: Shape = Shape::OneOf(&[
+    "waiting", "rejected", "expired", "maxlen", "delivery_limit", "acked", "held", "dropped", "loops",
+]);
+const REASON: Shape = Shape::OneOf(&["rejected", "expired", "maxlen", "delivery_limit"]);
+
+static SPECS: Forms = Forms {
+    what: "a path or a list of paths",
+    scalar: Some(Shape::Text),
+    list: Some(Shape::NonEmptyList(&Shape::Text)),
+    map: None,
+    tables: &[],
+};
+
+static TEST: Forms =
+    Forms { what: "a case or a table of routes", scalar: None, list: None, map: None, tables: &[&CASE, &ROUTES] };
+
+static WORKER: Forms = Forms {
+    what: "a behavior or a list of behaviors",
+    scalar: Some(BEHAVIOR),
+    list: Some(Shape::NonEmptyList(&BEHAVIOR)),
+    map: None,
+    tables: &[],
+};
+
+static ATTEMPTS: Forms = Forms {
+    what: "a number or a list of times",
+    scalar: Some(Shape::Count(0, MAX_COUNT)),
+    list: Some(Shape::List(&TIME)),
+    map: None,
+    tables: &[],
+};
+
+static ENDS: Forms = Forms {
+    what: "a list of queues, or a mapping from queues to ends",
+    scalar: None,
+    list: Some(NON_EMPTY_NAMES),
+    map: Some(Shape::Map(&Shape::OneForm(&ENDS_OF_QUEUE))),
+    tables: &[],
+};
+
+static ENDS_OF_QUEUE: Forms = Forms {
+    what: "an end, or a mapping from ends to numbers of messages",
+    scalar: Some(END),
+    list: None,
+    map: Some(Shape::Object(&END_COUNTS)),
+    tables: &[],
+};
+
+static ROUTE_LIST: Forms = Forms {
+    what: "a mapping from routing keys to queues, or a list of messages with their queues",
+    scalar: None,
+    list: Some(Shape::NonEmptyList(&Shape::Object(&ROUTE))),
+    map: Some(Shape::Map(&NAMES)),
+    tables: &[],
+};
+
+/// A test file.
+pub(super) static TEST_DOCUMENT: Object = Object {
+    what: "a test file",
+    name: "TestDocument",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("version", Shape::Version, "The version of this format.").required().with_example("1"),
+            key(
+                "spec",
+                Shape::OneForm(&SPECS),
+                "The spec that this file tests, relative to this file: a file, a folder, or a list of files. Without this key, \
+                 `NAME.test.yaml` tests `NAME.yaml`.",
+            )
+            .with_example("topology.yaml"),
+            key("vhost", Shape::Name, "The vhost that this file tests. Required if the specs declare several vhosts."),
+            key(
+                "brokers",
+                Shape::NonEmptyList(&Shape::Text),
+                "The RabbitMQ versions for which the cases hold. Each case runs once for each version.",
+            )
+            .with_example("[\"3.13\", \"4.3\"]"),
+            key("tests", Shape::Map(&Shape::OneForm(&TEST)), "The cases and tables of routes, by name.").required(),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+const ONLY: Key = key("only", Shape::Text, "The RabbitMQ versions for which the case holds. It is skipped for other versions.")
+    .with_example("\">= 3.13\"");
+
+static CASE: Object = Object {
+    what: "a case",
+    name: "Case",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("publish", Shape::Object(&PUBLISH), "The published messages.")
+                .required()
+                .with_example("{exchange: orders, routingKey: order.created}"),
+            key(
+                "workers",
+                Shape::Map(&Shape::OneForm(&WORKER)),
+                "The behavior of the workers of each queue: one behavior for all deliveries, or a list with one behavior for \
+                 each delivery. Queues without an entry have no worker.",
+            )
+            .with_example("{orders.work: fail}"),
+            key("to", NAMES, "The queues to which the message is routed when it is published. An empty list: the message is unroutable."),
+            key("reaches", NON_EMPTY_NAMES, "Queues that the message reaches at any time."),
+            key("never", NON_EMPTY_NAMES, "Queues that the message never reaches."),
+            key(
+                "attempts",
+                Shape::Map(&Shape::OneForm(&ATTEMPTS)),
+                "The number of deliveries of each queue, or the times of the deliveries since the publish.",
+            )
+            .with_example("{orders.work: [0s, 5s, 35s]}"),
+            key(
+                "ends",
+                Shape::OneForm(&ENDS),
+                "All queues in which copies of the messages end, optionally with the end and the number of messages.",
+            )
+            .with_example("{orders.dead: rejected}"),
+            key("within", TIME, "The time after which no message moves any more.").with_example("1m"),
+            key("publisher", Shape::OneOf(&["confirmed", "returned", "refused"]), "The reply to the publisher."),
+            key("refused", Shape::Count(0, MAX_COUNT), "The number of messages that a full queue refuses."),
+            key(
+                "deadLettered",
+                Shape::Object(&DEAD_LETTERED),
+                "The exchange, the routing key, the headers and the deaths of the messages that end in a dead-letter queue.",
+            ),
+            ONLY,
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static ROUTES: Object = Object {
+    what: "a table of routes",
+    name: "Routes",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("routes", Shape::OneForm(&ROUTE_LIST), "The queues to which messages are routed, by routing key.")
+                .required()
+                .with_example("{order.paid: [orders.work]}"),
+            key("exchange", Shape::Text, "The exchange to which the messages are published.")
+                .required()
+                .with_example("orders"),
+            ONLY,
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static ROUTE: Object = Object {
+    what: "a route",
+    name: "Route",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("to", NAMES, "The queues to which the message is routed.").required().with_example("[orders.work]"),
+            key("routingKey", Shape::RoutingKey, "The routing key.").with_default("\"\""),
+            key("headers", Shape::Arguments(false), "The headers."),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static PUBLISH: Object = Object {
+    what: "a message to publish",
+    name: "Publish",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("exchange", Shape::Text, "The exchange to which the messages are published.").with_example("orders"),
+            key("queue", Shape::Name, "The queue to which the messages are published, through the default exchange."),
+            key("routingKey", Shape::RoutingKey, "The routing key.").with_default("\"\""),
+            key("headers", Shape::Arguments(false), "The headers."),
+            key("expiration", TIME, "The time after which the message expires in a queue."),
+            key("count", Shape::Count(1, MAX_COUNT), "The number of messages.").with_default("1"),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static END_COUNTS: Object = Object {
+    what: "the ends of messages in a queue",
+    name: "EndCounts",
+    keys: Keys::Fixed(|| {
+        const NUMBER: Shape = Shape::Count(1, MAX_COUNT);
+        static KEYS: &[Key] = &[
+            key("waiting", NUMBER, "The messages that stay in the queue, and were never dead-lettered."),
+            key("rejected", NUMBER, "The messages that stay in the queue after a worker rejected them."),
+            key("expired", NUMBER, "The messages that stay in the queue after they expired."),
+            key("maxlen", NUMBER, "The messages that stay in the queue after a full queue removed them."),
+            key("delivery_limit", NUMBER, "The messages that stay in the queue after they exceeded a delivery limit."),
+            key("acked", NUMBER, "The messages that a worker acknowledged."),
+            key("held", NUMBER, "The messages to which a worker did not reply."),
+            key("dropped", NUMBER, "The messages that left the queue and reached no other."),
+            key("loops", NUMBER, "The messages that move without an end."),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static DEAD_LETTERED: Object = Object {
+    what: "a dead-lettered message",
+    name: "DeadLettered",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("exchange", Shape::Text, "The exchange of the message in the dead-letter queue."),
+            key("routingKey", Shape::RoutingKey, "The routing key of the message in the dead-letter queue."),
+            key("headers", Shape::Arguments(false), "Headers of the message in the dead-letter queue."),
+            key("xDeath", Shape::NonEmptyList(&Shape::Object(&DEATH)), "Entries of the header `x-death`."),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static DEATH: Object = Object {
+    what: "an entry of x-death",
+    name: "Death",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("queue", Shape::Name, "The queue that dead-lettered the message.").required().with_example("orders.work"),
+            key("reason", REASON, "The reason.").required().with_example("rejected"),
+            key("count", Shape::Count(1, MAX_COUNT), "The number of times."),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};

@@ -1,0 +1,105 @@
+//! Checks the names in the cases of a file against the topology.
+
+use super::case::{Case, TestFile};
+use super::run::Subject;
+use crate::model::{ExchangeName, QueueName};
+use crate::rabbitmq::routing::Kind;
+use crate::simulation::{Behavior, Worker};
+use crate::spec::{Diagnostic, Diagnostics, Location, closest};
+
+/// Checks the cases of a file: names that the topology does not contain, exchanges to which nobody can publish, and workers
+/// whose queue has no contract. A case with such a mistake could not fail.
+pub fn check(file: &TestFile, subject: &Subject<'_>) -> Diagnostics {
+    let mut checker = Checker { subject, diagnostics: Diagnostics::new() };
+    for case in &file.cases {
+        checker.case(case);
+    }
+    checker.diagnostics
+}
+
+struct Checker<'s, 'a> {
+    subject: &'s Subject<'a>,
+    diagnostics: Diagnostics,
+}
+
+impl Checker<'_, '_> {
+    fn case(&mut self, case: &Case) {
+        let publication = &case.publication;
+        match publication.value.exchange.as_str() {
+            "" => self.queue(&QueueName::new(publication.value.routing_key.as_str()), publication.at),
+            _ => self.exchange(&publication.value.exchange, publication.at),
+        }
+        for (queue, (worker, at)) in &case.workers {
+            self.queue(queue, *at);
+            self.worker(queue, worker, *at);
+        }
+        let expected = &case.expected;
+        for queues in [&expected.to, &expected.reaches, &expected.never].into_iter().flatten() {
+            queues.value.iter().for_each(|queue| self.queue(queue, queues.at));
+        }
+        for (queue, attempts) in &expected.attempts {
+            self.queue(queue, attempts.at);
+            if !case.workers.contains_key(queue) {
+                let message = format!("queue `{queue}` has no worker in this case, so it delivers no message");
+                self.report(message, attempts.at, format!("add `workers: {{{queue}: ack}}`"));
+            }
+        }
+        if let Some(ends) = &expected.ends {
+            ends.value.keys().for_each(|queue| self.queue(queue, ends.at));
+        }
+        if let Some(dead_lettered) = &expected.dead_lettered {
+            dead_lettered.value.deaths.iter().for_each(|death| self.queue(&death.queue, dead_lettered.at));
+        }
+    }
+
+    fn report(&mut self, message: String, at: Location, hint: String) {
+        self.diagnostics.push(Diagnostic::error("unknown-name", message, at).hint(hint));
+    }
+
+    fn queue(&mut self, queue: &QueueName, at: Location) {
+        let topology = self.subject.routing.topology();
+        if topology.queues.contains_key(queue) {
+            return;
+        }
+        if self.subject.is_external_queue(queue) {
+            let hint = "test only queues that the spec declares".to_owned();
+            return self.report(format!("queue `{queue}` is external, so its settings are not known"), at, hint);
+        }
+        let near = closest(queue.as_str(), topology.queues.keys().map(QueueName::as_str));
+        let hint = near.map_or_else(|| "declare it in the spec".to_owned(), |near| format!("did you mean `{near}`?"));
+        self.report(format!("queue `{queue}` does not exist"), at, hint);
+    }
+
+    fn exchange(&mut self, exchange: &ExchangeName, at: Location) {
+        let topology = self.subject.routing.topology();
+        match (self.subject.routing.kind(exchange), topology.exchanges.get(exchange)) {
+            (_, Some(declared)) if declared.internal => {
+                let hint = "publish to an exchange from which the message reaches it".to_owned();
+                self.report(format!("exchange `{exchange}` is internal, so nobody can publish to it"), at, hint);
+            }
+            (Some(Kind::Unknown), None) => {
+                let hint = "test only exchanges that the spec declares".to_owned();
+                self.report(format!("exchange `{exchange}` is external, so its bindings are not known"), at, hint);
+            }
+            (Some(_), _) => {}
+            (None, _) => {
+                let near = closest(exchange.as_str(), topology.exchanges.keys().map(ExchangeName::as_str));
+                let hint =
+                    near.map_or_else(|| "declare it in the spec".to_owned(), |near| format!("did you mean `{near}`?"));
+                self.report(format!("exchange `{exchange}` does not exist"), at, hint);
+            }
+        }
+    }
+
+    fn worker(&mut self, queue: &QueueName, worker: &Worker, at: Location) {
+        let behaviors = match worker {
+            Worker::Always(behavior) => std::slice::from_ref(behavior),
+            Worker::Each(behaviors) => behaviors,
+        };
+        let by_contract = behaviors.iter().find(|it| matches!(it, Behavior::Fail | Behavior::GiveUp));
+        if let Some(behavior) = by_contract.filter(|_| !self.subject.contracts.contains_key(queue)) {
+            let message = format!("queue `{queue}` has no contract, so `{}` has no meaning", behavior.as_str());
+            self.report(message, at, "use the method of the worker: nack, reject or requeue".to_owned());
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Renders failed cases as GitHub workflow annotations.
+
+use super::sentence;
+use crate::cases::{CaseOutcome, FileReport};
+use crate::model::{Places, Source};
+use crate::render::plan_github::annotate;
+
+/// Renders an annotation for each failed case, at its position in the test file.
+pub fn github(reports: &[FileReport]) -> String {
+    let mut text = String::new();
+    for report in reports {
+        for result in &report.results {
+            if let CaseOutcome::Failed { mismatches, .. } = &result.outcome {
+                let sentences: Vec<String> = mismatches.iter().map(sentence).collect();
+                let message = format!("{} (RabbitMQ {}): {}", result.name, report.version, sentences.join("; "));
+                let at = Source {
+                    file: report.file.clone(),
+                    line: result.at.line,
+                    column: result.at.column,
+                    part_of: None,
+                    places: Places::new(),
+                };
+                annotate(&mut text, "error", Some((&at, None)), "topo test", &message);
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,60 @@
+//! Renders results as JSON.
+
+use super::{Counts, sentence};
+use crate::cases::{CaseOutcome, CaseResult, FileReport, Mismatch};
+use crate::model::printable::clean_json;
+use crate::simulation::{Event, EventKind};
+use serde_json::{Value, json};
+
+/// Renders the results of all test files as one JSON document.
+pub fn json(reports: &[FileReport]) -> String {
+    let counts = Counts::of(reports);
+    let cases: Vec<Value> =
+        reports.iter().flat_map(|report| report.results.iter().map(|result| case(report, result))).collect();
+    let document = json!({
+        "formatVersion": 1, "passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped, "cases": cases,
+    });
+    clean_json(format!("{document:#}\n"))
+}
+
+fn case(report: &FileReport, result: &CaseResult) -> Value {
+    let mut document = json!({
+        "name": result.name, "vhost": report.vhost, "brokerVersion": report.version, "mode": "offline",
+        "source": {"file": report.file, "line": result.at.line},
+    });
+    match &result.outcome {
+        CaseOutcome::Passed => document["result"] = "passed".into(),
+        CaseOutcome::Skipped => document["result"] = "skipped".into(),
+        CaseOutcome::Failed { mismatches, simulated } => {
+            document["result"] = "failed".into();
+            document["mismatches"] = mismatches.iter().map(|it| mismatch(report, it)).collect();
+            document["events"] = simulated.events.iter().map(event).collect();
+        }
+    }
+    document
+}
+
+fn mismatch(report: &FileReport, it: &Mismatch) -> Value {
+    json!({
+        "aspect": it.aspect.as_str(), "queue": it.queue, "expected": it.expected, "actual": it.actual,
+        "message": sentence(it), "spec": it.at.and_then(|at| report.spec_position(at)),
+    })
+}
+
+fn event(it: &Event) -> Value {
+    let mut document = match &it.kind {
+        EventKind::Published { exchange, routing_key, queues } => {
+            json!({"event": "published", "exchange": exchange, "routingKey": routing_key, "queues": queues})
+        }
+        EventKind::Delivered { queue, attempt, behavior } => {
+            json!({"event": "delivered", "queue": queue, "attempt": attempt, "behavior": behavior.map(|it| it.as_str())})
+        }
+        EventKind::DeadLettered { queue, reason, exchange, queues } => json!({
+            "event": "deadLettered", "queue": queue, "reason": reason.as_str(), "exchange": exchange, "queues": queues,
+        }),
+        EventKind::Refused { queue } => json!({"event": "refused", "queue": queue}),
+    };
+    document["atMs"] = it.at.into();
+    document["message"] = it.message.into();
+    document
+}

@@ -1,0 +1,54 @@
+//! Renders the results of topology tests.
+
+mod github;
+mod json;
+mod junit;
+mod text;
+
+pub use github::github;
+pub use json::json;
+pub use junit::junit;
+pub use text::{summary, text};
+
+use crate::cases::{Aspect, CaseOutcome, FileReport, Mismatch};
+use crate::model::printable::clean;
+
+/// Describes a difference: `attempts of events.work: expected 3, got 2`.
+fn sentence(mismatch: &Mismatch) -> String {
+    let queue = mismatch.queue.as_ref().map(|queue| clean(queue.as_str()));
+    let what = match (mismatch.aspect, queue) {
+        (Aspect::Unknown, _) => return format!("the result is not known: {}", clean(&mismatch.actual)),
+        (Aspect::Attempts, Some(queue)) => format!("attempts of {queue}"),
+        (Aspect::Ends, Some(queue)) => format!("ends in {queue}"),
+        (Aspect::Workers, Some(queue)) => format!("worker of {queue}"),
+        (Aspect::Reaches | Aspect::Never | Aspect::DeadLettered, Some(queue)) => queue,
+        (aspect, _) => aspect.as_str().to_owned(),
+    };
+    format!("{what}: expected {}, got {}", clean(&mismatch.expected), clean(&mismatch.actual))
+}
+
+/// The numbers of cases by outcome.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl Counts {
+    fn of(reports: &[FileReport]) -> Self {
+        let mut counts = Self::default();
+        for result in reports.iter().flat_map(|report| &report.results) {
+            match result.outcome {
+                CaseOutcome::Passed => counts.passed += 1,
+                CaseOutcome::Failed { .. } => counts.failed += 1,
+                CaseOutcome::Skipped => counts.skipped += 1,
+            }
+        }
+        counts
+    }
+
+    fn all(self) -> u64 {
+        self.passed + self.failed + self.skipped
+    }
+}

@@ -1,0 +1,90 @@
+//! Defines a copy of a message, with its headers and deaths.
+
+use super::publication::Publication;
+use crate::model::{Arguments, ExchangeName, QueueName};
+use crate::rabbitmq::routing::{DeathHistory, Headers, Keys, Message, Reason};
+
+/// An entry of the header `x-death`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeathEntry {
+    /// The queue that dead-lettered the message.
+    pub queue: QueueName,
+    /// The reason.
+    pub reason: Reason,
+    /// The number of times.
+    pub count: u64,
+    /// The exchange to which the message was published before.
+    pub exchange: ExchangeName,
+    /// The routing key with which the message was published before.
+    pub routing_key: String,
+}
+
+/// A copy of a message in a queue.
+#[derive(Clone, Debug)]
+pub(super) struct Copy {
+    /// The number of the published message, starting at 1.
+    pub(super) message: u64,
+    pub(super) exchange: ExchangeName,
+    pub(super) routing_key: String,
+    pub(super) headers: Headers,
+    pub(super) deaths: Vec<DeathEntry>,
+    pub(super) history: DeathHistory,
+    /// The property `expiration`, in milliseconds.
+    pub(super) expiration: Option<i64>,
+    /// The time at which the copy expires in its queue.
+    pub(super) expires_at: Option<i64>,
+    /// The number of deliveries that its queue has counted.
+    pub(super) delivery_count: i64,
+    /// The number of retries that a worker has counted in a header.
+    pub(super) retries: u32,
+}
+
+impl Copy {
+    /// Creates a published message.
+    pub(super) fn published(publication: &Publication, message: u64) -> Self {
+        Self {
+            message,
+            exchange: publication.exchange.clone(),
+            routing_key: publication.routing_key.clone(),
+            headers: Headers::exactly(&publication.headers),
+            deaths: Vec::new(),
+            history: DeathHistory::default(),
+            expiration: publication.expiration,
+            expires_at: None,
+            delivery_count: 0,
+            retries: 0,
+        }
+    }
+
+    /// Returns the message for the simulation of routing.
+    pub(super) fn as_message(&self) -> Message {
+        Message { keys: Keys::One(self.routing_key.clone()), headers: self.headers.clone() }
+    }
+
+    /// Sets headers.
+    pub(super) fn set_headers(&mut self, headers: &Arguments) {
+        for (name, value) in headers {
+            self.headers.set(name, Some(value.clone()));
+        }
+    }
+
+    /// Adds a death to the entries, as the broker does.
+    pub(super) fn add_death(&mut self, queue: &QueueName, reason: Reason) {
+        let known = self.deaths.iter().position(|death| death.queue == *queue && death.reason == reason);
+        let entry = match known {
+            Some(index) => {
+                let mut entry = self.deaths.remove(index);
+                entry.count += 1;
+                entry
+            }
+            None => DeathEntry {
+                queue: queue.clone(),
+                reason,
+                count: 1,
+                exchange: self.exchange.clone(),
+                routing_key: self.routing_key.clone(),
+            },
+        };
+        self.deaths.insert(0, entry);
+    }
+}

@@ -1,0 +1,163 @@
+//! Defines the result of a simulation.
+
+use super::copy::DeathEntry;
+use super::publication::Behavior;
+use crate::model::{ExchangeName, QueueName};
+use crate::rabbitmq::routing::{Headers, Reason};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The result of a simulation. Times are in milliseconds since the first publish.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// The queues to which the exchange routed the first message.
+    pub routed_to: BTreeSet<QueueName>,
+    /// The number of messages with each result for the publisher.
+    pub publisher: BTreeMap<PublisherResult, u64>,
+    /// The times of the deliveries of each queue, in their order.
+    pub attempts: BTreeMap<QueueName, Vec<i64>>,
+    /// All queues that received a copy.
+    pub reached: BTreeSet<QueueName>,
+    /// The ends of all copies.
+    pub ends: Vec<EndedCopy>,
+    /// The events in their order.
+    pub events: Vec<Event>,
+    /// The queues whose workers received more deliveries than expected.
+    pub unexpected_deliveries: BTreeSet<QueueName>,
+    /// The reasons why the result is not known; empty if it is.
+    pub unknown: BTreeSet<String>,
+    /// The time of the last event.
+    pub ended_at: i64,
+}
+
+/// The result of a publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PublisherResult {
+    /// At least one queue received the message, and none rejected it.
+    Confirmed,
+    /// No queue received the message: `basic.return`, with the flag `mandatory`.
+    Returned,
+    /// A queue rejected the message: `basic.nack`.
+    Refused,
+}
+
+impl PublisherResult {
+    /// Returns the word in test files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Returned => "returned",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// The end of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// The copy stays in the queue, and was never dead-lettered.
+    Waiting,
+    /// The copy stays in the queue. It was last dead-lettered for this reason.
+    Dead(Reason),
+    /// A worker acknowledged it.
+    Acked,
+    /// A worker has not replied.
+    Held,
+    /// The copy left the queue, and reached no other.
+    Dropped,
+    /// The copy moves without an end.
+    Loops,
+}
+
+impl End {
+    /// All ends.
+    pub const ALL: [Self; 9] = [
+        Self::Waiting,
+        Self::Dead(Reason::Rejected),
+        Self::Dead(Reason::Expired),
+        Self::Dead(Reason::Maxlen),
+        Self::Dead(Reason::DeliveryLimit),
+        Self::Acked,
+        Self::Held,
+        Self::Dropped,
+        Self::Loops,
+    ];
+
+    /// Returns the word in test files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Dead(reason) => reason.as_str(),
+            Self::Acked => "acked",
+            Self::Held => "held",
+            Self::Dropped => "dropped",
+            Self::Loops => "loops",
+        }
+    }
+}
+
+/// A copy at its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedCopy {
+    /// The queue in which the copy ended.
+    pub queue: QueueName,
+    /// The end.
+    pub end: End,
+    /// The exchange of the copy.
+    pub exchange: ExchangeName,
+    /// The routing key of the copy.
+    pub routing_key: String,
+    /// The headers of the copy, without `x-death`.
+    pub headers: Headers,
+    /// The entries of `x-death`, the newest first. Only the position of the first entry is certain.
+    pub deaths: Vec<DeathEntry>,
+}
+
+/// An event of a simulation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The time.
+    pub at: i64,
+    /// The number of the published message, starting at 1.
+    pub message: u64,
+    /// The event.
+    pub kind: EventKind,
+}
+
+/// The kinds of events.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventKind {
+    /// An application or a worker published a message.
+    Published {
+        /// The exchange.
+        exchange: ExchangeName,
+        /// The routing key.
+        routing_key: String,
+        /// The queues that it was routed to.
+        queues: BTreeSet<QueueName>,
+    },
+    /// A worker received a message.
+    Delivered {
+        /// The queue.
+        queue: QueueName,
+        /// The number of the delivery by this queue, starting at 1.
+        attempt: usize,
+        /// The behavior; `None` if no further delivery was expected.
+        behavior: Option<Behavior>,
+    },
+    /// A queue dead-lettered a message.
+    DeadLettered {
+        /// The queue.
+        queue: QueueName,
+        /// The reason.
+        reason: Reason,
+        /// The dead-letter exchange; `None` if the queue has none.
+        exchange: Option<ExchangeName>,
+        /// The queues that it was routed to.
+        queues: BTreeSet<QueueName>,
+    },
+    /// A full queue rejected a message.
+    Refused {
+        /// The queue.
+        queue: QueueName,
+    },
+}
