@@ -73,6 +73,20 @@ fn every_example_plans_from_empty() {
     }
 }
 
+/// Runs the test file of each example, for each version.
+#[test]
+fn test_files_of_examples_pass() {
+    for (folder, text) in examples() {
+        let tests = std::fs::read_to_string(folder.join("topology.test.yaml"))
+            .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let topo = Topo::offline().file("topology.yaml", &text).file("topology.test.yaml", &tests);
+        for version in ["3.8", "3.10", "4.0", "4.3"] {
+            let result = topo.run(["test", "--broker-version", version, "--format", "json"]).expect_code(0).json();
+            assert!(result["passed"].as_u64() > Some(0) && result["failed"] == 0, "{}: {result}", folder.display());
+        }
+    }
+}
+
 /// Checks the file `contract.txt` of each example. `TOPO_UPDATE=1` rewrites the files.
 #[test]
 fn examples_have_the_current_contract() {

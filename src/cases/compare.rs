@@ -215,7 +215,8 @@ impl Comparison<'_, '_> {
             let found = copy.deaths.iter().find(|it| it.queue == death.queue && it.reason == death.reason);
             let is_met = found.is_some_and(|found| death.count.is_none_or(|count| count == found.count));
             if !is_met {
-                let times = |count: Option<u64>| count.map_or_else(String::new, |it| format!(", {}", self::count(it, "time")));
+                let times =
+                    |count: Option<u64>| count.map_or_else(String::new, |it| format!(", {}", self::count(it, "time")));
                 let expected = format!("x-death {} in {}{}", death.reason, death.queue, times(death.count));
                 let actual = found.map_or_else(|| "no such entry".to_owned(), |it| count(it.count, "time"));
                 self.add(Aspect::DeadLettered, queue, expected, actual);

@@ -10,12 +10,10 @@ const MAX_COUNT: i64 = 10_000;
 const NAMES: Shape = Shape::List(&Shape::Name);
 const NON_EMPTY_NAMES: Shape = Shape::NonEmptyList(&Shape::Name);
 const TIME: Shape = Shape::Duration(0, MAX_TIME);
-const BEHAVIOR: Shape = Shape::OneOf(&[
-    "ack", "fail", "giveUp", "nack", "reject", "requeue", "nackRequeue", "crash", "hold",
-]);
-const END: Shape = Shape::OneOf(&[
-    "waiting", "rejected", "expired", "maxlen", "delivery_limit", "acked", "held", "dropped", "loops",
-]);
+const BEHAVIOR: Shape =
+    Shape::OneOf(&["ack", "fail", "giveUp", "nack", "reject", "requeue", "nackRequeue", "crash", "hold"]);
+const END: Shape =
+    Shape::OneOf(&["waiting", "rejected", "expired", "maxlen", "delivery_limit", "acked", "held", "dropped", "loops"]);
 const REASON: Shape = Shape::OneOf(&["rejected", "expired", "maxlen", "delivery_limit"]);
 
 static SPECS: Forms = Forms {
@@ -98,8 +96,9 @@ pub(super) static TEST_DOCUMENT: Object = Object {
     is_queue: false,
 };
 
-const ONLY: Key = key("only", Shape::Text, "The RabbitMQ versions for which the case holds. It is skipped for other versions.")
-    .with_example("\">= 3.13\"");
+const ONLY: Key =
+    key("only", Shape::Text, "The RabbitMQ versions for which the case holds. It is skipped for other versions.")
+        .with_example("\">= 3.13\"");
 
 static CASE: Object = Object {
     what: "a case",
@@ -242,7 +241,9 @@ static DEATH: Object = Object {
     name: "Death",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("queue", Shape::Name, "The queue that dead-lettered the message.").required().with_example("orders.work"),
+            key("queue", Shape::Name, "The queue that dead-lettered the message.")
+                .required()
+                .with_example("orders.work"),
             key("reason", REASON, "The reason.").required().with_example("rejected"),
             key("count", Shape::Count(1, MAX_COUNT), "The number of times."),
         ];

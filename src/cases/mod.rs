@@ -8,6 +8,7 @@
 //! | [`references`] | names that the topology does not contain, and cases that cannot fail |
 //! | [`compare`] | the differences between the expected and the simulated result |
 //! | [`run`] | the cases of a file against a topology |
+//! | [`schema`] | the JSON Schema of test files |
 
 mod case;
 mod compare;
@@ -15,19 +16,13 @@ mod keys;
 mod read;
 mod references;
 mod run;
+pub mod schema;
 #[cfg(test)]
 mod tests;
 
 pub use case::{Attempts, Case, DeadLettered, EndCount, Expected, ExpectedDeath, TestFile, VersionCondition};
-pub use compare::{Aspect, Mismatch};
 pub(crate) use compare::time;
+pub use compare::{Aspect, Mismatch};
 pub use read::parse;
 pub use references::check;
 pub use run::{CaseOutcome, CaseResult, FileReport, Subject, run};
-
-use crate::spec::Object;
-
-/// Returns the grammar of a test file, for its JSON Schema.
-pub(crate) fn grammar() -> &'static Object {
-    &keys::TEST_DOCUMENT
-}

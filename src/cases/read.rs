@@ -1,8 +1,6 @@
 //! Reads a test file: checks it against the grammar, and converts it to cases.
 
-use super::case::{
-    Attempts, Case, DeadLettered, EndCount, Expected, ExpectedDeath, TestFile, VersionCondition,
-};
+use super::case::{Attempts, Case, DeadLettered, EndCount, Expected, ExpectedDeath, TestFile, VersionCondition};
 use super::keys::TEST_DOCUMENT;
 use crate::model::{Arguments, BrokerVersion, ExchangeName, QueueName};
 use crate::rabbitmq::routing::Reason;
@@ -71,7 +69,9 @@ impl Reader<'_> {
             let Some(text) = node.text() else { continue };
             match text.parse() {
                 Ok(version) => versions.push(version),
-                Err(_) => self.invalid(node.at, format!("`{text}` is not a RabbitMQ version"), "write a version: \"4.3\""),
+                Err(_) => {
+                    self.invalid(node.at, format!("`{text}` is not a RabbitMQ version"), "write a version: \"4.3\"")
+                }
             }
         }
         versions
@@ -261,7 +261,9 @@ fn arguments(node: Option<&Node>) -> Arguments {
 fn integer(node: &Node) -> Option<i64> {
     match node.value {
         Value::Integer(number) => Some(number),
-        Value::Null(_) | Value::Boolean(_) | Value::Float(_) | Value::Text(_) | Value::List(_) | Value::Table(_) => None,
+        Value::Null(_) | Value::Boolean(_) | Value::Float(_) | Value::Text(_) | Value::List(_) | Value::Table(_) => {
+            None
+        }
     }
 }
 

@@ -46,6 +46,8 @@ pub(super) enum SchemaKind {
     /// Specs, for editors
     #[default]
     Topology,
+    /// Test files, for editors
+    Test,
     /// Plans, as written by topo plan --format json
     Plan,
     /// Contracts, as written by topo contract --format json
@@ -79,6 +81,7 @@ pub(super) fn run(arguments: &VersionArguments) -> Result<Exit, Failure> {
 pub(super) fn schema(arguments: &SchemaArguments) -> Result<Exit, Failure> {
     output::print(match arguments.kind {
         SchemaKind::Topology => include_str!("../../schema/topology.schema.json"),
+        SchemaKind::Test => include_str!("../../schema/test.schema.json"),
         SchemaKind::Plan => include_str!("../../schema/plan.schema.json"),
         SchemaKind::Contract => include_str!("../../schema/contract.schema.json"),
         SchemaKind::Status => include_str!("../../schema/status.schema.json"),

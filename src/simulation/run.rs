@@ -110,7 +110,9 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
     /// Returns the queues to which an exchange routes a message. Records a reason if they are not known.
     pub(super) fn route(&mut self, exchange: &ExchangeName, message: &Message) -> BTreeSet<QueueName> {
         let route = self.simulation.routing.route(exchange, message);
-        if let Some(unclear) = route.unclear.filter(|_| route.reaches == Certainty::Perhaps || !route.possible_queues.is_empty()) {
+        if let Some(unclear) =
+            route.unclear.filter(|_| route.reaches == Certainty::Perhaps || !route.possible_queues.is_empty())
+        {
             self.outcome.unknown.insert(unclear.to_string());
         }
         route.certain_queues

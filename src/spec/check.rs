@@ -66,10 +66,9 @@ pub(crate) fn check(
                 (Value::Table(_), [_, ..]) => return either(node, forms.tables, subject, at, diagnostics),
                 (Value::Table(_), []) => forms.map,
                 (Value::List(_), _) => forms.list,
-                (
-                    Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_),
-                    _,
-                ) => forms.scalar,
+                (Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_), _) => {
+                    forms.scalar
+                }
             };
             match inner {
                 Some(inner) => check(node, inner, subject, at, diagnostics),
@@ -103,7 +102,9 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
         value::report_wrong_type(node, subject, "a mapping", hints::for_expected_mapping(node, kind), at, diagnostics);
         return None;
     }
-    if ["Document", "ClusterDocument", "TestDocument"].contains(&kind.name) && report_unsupported_version(node, diagnostics) {
+    if ["Document", "ClusterDocument", "TestDocument"].contains(&kind.name)
+        && report_unsupported_version(node, diagnostics)
+    {
         return None;
     }
     let keys = kind.keys();

@@ -41,15 +41,15 @@ mod value;
 mod variables;
 mod yaml;
 
+pub(crate) use check::check as check_node;
+pub(crate) use convert::value_of;
 pub use definitions_file::{guess_vhosts, is_spec};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use explained::{code_names, code_page, key_names, key_of, key_page};
-pub(crate) use check::check as check_node;
-pub(crate) use convert::value_of;
 pub(crate) use hints::closest;
 pub use lint_keys::Level;
-pub use node::{Keyed, Location, SourceFile, Sourced};
 pub(crate) use node::{Entry, Node, Value};
+pub use node::{Keyed, Location, SourceFile, Sourced};
 pub use notation::Allow;
 pub use notation::Notation;
 pub(crate) use retry_layers::is_linear;

@@ -49,7 +49,24 @@ pub fn schema() -> Value {
     if let Value::Object(all) = &mut all {
         all.insert("definitions".to_owned(), Value::Object(definitions));
     }
-    let mut schema = Schema::try_from(all).unwrap_or_default();
+    finished(all)
+}
+
+/// Returns the JSON Schema of a kind of documents that consist of one mapping. `id` is its `$id`.
+pub(crate) fn document_schema(object: &'static Object, id: &str, title: &str, description: &str) -> Value {
+    let mut definitions = Map::new();
+    let mut all = table(object.keys_of(None), &mut definitions);
+    (all["$schema"], all["$id"]) = ("http://json-schema.org/draft-07/schema#".into(), id.into());
+    (all["title"], all["description"]) = (title.into(), description.into());
+    all["patternProperties"] = json!({"^x-": {"description": "topo ignores this key. It can define anchors."}});
+    definitions.insert("Argument".to_owned(), argument());
+    all["definitions"] = Value::Object(definitions);
+    finished(all)
+}
+
+/// Adds the parts that editors need.
+fn finished(document: Value) -> Value {
+    let mut schema = Schema::try_from(document).unwrap_or_default();
     Markdown.transform(&mut schema);
     // Draft-07 ignores siblings of a `$ref`, so the documentation of such keys needs an `allOf`.
     RemoveRefSiblings::default().transform(&mut schema);

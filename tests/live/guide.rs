@@ -168,7 +168,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// The pages with commands, by path.
-pub(crate) const PAGES: [&str; 14] = [
+pub(crate) const PAGES: [&str; 15] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -183,6 +183,7 @@ pub(crate) const PAGES: [&str; 14] = [
     "how-to/status",
     "how-to/alerts",
     "how-to/dead-letters",
+    "how-to/testing",
 ];
 
 #[test]
@@ -294,4 +295,9 @@ fn image_of_a_plan_is_current() {
     shell.write("topology.yaml", &spec("2h", "20000", mail));
     let output = shell.run("topo plan --color always");
     expect_file("docs/images/plan.svg", &screenshot("topo plan", &output));
+}
+
+#[test]
+fn testing_commands_print_the_shown_output() {
+    check_page(PAGES[14], &[], &[]);
 }

@@ -52,6 +52,7 @@ mod rights;
 mod routing;
 mod saved_plans;
 mod shovel_interference;
+mod simulation;
 mod static_binary;
 mod status;
 mod tls;

@@ -144,6 +144,11 @@ impl<'a> Worker<'a> {
         self.answer("onGiveUp", work, copy);
     }
 
+    /// Acknowledges the message.
+    pub(crate) fn acknowledge(&self, work: &Work) {
+        block_on(work.delivery.ack(BasicAckOptions::default())).expect("the channel is open");
+    }
+
     /// Publishes a corrected dead-lettered message with every header of the contract.
     pub(crate) fn publish_dead_lettered(&self, work: &Work) {
         let dead_message = &self.contract["deadLetteredMessage"];

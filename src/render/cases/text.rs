@@ -2,9 +2,9 @@
 
 use super::{Counts, sentence};
 use crate::cases::{CaseOutcome, CaseResult, FileReport, time};
+use crate::model::QueueName;
 use crate::model::count::{count, number};
 use crate::model::printable::clean;
-use crate::model::QueueName;
 use crate::render::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, columns, fold};
 use crate::simulation::{Event, EventKind, Outcome};
 use std::collections::BTreeSet;
@@ -26,8 +26,12 @@ pub fn text(report: &FileReport, width: usize) -> String {
     let _ = writeln!(text, "{}", Painted(BOLD, fold(&heading, width)));
     for result in &report.results {
         match &result.outcome {
-            CaseOutcome::Passed => line(&mut text, &Painted(GREEN, "pass").to_string(), &clean(&result.name), "", width),
-            CaseOutcome::Skipped => line(&mut text, &Painted(YELLOW, "skip").to_string(), &clean(&result.name), "", width),
+            CaseOutcome::Passed => {
+                line(&mut text, &Painted(GREEN, "pass").to_string(), &clean(&result.name), "", width)
+            }
+            CaseOutcome::Skipped => {
+                line(&mut text, &Painted(YELLOW, "skip").to_string(), &clean(&result.name), "", width)
+            }
             CaseOutcome::Failed { mismatches, simulated } => {
                 let at = place(&report.file, result);
                 line(&mut text, &Painted(RED, "FAIL").to_string(), &clean(&result.name), &at, width);

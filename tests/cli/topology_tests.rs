@@ -1,0 +1,123 @@
+//! Tests `topo test` with the real binary.
+
+use serde_json::Value;
+
+use crate::support::Topo;
+
+const SPEC: &str = "version: 1
+vhost: shop
+exchanges: {orders: {type: topic}}
+queues:
+  work: {type: quorum, deadLetter: dead, retry: {delays: [5s]}, bindings: [{exchange: orders, routingKey: 'order.#'}]}
+deadLetterQueues: {dead: {type: quorum}}
+";
+
+const TESTS: &str = "version: 1
+tests:
+  routed: {publish: {exchange: orders, routingKey: order.paid}, to: [work]}
+  retried:
+    publish: {queue: work}
+    workers: {work: fail}
+    attempts: {work: 3}
+";
+
+fn topo() -> Topo {
+    Topo::offline().file("topology.yaml", SPEC).file("topology.test.yaml", TESTS)
+}
+
+#[test]
+fn failures_are_shown_with_their_positions() {
+    let output = topo().run(["test"]).expect_code(1);
+    let output = output.expect_text("  pass routed\n").expect_text("attempts of work: expected 3, got 2");
+    let output = output.expect_text("topology.test.yaml:4").expect_text("topology.yaml:5");
+    let output = output.expect_text("5s      work: attempt 2, fail").expect_text("ends: rejected in dead");
+    output.expect_text("2 cases: 1 passed, 1 failed");
+    topo().run(["test", "--run", "routed"]).expect_code(0).expect_text("1 case: 1 passed");
+    // With --quiet, files without failures are not listed.
+    let quiet = topo().run(["test", "--run", "routed", "--quiet"]).expect_code(0);
+    assert_eq!(quiet.stdout, "1 case: 1 passed\n");
+}
+
+#[test]
+fn results_have_several_formats() {
+    let topo = topo();
+    let flags = ["test", "--format", "json", "--also", "junit=results.xml", "--also", "text=results.txt"];
+    let document = topo.run(flags).expect_code(1).json();
+    assert_eq!((&document["passed"], &document["failed"]), (&1.into(), &1.into()), "{document}");
+    let failed = &document["cases"][1];
+    assert_eq!((&failed["result"], &failed["mismatches"][0]["expected"]), (&"failed".into(), &Value::from("3")));
+    assert_eq!(failed["source"], serde_json::json!({"file": "topology.test.yaml", "line": 4}));
+    let junit = topo.read("results.xml");
+    assert!(junit.contains("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\""), "{junit}");
+    assert!(junit.contains("<failure message=\"attempts of work: expected 3, got 2\">"), "{junit}");
+    assert!(topo.read("results.txt").contains("2 cases: 1 passed, 1 failed"));
+    let annotated = topo.run(["test", "--format", "github"]).expect_code(1);
+    annotated.expect_text("::error file=topology.test.yaml,line=4,col=3,title=topo test::retried (RabbitMQ ");
+    topo.run(["test", "--also", "pdf=x"]).expect_code(64).expect_error("expected FORMAT=FILE");
+}
+
+#[test]
+fn versions_come_from_the_file_or_the_flag() {
+    let tests =
+        "version: 1\nbrokers: ['3.10', '4.3']\ntests:\n  it: {publish: {queue: work}, to: [work], only: '>= 4.0'}\n";
+    let topo = Topo::offline().file("topology.yaml", SPEC).file("topology.test.yaml", tests);
+    let results = topo.run(["test", "--format", "json"]).expect_code(0).json();
+    assert_eq!((&results["passed"], &results["skipped"]), (&1.into(), &1.into()), "{results}");
+    topo.run(["test", "--broker-version", "3.8"]).expect_code(0).expect_text("  skip it\n1 case: 1 skipped");
+}
+
+#[test]
+fn files_are_found_and_specs_are_named() {
+    let nested = TESTS.replacen("version: 1", "version: 1\nspec: ../topology.yaml", 1);
+    let topo = Topo::offline().file("topology.yaml", SPEC).file("tests/routes.test.yaml", &nested);
+    topo.run(["test"]).expect_code(1).expect_text("tests/routes.test.yaml · spec tests/../topology.yaml · vhost shop");
+    topo.run(["test", "tests"]).expect_code(1);
+    topo.run(["test", "tests/routes.test.yaml"]).expect_code(1);
+    let none = Topo::offline().file("topology.yaml", SPEC);
+    none.run(["test"]).expect_code(64).expect_error("no case was found").expect_text("topology.test.yaml");
+    let other = Topo::offline().file("orders.test.yaml", TESTS);
+    other.run(["test"]).expect_code(65).expect_error("orders.test.yaml names no spec");
+    topo.run(["test", "missing.test.yaml"]).expect_code(65).expect_error("missing.test.yaml");
+    // A folder of specs can contain test files.
+    let folder = Topo::offline().file("topology/a.yaml", SPEC).file("topology/a.test.yaml", TESTS);
+    folder.run(["validate", "topology"]).expect_code(0);
+}
+
+#[test]
+fn mistakes_in_test_files_have_positions() {
+    let run = |tests: &str| {
+        let tests = format!("version: 1\n{tests}\n");
+        Topo::offline().file("topology.yaml", SPEC).file("topology.test.yaml", &tests).run(["test"]).expect_code(65)
+    };
+    let output = run("tests:\n  it: {publish: {queue: wrok}, to: [work]}");
+    output.expect_text("topology.test.yaml:3:25").expect_text("did you mean `work`?");
+    run("tests:\n  it: {publish: {queue: work}, workers: {work: nak}, to: [work]}").expect_text("did you mean `nack`?");
+    run("tests:\n  it: {publish: {queue: work}}").expect_text("this case cannot fail");
+    run("tests: [").expect_text("topology.test.yaml:2");
+    let two = format!("{SPEC}---\n{}", SPEC.replace("vhost: shop", "vhost: other"));
+    let topo = Topo::offline().file("topology.yaml", &two).file("topology.test.yaml", TESTS);
+    topo.run(["test"]).expect_code(64).expect_error("declare 2 vhosts").expect_text("add `vhost:` to the test file");
+}
+
+/// The schema accepts every test file of the examples, and refuses mistakes.
+#[test]
+fn schema_accepts_test_files() {
+    let schema = Topo::offline().run(["schema", "--kind", "test"]).expect_code(0).json();
+    let validator = jsonschema::draft7::new(&schema).unwrap();
+    for (folder, _) in crate::examples::examples() {
+        let text = std::fs::read_to_string(folder.join("topology.test.yaml")).unwrap();
+        let document: Value = serde_yaml::from_str(&text).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{}: {errors:?}", folder.display());
+    }
+    for invalid in [
+        "{version: 1, tests: {it: {publish: {queue: q}, workers: {q: nak}, to: [q]}}}",
+        "{version: 1, tests: {it: {publish: {queue: q}, ends: {q: gone}}}}",
+        "{version: 1, tests: {it: {publish: {queue: q}, attempts: {q: many}}}}",
+        "{version: 1, tests: {it: {routes: {a: [q]}}}}",
+        "{version: 1, test: {}}",
+    ] {
+        let document: Value = serde_yaml::from_str(invalid).unwrap();
+        assert!(!validator.is_valid(&document), "{invalid}");
+    }
+}
