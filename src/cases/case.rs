@@ -4,7 +4,7 @@ use crate::model::{Arguments, BrokerVersion, QueueName};
 use crate::rabbitmq::routing::Reason;
 use crate::simulation::{End, Publication, PublisherResult, Worker};
 use crate::spec::{Location, Sourced};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A test file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,19 +36,19 @@ pub struct Case {
     pub expected: Expected,
 }
 
-/// The expected results of a case. Each has the position of its key.
+/// The expected results of a case. Each has the position of its key; queues have their own positions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expected {
     /// The queues to which the message is routed when it is published.
-    pub to: Option<Sourced<BTreeSet<QueueName>>>,
+    pub to: Option<Sourced<BTreeMap<QueueName, Location>>>,
     /// Queues that the message reaches.
-    pub reaches: Option<Sourced<BTreeSet<QueueName>>>,
+    pub reaches: Option<Sourced<BTreeMap<QueueName, Location>>>,
     /// Queues that the message never reaches.
-    pub never: Option<Sourced<BTreeSet<QueueName>>>,
+    pub never: Option<Sourced<BTreeMap<QueueName, Location>>>,
     /// The deliveries of queues.
     pub attempts: BTreeMap<QueueName, Sourced<Attempts>>,
     /// All queues in which copies end.
-    pub ends: Option<Sourced<BTreeMap<QueueName, EndCount>>>,
+    pub ends: Option<Sourced<BTreeMap<QueueName, Sourced<EndCount>>>>,
     /// The time after which nothing moves, in milliseconds.
     pub within: Option<Sourced<i64>>,
     /// The reply to the publisher.
@@ -137,8 +137,7 @@ impl VersionCondition {
 }
 
 impl Expected {
-    /// Returns true if there is a result that can differ. `within` and `deadLettered` alone are not sufficient: they hold
-    /// if no message moves.
+    /// Returns true if there is a result that can differ. `within` alone is not sufficient: it holds if no message moves.
     pub fn can_fail(&self) -> bool {
         self.to.is_some()
             || self.reaches.is_some()
@@ -147,5 +146,6 @@ impl Expected {
             || self.ends.is_some()
             || self.publisher.is_some()
             || self.refused.is_some()
+            || self.dead_lettered.is_some()
     }
 }

@@ -63,7 +63,7 @@ static ROUTE_LIST: Forms = Forms {
     what: "a mapping from routing keys to queues, or a list of messages with their queues",
     scalar: None,
     list: Some(Shape::NonEmptyList(&Shape::Object(&ROUTE))),
-    map: Some(Shape::Map(&NAMES)),
+    map: Some(Shape::FreeMap(&NAMES)),
     tables: &[],
 };
 
@@ -85,10 +85,10 @@ pub(super) static TEST_DOCUMENT: Object = Object {
             key(
                 "brokers",
                 Shape::NonEmptyList(&Shape::Text),
-                "The RabbitMQ versions for which the cases hold. Each case runs once for each version.",
+                "The RabbitMQ versions to simulate. Each case runs once for each version.",
             )
             .with_example("[\"3.13\", \"4.3\"]"),
-            key("tests", Shape::Map(&Shape::OneForm(&TEST)), "The cases and tables of routes, by name.").required(),
+            key("tests", Shape::FreeMap(&Shape::OneForm(&TEST)), "The cases and tables of routes, by name.").required(),
         ];
         KEYS
     }),
@@ -97,7 +97,7 @@ pub(super) static TEST_DOCUMENT: Object = Object {
 };
 
 const ONLY: Key =
-    key("only", Shape::Text, "The RabbitMQ versions for which the case holds. It is skipped for other versions.")
+    key("only", Shape::Text, "The RabbitMQ versions to which the case applies. For other versions, it is skipped.")
         .with_example("\">= 3.13\"");
 
 static CASE: Object = Object {
@@ -116,8 +116,8 @@ static CASE: Object = Object {
             )
             .with_example("{orders.work: fail}"),
             key("to", NAMES, "The queues to which the message is routed when it is published. An empty list: the message is unroutable."),
-            key("reaches", NON_EMPTY_NAMES, "Queues that the message reaches at any time."),
-            key("never", NON_EMPTY_NAMES, "Queues that the message never reaches."),
+            key("reaches", NON_EMPTY_NAMES, "Queues that must receive a copy of the message."),
+            key("never", NON_EMPTY_NAMES, "Queues that must not receive a copy of the message."),
             key(
                 "attempts",
                 Shape::Map(&Shape::OneForm(&ATTEMPTS)),
@@ -130,9 +130,9 @@ static CASE: Object = Object {
                 "All queues in which copies of the messages end, optionally with the end and the number of messages.",
             )
             .with_example("{orders.dead: rejected}"),
-            key("within", TIME, "The time after which no message moves any more.").with_example("1m"),
-            key("publisher", Shape::OneOf(&["confirmed", "returned", "refused"]), "The reply to the publisher."),
-            key("refused", Shape::Count(0, MAX_COUNT), "The number of messages that a full queue refuses."),
+            key("within", TIME, "The time by which all messages must be at rest.").with_example("1m"),
+            key("publisher", Shape::OneOf(&["confirmed", "returned", "refused"]), "The outcome for the publisher."),
+            key("refused", Shape::Count(0, MAX_COUNT), "The number of messages that a full queue rejects."),
             key(
                 "deadLettered",
                 Shape::Object(&DEAD_LETTERED),
@@ -189,7 +189,7 @@ static PUBLISH: Object = Object {
             key("queue", Shape::Name, "The queue to which the messages are published, through the default exchange."),
             key("routingKey", Shape::RoutingKey, "The routing key.").with_default("\"\""),
             key("headers", Shape::Arguments(false), "The headers."),
-            key("expiration", TIME, "The time after which the message expires in a queue."),
+            key("expiration", TIME, "The per-message TTL (property `expiration`)."),
             key("count", Shape::Count(1, MAX_COUNT), "The number of messages.").with_default("1"),
         ];
         KEYS
@@ -204,15 +204,19 @@ static END_COUNTS: Object = Object {
     keys: Keys::Fixed(|| {
         const NUMBER: Shape = Shape::Count(1, MAX_COUNT);
         static KEYS: &[Key] = &[
-            key("waiting", NUMBER, "The messages that stay in the queue, and were never dead-lettered."),
-            key("rejected", NUMBER, "The messages that stay in the queue after a worker rejected them."),
-            key("expired", NUMBER, "The messages that stay in the queue after they expired."),
-            key("maxlen", NUMBER, "The messages that stay in the queue after a full queue removed them."),
-            key("delivery_limit", NUMBER, "The messages that stay in the queue after they exceeded a delivery limit."),
-            key("acked", NUMBER, "The messages that a worker acknowledged."),
-            key("held", NUMBER, "The messages to which a worker did not reply."),
-            key("dropped", NUMBER, "The messages that left the queue and reached no other."),
-            key("loops", NUMBER, "The messages that move without an end."),
+            key("waiting", NUMBER, "Messages in this queue that were never dead-lettered."),
+            key("rejected", NUMBER, "Messages in this queue that were last dead-lettered with the reason `rejected`."),
+            key("expired", NUMBER, "Messages in this queue that were last dead-lettered with the reason `expired`."),
+            key("maxlen", NUMBER, "Messages in this queue that were last dead-lettered with the reason `maxlen`."),
+            key(
+                "delivery_limit",
+                NUMBER,
+                "Messages in this queue that were last dead-lettered with the reason `delivery_limit`.",
+            ),
+            key("acked", NUMBER, "Messages that a worker acknowledged."),
+            key("held", NUMBER, "Messages that remain unacknowledged."),
+            key("dropped", NUMBER, "Messages that the broker dropped."),
+            key("loops", NUMBER, "Messages that circulate indefinitely."),
         ];
         KEYS
     }),
@@ -244,8 +248,8 @@ static DEATH: Object = Object {
             key("queue", Shape::Name, "The queue that dead-lettered the message.")
                 .required()
                 .with_example("orders.work"),
-            key("reason", REASON, "The reason.").required().with_example("rejected"),
-            key("count", Shape::Count(1, MAX_COUNT), "The number of times."),
+            key("reason", REASON, "The dead-letter reason.").required().with_example("rejected"),
+            key("count", Shape::Count(1, MAX_COUNT), "The `count` of the entry."),
         ];
         KEYS
     }),

@@ -8,7 +8,7 @@ use crate::simulation::{Behavior, End, Publication, PublisherResult, Worker};
 use crate::spec::{
     Diagnostic, Diagnostics, Entry, Location, Node, Shape, SourceFile, Sourced, Value, check_node, documents, value_of,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Parses a test file. `file` is the index of the file in messages.
 ///
@@ -20,8 +20,8 @@ pub fn parse(file: usize, source: &SourceFile) -> Result<TestFile, Diagnostics> 
     let documents = documents(file, source, &mut diagnostics).unwrap_or_default();
     if documents.len() > 1 {
         let at = documents.get(1).map_or(Location::start_of(file), |it| it.at);
-        let message = "a test file contains one document";
-        diagnostics.push(Diagnostic::error("said-twice", message, at).hint("write the other document to another file"));
+        let message = "expected one YAML document";
+        diagnostics.push(Diagnostic::error("said-twice", message, at).hint("move the second document to its own file"));
     }
     for mut document in documents.into_iter().take(1) {
         if let Value::Table(entries) = &mut document.value {
@@ -68,10 +68,12 @@ impl Reader<'_> {
         for node in document.get("brokers").map_or(&[][..], Node::items) {
             let Some(text) = node.text() else { continue };
             match text.parse() {
-                Ok(version) => versions.push(version),
-                Err(_) => {
-                    self.invalid(node.at, format!("`{text}` is not a RabbitMQ version"), "write a version: \"4.3\"")
-                }
+                Ok(version) if BrokerVersion::is_supported(version) => versions.push(version),
+                Ok(_) | Err(_) => self.invalid(
+                    node.at,
+                    format!("`{text}` is not a supported RabbitMQ version"),
+                    "write a version such as \"4.3\"",
+                ),
             }
         }
         versions
@@ -85,8 +87,8 @@ impl Reader<'_> {
         let only = node.get("only")?;
         let condition = only.text().and_then(VersionCondition::parse);
         if condition.is_none() {
-            let message = "expected a condition on the version for `only`".to_owned();
-            self.invalid(only.at, message, "write `\">= 3.13\"` or `\"< 4.0\"`");
+            let message = "expected a version condition for `only`".to_owned();
+            self.invalid(only.at, message, "write a condition such as `\">= 3.13\"` or `\"< 4.0\"`");
         }
         condition
     }
@@ -133,10 +135,18 @@ impl Reader<'_> {
             workers.insert(QueueName::new(worker.key.as_str()), (behavior, worker.at));
         }
         let expected = expected(node);
-        if !expected.can_fail() {
-            let only_weak = expected.within.is_some() || expected.dead_lettered.is_some();
+        // A message always reaches the queue to which it is published.
+        let is_certain = node.get("publish").and_then(|it| it.get("queue")).and_then(Node::text).is_some_and(|queue| {
+            let is_only = |names: &Option<Sourced<BTreeMap<QueueName, Location>>>| {
+                names.as_ref().is_none_or(|names| names.value.keys().all(|name| name.as_str() == queue))
+            };
+            let others = Expected { to: None, reaches: None, ..expected.clone() };
+            !others.can_fail() && is_only(&expected.to) && is_only(&expected.reaches)
+        });
+        if !expected.can_fail() || is_certain {
+            let only_weak = expected.within.is_some();
             let hint = if only_weak {
-                "`within` and `deadLettered` also hold if no message moves: add `to`, `attempts` or `ends`"
+                "`within` also passes if no message moves: add `to`, `attempts` or `ends`"
             } else {
                 "add an expectation: `to`, `reaches`, `never`, `attempts`, `ends`, `publisher` or `refused`"
             };
@@ -206,8 +216,9 @@ fn expected(node: &Node) -> Expected {
     }
 }
 
-fn ends_of(node: &Node) -> BTreeMap<QueueName, EndCount> {
-    let listed = node.items().iter().filter_map(|it| Some((QueueName::new(it.text()?), EndCount::Any)));
+fn ends_of(node: &Node) -> BTreeMap<QueueName, Sourced<EndCount>> {
+    let any = |it: &Node| Some((QueueName::new(it.text()?), Sourced::new(EndCount::Any, it.at)));
+    let listed = node.items().iter().filter_map(any);
     let end = |word: &str| End::ALL.into_iter().find(|end| end.as_str() == word);
     let mapped = node.entries().iter().filter_map(|entry| {
         let count = match entry.node.text() {
@@ -217,7 +228,7 @@ fn ends_of(node: &Node) -> BTreeMap<QueueName, EndCount> {
                 EndCount::Exactly(counts.filter_map(|it| Some((end(&it.key)?, unsigned(&it.node)?))).collect())
             }
         };
-        Some((QueueName::new(entry.key.as_str()), count))
+        Some((QueueName::new(entry.key.as_str()), Sourced::new(count, entry.at)))
     });
     listed.chain(mapped).collect()
 }
@@ -245,8 +256,9 @@ fn behavior(node: &Node) -> Option<Behavior> {
     Behavior::ALL.into_iter().find(|it| it.as_str() == word)
 }
 
-fn names(node: &Node) -> Sourced<BTreeSet<QueueName>> {
-    Sourced::new(node.items().iter().filter_map(|it| it.text().map(QueueName::new)).collect(), node.at)
+fn names(node: &Node) -> Sourced<BTreeMap<QueueName, Location>> {
+    let names = node.items().iter().filter_map(|it| Some((QueueName::new(it.text()?), it.at)));
+    Sourced::new(names.collect(), node.at)
 }
 
 fn list(node: &Node) -> impl Iterator<Item = String> {

@@ -1,17 +1,17 @@
 //! Checks the names in the cases of a file against the topology.
 
-use super::case::{Case, TestFile};
+use super::case::{Attempts, Case, TestFile};
 use super::run::Subject;
 use crate::model::{ExchangeName, QueueName};
 use crate::rabbitmq::routing::Kind;
 use crate::simulation::{Behavior, Worker};
 use crate::spec::{Diagnostic, Diagnostics, Location, closest};
 
-/// Checks the cases of a file: names that the topology does not contain, exchanges to which nobody can publish, and workers
-/// whose queue has no contract. A case with such a mistake could not fail.
+/// Checks the cases of a file: names that the topology does not contain, internal exchanges, and workers whose queue has no contract. A case with such a mistake could not fail.
 pub fn check(file: &TestFile, subject: &Subject<'_>) -> Diagnostics {
     let mut checker = Checker { subject, diagnostics: Diagnostics::new() };
-    for case in &file.cases {
+    let version = subject.profile.version;
+    for case in file.cases.iter().filter(|case| case.only.is_none_or(|only| only.holds_for(version))) {
         checker.case(case);
     }
     checker.diagnostics
@@ -35,17 +35,17 @@ impl Checker<'_, '_> {
         }
         let expected = &case.expected;
         for queues in [&expected.to, &expected.reaches, &expected.never].into_iter().flatten() {
-            queues.value.iter().for_each(|queue| self.queue(queue, queues.at));
+            queues.value.iter().for_each(|(queue, at)| self.queue(queue, *at));
         }
         for (queue, attempts) in &expected.attempts {
             self.queue(queue, attempts.at);
-            if !case.workers.contains_key(queue) {
+            if !case.workers.contains_key(queue) && attempts.value != Attempts::Number(0) {
                 let message = format!("queue `{queue}` has no worker in this case, so it delivers no message");
                 self.report(message, attempts.at, format!("add `workers: {{{queue}: ack}}`"));
             }
         }
         if let Some(ends) = &expected.ends {
-            ends.value.keys().for_each(|queue| self.queue(queue, ends.at));
+            ends.value.iter().for_each(|(queue, end)| self.queue(queue, end.at));
         }
         if let Some(dead_lettered) = &expected.dead_lettered {
             dead_lettered.value.deaths.iter().for_each(|death| self.queue(&death.queue, dead_lettered.at));
@@ -74,8 +74,8 @@ impl Checker<'_, '_> {
         let topology = self.subject.routing.topology();
         match (self.subject.routing.kind(exchange), topology.exchanges.get(exchange)) {
             (_, Some(declared)) if declared.internal => {
-                let hint = "publish to an exchange from which the message reaches it".to_owned();
-                self.report(format!("exchange `{exchange}` is internal, so nobody can publish to it"), at, hint);
+                let hint = "publish to an exchange that routes to it".to_owned();
+                self.report(format!("clients cannot publish to internal exchange `{exchange}`"), at, hint);
             }
             (Some(Kind::Unknown), None) => {
                 let hint = "test only exchanges that the spec declares".to_owned();
@@ -98,8 +98,8 @@ impl Checker<'_, '_> {
         };
         let by_contract = behaviors.iter().find(|it| matches!(it, Behavior::Fail | Behavior::GiveUp));
         if let Some(behavior) = by_contract.filter(|_| !self.subject.contracts.contains_key(queue)) {
-            let message = format!("queue `{queue}` has no contract, so `{}` has no meaning", behavior.as_str());
-            self.report(message, at, "use the method of the worker: nack, reject or requeue".to_owned());
+            let message = format!("`{}` requires a contract, and queue `{queue}` has none", behavior.as_str());
+            self.report(message, at, "use `nack`, `reject` or `requeue`".to_owned());
         }
     }
 }

@@ -108,7 +108,7 @@ pub(super) enum Command {
     /// Show who holds the lock of a vhost; with --break, delete the lock
     #[command(after_long_help = "Examples:\n  topo lock topology.yaml\n  topo lock --vhost shop --break")]
     Lock(Box<LockArguments>),
-    /// Test where messages arrive and end, offline
+    /// Run topology tests offline
     #[command(
         after_long_help = "Examples:\n  topo test\n  topo test topology.test.yaml --broker-version 3.13 --also junit=results.xml"
     )]

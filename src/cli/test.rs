@@ -21,13 +21,13 @@ pub(super) const SUFFIX: &str = ".test.yaml";
 
 #[derive(Debug, Args)]
 pub(super) struct TestArguments {
-    /// Test files, or folders that contain files with names like NAME.test.yaml [default: the current folder]
+    /// Test files, or directories to search for *.test.yaml files [default: the current directory]
     #[arg(value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
-    /// Run only the cases whose names contain this text
+    /// Run only cases whose name contains TEXT
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     run: String,
-    /// RabbitMQ version to assume, instead of the versions in the test file; may be repeated [default: the newest known]
+    /// RabbitMQ version to simulate, instead of the versions in the test file; may be repeated [default: the newest known]
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     broker_version: Vec<BrokerVersion>,
     /// Output format
@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &TestArguments, global: &Global) -> Result<Exit, Fa
         reports.extend(run_file(&path, arguments)?);
     }
     if reports.iter().all(|report| report.results.is_empty()) {
-        return Err(Failure::usage("no case was found")
+        return Err(Failure::usage("no test cases found")
             .hint("write cases to a file beside the spec, such as topology.test.yaml")
             .hint("or specify test files: topo test FILE"));
     }
@@ -168,7 +168,7 @@ fn specs_of(path: &Path, file: &TestFile) -> Result<Vec<PathBuf>, Failure> {
     let spec = name.strip_suffix(SUFFIX).map(|stem| folder.join(format!("{stem}.yaml")));
     match spec.filter(|spec| spec.is_file()) {
         Some(spec) => Ok(vec![spec]),
-        None => Err(Failure::spec(format!("{} names no spec", path_argument(path)))
+        None => Err(Failure::spec(format!("no spec found for {}", path_argument(path)))
             .hint("add `spec: topology.yaml`, with the path relative to the test file")
             .hint(format!("or name the test file after its spec: NAME{SUFFIX} tests NAME.yaml"))),
     }

@@ -1,45 +1,91 @@
 //! Messages that arrive in a queue: overflow and expiry.
 
 use super::copy::Copy;
-use super::outcome::EventKind;
-use super::run::{Change, Run};
+use super::outcome::{End, EventKind};
+use super::run::{Change, DeadLetter, Run, Task};
 use crate::model::{QueueName, QueueType};
 use crate::rabbitmq::OverflowBehavior;
 use crate::rabbitmq::routing::Reason;
 
+/// The result of an arrival.
+enum Arrival {
+    /// The queue accepted the message.
+    Accepted,
+    /// The queue is full, and rejected the message.
+    Rejected,
+    /// The queue is full, rejected the message, and dead-lettered it.
+    DeadLettered,
+}
+
 impl Run<'_, '_, '_> {
-    /// Adds a copy to a queue. Returns false if the queue rejects it.
-    pub(super) fn arrive(&mut self, queue: &QueueName, mut copy: Copy) -> bool {
+    /// Adds a published copy to a queue. Returns false if the queue rejects it.
+    pub(super) fn arrive(&mut self, queue: &QueueName, copy: Copy) -> bool {
+        matches!(self.add(queue, copy, false), Arrival::Accepted)
+    }
+
+    /// Adds a dead-lettered copy to a queue.
+    pub(super) fn arrive_dead(&mut self, DeadLetter { source, before, is_kept, target, copy }: DeadLetter) {
+        match self.add(&target, copy, true) {
+            Arrival::Accepted | Arrival::DeadLettered => {}
+            Arrival::Rejected if is_kept => {
+                let reason =
+                    format!("queue {source} dead-letters a message to the full queue {target} again and again");
+                self.outcome.unknown.insert(reason);
+            }
+            Arrival::Rejected => self.end(&source, before, End::Dropped),
+        }
+    }
+
+    fn add(&mut self, queue: &QueueName, mut copy: Copy, is_dead_lettered: bool) -> Arrival {
         let Some(settings) = self.simulation.settings.get(queue) else {
             self.outcome.unknown.insert(format!("queue {queue} is external, so its settings are not known"));
-            return true;
+            return Arrival::Accepted;
         };
+        if self.simulation.has_uncertain_settings(queue) {
+            self.outcome.unknown.insert(format!("it is not known which policy applies to queue {queue}"));
+        }
         self.outcome.reached.insert(queue.clone());
-        copy.delivery_count = 0;
-        let integer = |key| settings.integer(key);
-        let (limit, overflow, kind) = (integer("max-length"), settings.overflow_behavior(), settings.kind());
-        let ttl = [integer("message-ttl"), copy.expiration].into_iter().flatten().min();
-        if settings.has("max-length-bytes") && kind != Some(QueueType::Stream) {
+        let version = self.simulation.profile.version;
+        if !version.is_at_least(4, 3) {
+            // From 4.3 on, the count includes the deliveries by earlier queues.
+            copy.delivery_count = 0;
+        }
+        let kind = settings.kind();
+        let (is_quorum, is_stream) = (kind == Some(QueueType::Quorum), kind == Some(QueueType::Stream));
+        if settings.has("max-length-bytes") && !is_stream {
             self.outcome.unknown.insert(format!("queue {queue} limits the size of its messages, which is not known"));
         }
-        let limit = limit.and_then(|limit| usize::try_from(limit).ok()).filter(|_| kind != Some(QueueType::Stream));
-        let is_received = self.is_received(queue);
-        let waiting = self.queues.entry(queue.clone()).or_default().ready.len();
-        // A quorum queue that rejects messages holds one more than its limit (measured on 3.10.8 and 4.3.6).
-        let more = usize::from(kind == Some(QueueType::Quorum));
-        if let Some(limit) = limit.filter(|_| overflow.rejects() && !is_received)
+        let limit = settings.integer("max-length").and_then(|limit| usize::try_from(limit).ok());
+        let limit = limit.filter(|_| !is_stream && !self.is_received(queue));
+        let overflow = settings.overflow_behavior();
+        let waiting = self.state(queue).ready.len();
+        // A quorum queue that rejects messages holds one more than its limit (measured on 3.10.8 and 4.3.6), and does not
+        // reject dead-lettered messages.
+        let more = usize::from(is_quorum);
+        if let Some(limit) = limit.filter(|_| overflow.rejects() && !(is_quorum && is_dead_lettered))
             && waiting >= limit + more
         {
             self.event(copy.message, EventKind::Refused { queue: queue.clone() });
-            if overflow == OverflowBehavior::RejectsAndDeadLetters {
-                self.die(queue, copy, Reason::Maxlen);
+            if overflow != OverflowBehavior::RejectsAndDeadLetters {
+                return Arrival::Rejected;
             }
-            return false;
+            self.die(queue, copy, Reason::Maxlen);
+            return Arrival::DeadLettered;
         }
-        copy.expires_at = ttl.map(|ttl| self.now.saturating_add(ttl)).filter(|_| kind != Some(QueueType::Stream));
-        let expires_at = copy.expires_at;
+        // Quorum queues support a time to live from 3.10 on.
+        let expiration = copy.expiration.filter(|_| !is_quorum || version.is_at_least(3, 10));
+        let ttl = [settings.integer("message-ttl"), expiration].into_iter().flatten().min().filter(|_| !is_stream);
+        if is_quorum && ttl == Some(0) {
+            // Even if a worker waits for messages.
+            self.die(queue, copy, Reason::Expired);
+            return Arrival::Accepted;
+        }
+        copy.expires_at = ttl.map(|ttl| self.now.saturating_add(ttl));
+        if let Some(at) = copy.expires_at {
+            self.plan(at, queue, Change::Expire);
+        }
         self.state(queue).ready.push_back(copy);
-        self.deliver(queue);
+        self.tasks.push_back(Task::Deliver(queue.clone()));
         if let Some(limit) = limit.filter(|_| !overflow.rejects()) {
             while self.state(queue).ready.len() > limit
                 && let Some(oldest) = self.state(queue).ready.pop_front()
@@ -47,10 +93,7 @@ impl Run<'_, '_, '_> {
                 self.die(queue, oldest, Reason::Maxlen);
             }
         }
-        if let Some(at) = expires_at {
-            self.plan(at, queue, Change::Expire);
-        }
-        true
+        Arrival::Accepted
     }
 
     /// Dead-letters the expired messages at the head of a queue. Messages expire only there.
@@ -64,13 +107,14 @@ impl Run<'_, '_, '_> {
         }
     }
 
+    /// Dead-letters a message that expires while its redelivery is delayed.
+    pub(super) fn expire_delayed(&mut self, queue: &QueueName, copy: Copy) {
+        self.die(queue, copy, Reason::Expired);
+    }
+
     /// Returns a copy to the front of its queue.
     pub(super) fn return_to_front(&mut self, queue: &QueueName, copy: Copy) {
         self.state(queue).ready.push_front(copy);
-        // It may have expired in the meantime.
-        if !self.is_received(queue) {
-            self.expire(queue);
-        }
-        self.deliver(queue);
+        self.tasks.push_back(Task::Deliver(queue.clone()));
     }
 }

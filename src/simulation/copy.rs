@@ -1,7 +1,8 @@
 //! Defines a copy of a message, with its headers and deaths.
 
 use super::publication::Publication;
-use crate::model::{Arguments, ExchangeName, QueueName};
+use crate::model::message_headers::RETRY_COUNT;
+use crate::model::{ArgumentValue, Arguments, ExchangeName, QueueName};
 use crate::rabbitmq::routing::{DeathHistory, Headers, Keys, Message, Reason};
 
 /// An entry of the header `x-death`.
@@ -37,6 +38,12 @@ pub(super) struct Copy {
     pub(super) delivery_count: i64,
     /// The number of retries that a worker has counted in a header.
     pub(super) retries: u32,
+    /// True if a worker published the deaths, and the broker does not read them. They are lost at the next death.
+    pub(super) has_foreign_deaths: bool,
+    /// The number of deliveries of the copy and its predecessors.
+    pub(super) deliveries: u32,
+    /// The number of deaths of the copy and its predecessors.
+    pub(super) total_deaths: u32,
 }
 
 impl Copy {
@@ -52,7 +59,10 @@ impl Copy {
             expiration: publication.expiration,
             expires_at: None,
             delivery_count: 0,
-            retries: 0,
+            retries: retries(publication),
+            has_foreign_deaths: false,
+            deliveries: 0,
+            total_deaths: 0,
         }
     }
 
@@ -65,6 +75,15 @@ impl Copy {
     pub(super) fn set_headers(&mut self, headers: &Arguments) {
         for (name, value) in headers {
             self.headers.set(name, Some(value.clone()));
+        }
+    }
+
+    /// Removes the deaths that a worker published.
+    pub(super) fn forget_foreign_deaths(&mut self) {
+        if std::mem::take(&mut self.has_foreign_deaths) {
+            self.deaths.clear();
+            self.history = DeathHistory::default();
+            self.headers.remove_deaths();
         }
     }
 
@@ -87,4 +106,10 @@ impl Copy {
         };
         self.deaths.insert(0, entry);
     }
+}
+
+/// Returns the number of retries in the header of a published message.
+fn retries(publication: &Publication) -> u32 {
+    let count = publication.headers.get(RETRY_COUNT).and_then(ArgumentValue::as_integer);
+    count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }

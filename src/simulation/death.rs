@@ -2,10 +2,13 @@
 
 use super::copy::Copy;
 use super::outcome::{End, EventKind};
-use super::run::Run;
+use super::run::{DeadLetter, Run, Task};
 use crate::model::QueueName;
 use crate::rabbitmq::routing::{Keys, Reason};
 use std::collections::BTreeSet;
+
+/// The number of deaths of a copy after which it counts as circulating without an end.
+const MAX_DEATHS: u32 = 10_000;
 
 impl Run<'_, '_, '_> {
     /// Dead-letters a copy. Without a queue that receives it, the copy is dropped, or stays if the queue dead-letters at
@@ -19,20 +22,22 @@ impl Run<'_, '_, '_> {
             self.end(queue, copy, End::Dropped);
             return;
         };
-        if simulation.routing.dead_lettering(queue).len() > 1 {
-            self.outcome.unknown.insert(format!("it is not known which policy applies to queue {queue}"));
-        }
+        let before = copy.clone();
+        copy.forget_foreign_deaths();
         let message = simulation.routing.to_dead_lettered(&copy.as_message(), queue, reason, &to);
         let mut queues = self.route(&to.exchange, &message);
-        let before = copy.clone();
         copy.add_death(queue, reason);
         copy.history.record(queue, reason, simulation.profile.version);
         queues.retain(|target| !copy.history.is_cycle(target));
         self.event(copy.message, event(Some(to.exchange.clone()), queues.clone()));
-        let keeps = settings.is_at_least_once();
+        let is_kept = settings.is_at_least_once();
         if queues.is_empty() {
-            // The queue does not deliver it again.
-            self.end(queue, before, if keeps { End::Waiting } else { End::Dropped });
+            // A queue that dead-letters at least once keeps the message, and does not deliver it again.
+            if is_kept {
+                self.stay(queue, before)
+            } else {
+                self.end(queue, before, End::Dropped)
+            }
             return;
         }
         copy.headers = message.headers;
@@ -41,14 +46,15 @@ impl Run<'_, '_, '_> {
             copy.routing_key = key;
         }
         copy.expiration = None;
-        if self.loops(copy.message) {
+        copy.total_deaths += 1;
+        if copy.total_deaths > MAX_DEATHS {
             self.end(queue, copy, End::Loops);
             return;
         }
-        for target in &queues {
-            if !self.arrive(target, copy.clone()) {
-                self.end(queue, before.clone(), if keeps { End::Waiting } else { End::Dropped });
-            }
+        for target in queues {
+            let (source, before, copy) = (queue.clone(), before.clone(), copy.clone());
+            let dead_letter = DeadLetter { source, before, is_kept, target, copy };
+            self.tasks.push_back(Task::Arrive(Box::new(dead_letter)));
         }
     }
 }

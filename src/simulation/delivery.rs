@@ -1,20 +1,19 @@
 //! Deliveries to workers, and the methods that workers call.
 
 use super::copy::Copy;
-use super::outcome::{End, EventKind};
+use super::outcome::{End, EventKind, PublisherResult};
 use super::publication::Behavior;
-use super::run::{Change, QueueState, Run};
+use super::run::{Change, Run};
 use crate::contract::{Answer, AttemptCounter, Contract, Method};
 use crate::model::message_headers::{ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT};
 use crate::model::{ArgumentValue, Arguments, QueueName, QueueType};
 use crate::rabbitmq::redelivery_delays;
-use crate::rabbitmq::routing::{DeathHistory, Reason};
+use crate::rabbitmq::routing::Reason;
+
+/// The number of deliveries of a copy after which it counts as circulating without an end.
+const MAX_DELIVERIES: u32 = 1_000;
 
 impl Run<'_, '_, '_> {
-    pub(super) fn state(&mut self, queue: &QueueName) -> &mut QueueState {
-        self.queues.entry(queue.clone()).or_default()
-    }
-
     /// Returns true if a worker receives the next message of the queue at once.
     pub(super) fn is_received(&self, queue: &QueueName) -> bool {
         self.workers.contains_key(queue) && !self.queues.get(queue).is_some_and(|state| state.is_blocked)
@@ -24,7 +23,7 @@ impl Run<'_, '_, '_> {
     pub(super) fn deliver(&mut self, queue: &QueueName) {
         let Some(worker) = self.workers.get(queue) else { return };
         while !self.state(queue).is_blocked
-            && let Some(copy) = self.state(queue).ready.pop_front()
+            && let Some(mut copy) = self.state(queue).ready.pop_front()
         {
             let state = self.state(queue);
             let behavior = worker.behavior(state.deliveries);
@@ -33,7 +32,8 @@ impl Run<'_, '_, '_> {
             let now = self.now;
             self.outcome.attempts.entry(queue.clone()).or_default().push(now);
             self.event(copy.message, EventKind::Delivered { queue: queue.clone(), attempt, behavior });
-            if self.loops(copy.message) {
+            copy.deliveries += 1;
+            if copy.deliveries > MAX_DELIVERIES {
                 self.state(queue).is_blocked = true;
                 self.end(queue, copy, End::Loops);
                 return;
@@ -47,13 +47,21 @@ impl Run<'_, '_, '_> {
 
     /// Performs the reaction of a worker.
     fn react(&mut self, queue: &QueueName, copy: Copy, behavior: Behavior) {
+        let kind = self.simulation.settings.get(queue).and_then(|settings| settings.kind());
         match behavior {
-            Behavior::Ack => self.end(queue, copy, End::Acked),
             Behavior::Hold => {
                 self.state(queue).is_blocked = true;
                 self.end(queue, copy, End::Held);
             }
-            Behavior::Nack | Behavior::Reject => self.die(queue, copy, Reason::Rejected),
+            // A stream keeps its messages, whatever a consumer replies.
+            _ if kind == Some(QueueType::Stream) => self.stay(queue, copy),
+            Behavior::Ack => self.end(queue, copy, End::Acked),
+            Behavior::Nack => self.die(queue, copy, Reason::Rejected),
+            Behavior::Reject => {
+                let is_counted = self.simulation.profile.version.is_at_least(4, 3) && kind == Some(QueueType::Quorum);
+                let delivery_count = copy.delivery_count + i64::from(is_counted);
+                self.die(queue, Copy { delivery_count, ..copy }, Reason::Rejected);
+            }
             Behavior::Requeue | Behavior::Crash => self.requeue(queue, copy, true),
             // From 4.3 on, a quorum queue does not count it.
             Behavior::NackRequeue => {
@@ -75,7 +83,8 @@ impl Run<'_, '_, '_> {
         let gives_up = behavior == Behavior::GiveUp || is_counted && copy.retries >= contract.max_retries;
         let answer: &Answer = if gives_up { &contract.on_give_up } else { &contract.on_failure };
         if let Some(publish) = &answer.publish {
-            let index = usize::try_from(copy.retries).unwrap_or(usize::MAX).min(publish.routing_keys.len() - 1);
+            let last = publish.routing_keys.len().saturating_sub(1);
+            let index = usize::try_from(copy.retries).unwrap_or(usize::MAX).min(last);
             let mut next = copy.clone();
             if is_counted && !gives_up {
                 next.retries += 1;
@@ -88,11 +97,13 @@ impl Run<'_, '_, '_> {
             }
             next.exchange = publish.exchange.clone();
             next.routing_key = publish.routing_keys.get(index).cloned().unwrap_or_default();
-            if self.simulation.profile.version.is_at_least(4, 0) {
-                // The broker does not read `x-death` of clients.
-                next.history = DeathHistory::default();
+            next.delivery_count = 0;
+            // The broker does not read `x-death` of clients from 4.0 on.
+            next.has_foreign_deaths = self.simulation.profile.version.is_at_least(4, 0);
+            let (_, result) = self.publish(next);
+            if result != PublisherResult::Confirmed {
+                self.end(queue, copy.clone(), End::Dropped);
             }
-            self.publish(next);
         }
         match (answer.method, answer.requeue) {
             // The copy goes on as the same message.
@@ -100,7 +111,8 @@ impl Run<'_, '_, '_> {
             (Method::Ack, _) => self.end(queue, copy, End::Acked),
             (Method::Nack, Some(true)) => self.react(queue, copy, Behavior::NackRequeue),
             (Method::Reject, Some(true)) => self.react(queue, copy, Behavior::Requeue),
-            (Method::Nack | Method::Reject, _) => self.die(queue, copy, Reason::Rejected),
+            (Method::Nack, _) => self.react(queue, copy, Behavior::Nack),
+            (Method::Reject, _) => self.react(queue, copy, Behavior::Reject),
         }
     }
 
@@ -118,20 +130,24 @@ impl Run<'_, '_, '_> {
                 return;
             }
         }
-        let limits = settings.integer("delayed-retry-min").zip(settings.integer("delayed-retry-max"));
         let is_delayed = match settings.text("delayed-retry-type") {
             Some("all") => true,
             Some("failed") => is_counted,
             Some("returned") => !is_counted,
             Some(_) | None => false,
         };
-        match limits.filter(|_| is_delayed) {
-            Some((least, most)) => {
-                let number = copy.delivery_count.max(1);
-                let delay = redelivery_delays(least, most, number).last().unwrap_or(0);
-                self.plan(self.now.saturating_add(delay), queue, Change::Redeliver(Box::new(copy)));
-            }
-            None => self.state(queue).ready.push_front(copy),
+        let least = settings.integer("delayed-retry-min").filter(|_| is_delayed);
+        let Some(least) = least else {
+            self.state(queue).ready.push_front(copy);
+            return;
+        };
+        // Without a maximum, all delays are equal.
+        let most = settings.integer("delayed-retry-max").unwrap_or(least);
+        let delay = redelivery_delays(least, most, copy.delivery_count.max(1)).last().unwrap_or(0);
+        let due = self.now.saturating_add(delay);
+        match copy.expires_at.filter(|at| *at <= due) {
+            Some(at) => self.plan(at.max(self.now), queue, Change::ExpireDelayed(Box::new(copy))),
+            None => self.plan(due, queue, Change::Redeliver(Box::new(copy))),
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::contract::Contract;
 use crate::model::{Queue, QueueName};
 use crate::rabbitmq::routing::Routing;
 use crate::rabbitmq::{BrokerProfile, EffectiveSettings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The simulation of a topology on a broker.
 pub struct Simulation<'r, 'a> {
@@ -41,6 +41,8 @@ pub struct Simulation<'r, 'a> {
     contracts: &'r BTreeMap<QueueName, Contract>,
     profile: &'r BrokerProfile,
     settings: BTreeMap<&'a QueueName, EffectiveSettings>,
+    /// The queues to which different policies may apply.
+    uncertain: BTreeSet<&'a QueueName>,
 }
 
 impl<'r, 'a> Simulation<'r, 'a> {
@@ -52,7 +54,14 @@ impl<'r, 'a> Simulation<'r, 'a> {
     ) -> Self {
         let settings = |(name, queue): (&'a QueueName, &'a Queue)| (name, routing.settings_of(name, queue));
         let settings = routing.topology().queues.iter().map(settings).collect();
-        Self { routing, contracts, profile, settings }
+        let is_uncertain = |(name, queue): &(&'a QueueName, &'a Queue)| routing.has_uncertain_settings(name, queue);
+        let uncertain = routing.topology().queues.iter().filter(is_uncertain).map(|(name, _)| name).collect();
+        Self { uncertain, routing, contracts, profile, settings }
+    }
+
+    /// Returns true if different policies may apply to the queue.
+    fn has_uncertain_settings(&self, queue: &QueueName) -> bool {
+        self.uncertain.contains(queue)
     }
 
     /// Publishes messages one after another, and follows them until nothing moves any more.

@@ -19,8 +19,10 @@ pub struct Outcome {
     pub reached: BTreeSet<QueueName>,
     /// The ends of all copies.
     pub ends: Vec<EndedCopy>,
-    /// The events in their order.
+    /// The events in their order; at most 10,000.
     pub events: Vec<Event>,
+    /// The number of further events.
+    pub omitted_events: u64,
     /// The queues whose workers received more deliveries than expected.
     pub unexpected_deliveries: BTreeSet<QueueName>,
     /// The reasons why the result is not known; empty if it is.

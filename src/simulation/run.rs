@@ -1,16 +1,20 @@
-//! Runs a simulation: the clock, and the queues with their messages.
+//! Runs a simulation: the clock, the tasks of one moment, and the queues with their messages.
 
 use super::Simulation;
 use super::copy::Copy;
 use super::outcome::{End, EndedCopy, Event, EventKind, Outcome, PublisherResult};
 use super::publication::{Publication, Worker};
 use crate::model::{ExchangeName, QueueName};
-use crate::rabbitmq::routing::{Certainty, Message};
+use crate::rabbitmq::routing::Message;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
-/// The number of deliveries and deaths of one message after which it counts as moving without an end.
-const MAX_MOVES: u32 = 1_000;
+/// The maximum number of tasks of a simulation.
+const MAX_TASKS: u32 = 1_000_000;
+/// The maximum number of events in an outcome.
+const MAX_EVENTS: usize = 10_000;
+/// Headers that change the routing in a way that the simulation does not know.
+const UNSUPPORTED_HEADERS: [&str; 3] = ["CC", "BCC", "x-delay"];
 
 /// A queue of the simulation.
 #[derive(Default)]
@@ -23,12 +27,36 @@ pub(super) struct QueueState {
     pub(super) is_blocked: bool,
 }
 
+/// A change at the current time. Tasks run one after another, so that long chains of changes need no deep stack.
+pub(super) enum Task {
+    /// A queue delivers its messages to its worker.
+    Deliver(QueueName),
+    /// A dead-lettered message arrives in a queue.
+    Arrive(Box<DeadLetter>),
+}
+
+/// A dead-lettered message on its way to a queue.
+pub(super) struct DeadLetter {
+    /// The queue that dead-lettered the message.
+    pub(super) source: QueueName,
+    /// The message before its death.
+    pub(super) before: Copy,
+    /// True if the source keeps messages that no queue accepts.
+    pub(super) is_kept: bool,
+    /// The queue that receives the message.
+    pub(super) target: QueueName,
+    /// The message.
+    pub(super) copy: Copy,
+}
+
 /// A future change.
 pub(super) enum Change {
     /// Messages of the queue expire.
     Expire,
     /// The queue delivers a message again.
     Redeliver(Box<Copy>),
+    /// A message expires while its redelivery is delayed.
+    ExpireDelayed(Box<Copy>),
 }
 
 /// The state of a simulation.
@@ -37,12 +65,12 @@ pub(super) struct Run<'s, 'r, 'a> {
     pub(super) workers: &'s BTreeMap<QueueName, Worker>,
     pub(super) now: i64,
     pub(super) queues: BTreeMap<QueueName, QueueState>,
+    pub(super) tasks: VecDeque<Task>,
     /// The times and the numbers of future changes.
-    pub(super) calendar: BinaryHeap<Reverse<(i64, usize)>>,
+    calendar: BinaryHeap<Reverse<(i64, usize)>>,
     /// The future changes by number.
-    pub(super) changes: Vec<Option<(QueueName, Change)>>,
-    /// The number of moves of each message.
-    moves: BTreeMap<u64, u32>,
+    changes: Vec<Option<(QueueName, Change)>>,
+    done: u32,
     pub(super) outcome: Outcome,
 }
 
@@ -53,21 +81,25 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
             workers,
             now: 0,
             queues: BTreeMap::new(),
+            tasks: VecDeque::new(),
             calendar: BinaryHeap::new(),
             changes: Vec::new(),
-            moves: BTreeMap::new(),
+            done: 0,
             outcome: Outcome::default(),
         }
     }
 
     pub(super) fn run(mut self, publication: &Publication) -> Outcome {
+        for name in UNSUPPORTED_HEADERS.iter().filter(|name| publication.headers.contains_key(**name)) {
+            self.outcome.unknown.insert(format!("the simulation does not support the header {name}"));
+        }
         for message in 1..=publication.count {
-            let copy = Copy::published(publication, message);
-            let (queues, result) = self.publish(copy);
+            let (queues, result) = self.publish(Copy::published(publication, message));
             *self.outcome.publisher.entry(result).or_default() += 1;
             if message == 1 {
                 self.outcome.routed_to = queues;
             }
+            self.perform_tasks();
         }
         while let Some(Reverse((at, number))) = self.calendar.pop() {
             let Some((queue, change)) = self.changes.get_mut(number).and_then(Option::take) else { continue };
@@ -75,10 +107,28 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
             match change {
                 Change::Expire => self.expire(&queue),
                 Change::Redeliver(copy) => self.return_to_front(&queue, *copy),
+                Change::ExpireDelayed(copy) => self.expire_delayed(&queue, *copy),
             }
+            self.perform_tasks();
         }
         self.end_waiting();
         self.outcome
+    }
+
+    fn perform_tasks(&mut self) {
+        while let Some(task) = self.tasks.pop_front() {
+            self.done += 1;
+            if self.done > MAX_TASKS {
+                self.outcome.unknown.insert("the messages move too often for the simulation".to_owned());
+                self.tasks.clear();
+                self.calendar.clear();
+                return;
+            }
+            match task {
+                Task::Deliver(queue) => self.deliver(&queue),
+                Task::Arrive(dead_letter) => self.arrive_dead(*dead_letter),
+            }
+        }
     }
 
     /// Plans a change of a queue.
@@ -110,24 +160,21 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
     /// Returns the queues to which an exchange routes a message. Records a reason if they are not known.
     pub(super) fn route(&mut self, exchange: &ExchangeName, message: &Message) -> BTreeSet<QueueName> {
         let route = self.simulation.routing.route(exchange, message);
-        if let Some(unclear) =
-            route.unclear.filter(|_| route.reaches == Certainty::Perhaps || !route.possible_queues.is_empty())
-        {
-            self.outcome.unknown.insert(unclear.to_string());
-        }
+        self.outcome.unknown.extend(route.unclear.map(|unclear| unclear.to_string()));
         route.certain_queues
     }
 
-    /// Counts a move of a message. Returns true if it moves without an end.
-    pub(super) fn loops(&mut self, message: u64) -> bool {
-        let moves = self.moves.entry(message).or_default();
-        *moves += 1;
-        *moves > MAX_MOVES
+    pub(super) fn state(&mut self, queue: &QueueName) -> &mut QueueState {
+        self.queues.entry(queue.clone()).or_default()
     }
 
     pub(super) fn event(&mut self, message: u64, kind: EventKind) {
         self.outcome.ended_at = self.now;
-        self.outcome.events.push(Event { at: self.now, message, kind });
+        if self.outcome.events.len() < MAX_EVENTS {
+            self.outcome.events.push(Event { at: self.now, message, kind });
+        } else {
+            self.outcome.omitted_events += 1;
+        }
     }
 
     /// Records the end of a copy.
@@ -142,13 +189,16 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
         });
     }
 
+    /// Records that a copy stays in a queue.
+    pub(super) fn stay(&mut self, queue: &QueueName, copy: Copy) {
+        let end = copy.deaths.first().map_or(End::Waiting, |death| End::Dead(death.reason));
+        self.end(queue, copy, end);
+    }
+
     /// Ends the copies that stay in queues.
     fn end_waiting(&mut self) {
         for (queue, state) in std::mem::take(&mut self.queues) {
-            for copy in state.ready {
-                let end = copy.deaths.first().map_or(End::Waiting, |death| End::Dead(death.reason));
-                self.end(&queue, copy, end);
-            }
+            state.ready.into_iter().for_each(|copy| self.stay(&queue, copy));
         }
     }
 }

@@ -26,6 +26,18 @@ pub(crate) fn check(
 ) -> Option<Node> {
     match shape {
         Shape::Object(kind) => object(node, kind, subject, at, diagnostics),
+        Shape::FreeMap(inner) => {
+            if !matches!(node.value, Value::Table(_)) {
+                value::report_wrong_type(node, subject, "a mapping", None, at, diagnostics);
+                return None;
+            }
+            let checked = node.entries().iter().filter_map(|entry| {
+                let subject = format!("`{}`", entry.key);
+                let node = check(&entry.node, *inner, &subject, entry.at, diagnostics)?;
+                Some(Entry { key: entry.key.clone(), at: entry.at, node })
+            });
+            Some(node.with(Value::Table(checked.collect())))
+        }
         Shape::Map(inner) => map(node, *inner, subject, at, diagnostics),
         Shape::List(inner) | Shape::NonEmptyList(inner) => {
             let Value::List(items) = &node.value else {

@@ -92,7 +92,9 @@ fn walk(object: &'static Object, seen: &mut BTreeSet<&'static str>, found: &mut 
 fn walk_shape(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<Explained>) {
     match shape {
         Shape::Object(object) => walk(object, seen, found),
-        Shape::List(inner) | Shape::NonEmptyList(inner) | Shape::Map(inner) => walk_shape(*inner, seen, found),
+        Shape::List(inner) | Shape::NonEmptyList(inner) | Shape::Map(inner) | Shape::FreeMap(inner) => {
+            walk_shape(*inner, seen, found)
+        }
         Shape::Either(_, tables) => tables.iter().for_each(|table| walk(table, seen, found)),
         Shape::OneForm(forms) => {
             forms.tables.iter().for_each(|table| walk(table, seen, found));

@@ -256,6 +256,7 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::List(inner) => json!({"type": "array", "items": value(*inner, definitions)}),
         Shape::NonEmptyList(inner) => json!({"type": "array", "minItems": 1, "items": value(*inner, definitions)}),
         Shape::Map(inner) => map(*inner, definitions),
+        Shape::FreeMap(inner) => json!({"type": "object", "additionalProperties": value(*inner, definitions)}),
         Shape::Object(object) => reference(object, definitions),
         Shape::Either(text, tables) => {
             let mut alternatives = vec![value(*text, definitions)];
@@ -333,6 +334,7 @@ fn example(shape: Shape) -> Option<&'static str> {
         | Shape::List(_)
         | Shape::NonEmptyList(_)
         | Shape::Map(_)
+        | Shape::FreeMap(_)
         | Shape::Object(_)
         | Shape::Either(..)
         | Shape::OneForm(_) => None,

@@ -48,6 +48,8 @@ pub(crate) enum Shape {
     NonEmptyList(&'static Self),
     /// A mapping from names to values.
     Map(&'static Self),
+    /// A mapping from any texts, such as titles or routing keys, to values.
+    FreeMap(&'static Self),
     /// A mapping with these keys.
     Object(&'static Object),
     /// A string, or one of these mappings. Each mapping has a different first key, which identifies it.

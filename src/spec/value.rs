@@ -210,6 +210,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             | Shape::List(_)
             | Shape::NonEmptyList(_)
             | Shape::Map(_)
+            | Shape::FreeMap(_)
             | Shape::Object(_)
             | Shape::Either(..)
             | Shape::OneForm(_),

@@ -59,7 +59,7 @@ fn results_have_several_formats() {
 #[test]
 fn versions_come_from_the_file_or_the_flag() {
     let tests =
-        "version: 1\nbrokers: ['3.10', '4.3']\ntests:\n  it: {publish: {queue: work}, to: [work], only: '>= 4.0'}\n";
+        "version: 1\nbrokers: ['3.10', '4.3']\ntests:\n  it: {publish: {queue: work}, never: [dead], only: '>= 4.0'}\n";
     let topo = Topo::offline().file("topology.yaml", SPEC).file("topology.test.yaml", tests);
     let results = topo.run(["test", "--format", "json"]).expect_code(0).json();
     assert_eq!((&results["passed"], &results["skipped"]), (&1.into(), &1.into()), "{results}");
@@ -74,9 +74,9 @@ fn files_are_found_and_specs_are_named() {
     topo.run(["test", "tests"]).expect_code(1);
     topo.run(["test", "tests/routes.test.yaml"]).expect_code(1);
     let none = Topo::offline().file("topology.yaml", SPEC);
-    none.run(["test"]).expect_code(64).expect_error("no case was found").expect_text("topology.test.yaml");
+    none.run(["test"]).expect_code(64).expect_error("no test cases found").expect_text("topology.test.yaml");
     let other = Topo::offline().file("orders.test.yaml", TESTS);
-    other.run(["test"]).expect_code(65).expect_error("orders.test.yaml names no spec");
+    other.run(["test"]).expect_code(65).expect_error("no spec found for orders.test.yaml");
     topo.run(["test", "missing.test.yaml"]).expect_code(65).expect_error("missing.test.yaml");
     // A folder of specs can contain test files.
     let folder = Topo::offline().file("topology/a.yaml", SPEC).file("topology/a.test.yaml", TESTS);

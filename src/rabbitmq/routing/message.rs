@@ -34,6 +34,16 @@ impl Headers {
         self.known.contains_key(name)
     }
 
+    /// Returns a header; `None` without the header, and `Some(None)` for an unknown value.
+    pub fn get(&self, name: &str) -> Option<Option<&ArgumentValue>> {
+        self.known.get(name).map(Option::as_ref)
+    }
+
+    /// Removes the headers that the broker sets when it dead-letters a message.
+    pub fn remove_deaths(&mut self) {
+        self.known.retain(|name, _| !BROKER_HEADERS.iter().any(|prefix| name.starts_with(prefix)));
+    }
+
     /// Sets a header. `None` sets it to an unknown value.
     pub fn set(&mut self, name: &str, value: Option<ArgumentValue>) {
         self.known.insert(name.to_owned(), value);

@@ -111,6 +111,15 @@ impl<'a> Routing<'a> {
         active.likely(name, queue)
     }
 
+    /// Returns true if it is not known which policies govern a queue, and the possible policies differ in their effect.
+    pub fn has_uncertain_settings(&self, name: &QueueName, queue: &Queue) -> bool {
+        let active = ActivePolicies::of(&self.policies, self.profile).with_operators(&self.operator_policies);
+        let possible = active.possible(name, queue);
+        let mut others = possible.iter().map(|(_, settings)| settings);
+        let Some(first) = others.next() else { return false };
+        others.any(|settings| settings != first)
+    }
+
     fn bindings_of(&self, exchange: &ExchangeName) -> &[&'a Binding] {
         self.by_source.get(exchange).map_or(&[], Outgoing::all)
     }

@@ -20,7 +20,7 @@ fn sentence(mismatch: &Mismatch) -> String {
         (Aspect::Unknown, _) => return format!("the result is not known: {}", clean(&mismatch.actual)),
         (Aspect::Attempts, Some(queue)) => format!("attempts of {queue}"),
         (Aspect::Ends, Some(queue)) => format!("ends in {queue}"),
-        (Aspect::Workers, Some(queue)) => format!("worker of {queue}"),
+        (Aspect::Workers, Some(queue)) => format!("deliveries to the worker of {queue}"),
         (Aspect::Reaches | Aspect::Never | Aspect::DeadLettered, Some(queue)) => queue,
         (aspect, _) => aspect.as_str().to_owned(),
     };

@@ -93,9 +93,9 @@ fn events(text: &mut String, simulated: &Outcome, width: usize) {
         let what = fold(&format!("{message}{}", event_text(event)), width.saturating_sub(17));
         let _ = writeln!(text, "         {}{}", Painted(DIM, at), what.replace('\n', "\n                 "));
     }
-    let more = simulated.events.len().saturating_sub(MAX_EVENTS);
+    let more = simulated.events.len().saturating_sub(MAX_EVENTS) as u64 + simulated.omitted_events;
     if more > 0 {
-        let _ = writeln!(text, "         … {}", count(more as u64, "more event"));
+        let _ = writeln!(text, "         … {}", count(more, "more event"));
     }
     let ends: BTreeSet<String> =
         simulated.ends.iter().map(|copy| format!("{} in {}", copy.end.as_str(), clean(copy.queue.as_str()))).collect();
@@ -115,8 +115,11 @@ fn event_text(event: &Event) -> String {
             format!("published to {exchange} with routing key \"{}\" → {}", clean(routing_key), names(queues))
         }
         EventKind::Delivered { queue, attempt, behavior } => {
-            let behavior = behavior.map_or("not expected", |it| it.as_str());
-            format!("{}: attempt {attempt}, {behavior}", clean(queue.as_str()))
+            let queue = clean(queue.as_str());
+            match behavior {
+                Some(behavior) => format!("{queue}: attempt {attempt}, {}", behavior.as_str()),
+                None => format!("{queue}: unexpected delivery {attempt}"),
+            }
         }
         EventKind::DeadLettered { queue, reason, exchange: None, .. } => {
             format!("{}: {reason}, dropped (no dead-letter exchange)", clean(queue.as_str()))
@@ -128,7 +131,7 @@ fn event_text(event: &Event) -> String {
             };
             format!("{}: {reason}, through {exchange} → {}", clean(queue.as_str()), names(queues))
         }
-        EventKind::Refused { queue } => format!("{}: full, rejects the message", clean(queue.as_str())),
+        EventKind::Refused { queue } => format!("{}: rejected the publish (queue full)", clean(queue.as_str())),
     }
 }
 
