@@ -11,13 +11,19 @@ use crate::model::printable::clean;
 use crate::rabbitmq::BrokerProfile;
 use crate::render::cases::{github, json, junit, summary, text};
 use crate::render::diagnostics::diagnostics;
+use crate::render::findings::github as annotations;
 use crate::spec::{Diagnostics, SourceFile};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The ending of the names of test files.
-pub(super) const SUFFIX: &str = ".test.yaml";
+/// The endings of the names of test files.
+const SUFFIXES: [&str; 2] = [".test.yaml", ".test.yml"];
+
+/// Returns the name of a test file without its ending; `None` for another file.
+pub(super) fn stem(name: &str) -> Option<&str> {
+    SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix))
+}
 
 #[derive(Debug, Args)]
 pub(super) struct TestArguments {
@@ -76,8 +82,16 @@ fn also(value: &str) -> Result<(AlsoFormat, PathBuf), String> {
 
 pub(super) fn run(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
     let mut reports = Vec::new();
+    let mut broken = None;
     for path in test_files(&arguments.paths)? {
-        reports.extend(run_file(&path, arguments)?);
+        match run_file(&path, arguments) {
+            Ok(of_file) => reports.extend(of_file),
+            // The other files are tested as well.
+            Err(failure) => broken = Some(failure.report()),
+        }
+    }
+    if let Some(exit) = broken.as_ref().filter(|_| reports.is_empty()) {
+        return Ok(*exit);
     }
     if reports.iter().all(|report| report.results.is_empty()) {
         return Err(Failure::usage("no test cases found")
@@ -92,7 +106,8 @@ pub(super) fn run(arguments: &TestArguments, global: &Global) -> Result<Exit, Fa
         output::write_file(path, &anstream::adapter::strip_str(&rendered).to_string())?;
     }
     output::print(&render(&reports, arguments.format, global))?;
-    Ok(if reports.iter().any(FileReport::has_failures) { Exit::Failed } else { Exit::Done })
+    let failed = if reports.iter().any(FileReport::has_failures) { Exit::Failed } else { Exit::Done };
+    Ok(broken.unwrap_or(failed))
 }
 
 fn render(reports: &[FileReport], format: TestFormat, global: &Global) -> String {
@@ -115,7 +130,7 @@ fn run_file(path: &Path, arguments: &TestArguments) -> Result<Vec<FileReport>, F
         return Err(Failure::spec(format!("{name} is not UTF-8")));
     };
     let source = SourceFile { name: name.clone(), text: source };
-    let file = parse(0, &source).map_err(|errors| refused(&errors, &source))?;
+    let file = parse(0, &source).map_err(|errors| refused(&errors, &source, arguments.format))?;
     let specs = SpecArguments {
         paths: specs_of(path, &file)?,
         file: Vec::new(),
@@ -131,14 +146,14 @@ fn run_file(path: &Path, arguments: &TestArguments) -> Result<Vec<FileReport>, F
         let loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, *version)?;
         let [(spec, expansion)] = loaded.expanded.as_slice() else {
             let vhosts: Vec<String> = loaded.vhosts().iter().map(ToString::to_string).collect();
-            return Err(Failure::usage(format!("the specs of {name} declare {} vhosts", vhosts.len()))
+            return Err(Failure::spec(format!("the specs of {name} declare {} vhosts", vhosts.len()))
                 .hint(format!("add `vhost:` to the test file: {}", vhosts.join(", "))));
         };
         let profile = BrokerProfile::of(*version);
         let subject = Subject::new(spec, expansion, &profile);
         let errors = check(&file, &subject);
         if errors.has_errors() {
-            return Err(refused(&errors, &source));
+            return Err(refused(&errors, &source, arguments.format));
         }
         reports.push(FileReport {
             file: name.clone(),
@@ -153,7 +168,12 @@ fn run_file(path: &Path, arguments: &TestArguments) -> Result<Vec<FileReport>, F
 }
 
 /// Prints the errors of a test file, and returns a failure without a message.
-fn refused(errors: &Diagnostics, source: &SourceFile) -> Failure {
+fn refused(errors: &Diagnostics, source: &SourceFile, format: TestFormat) -> Failure {
+    if format == TestFormat::Github
+        && let Err(failure) = output::print(&annotations(errors, std::slice::from_ref(source)))
+    {
+        return failure;
+    }
     output::eprint(&diagnostics(errors, std::slice::from_ref(source), true, output::width()));
     Failure::spec("")
 }
@@ -165,12 +185,12 @@ fn specs_of(path: &Path, file: &TestFile) -> Result<Vec<PathBuf>, Failure> {
         return Ok(file.specs.iter().map(|spec| folder.join(spec)).collect());
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let spec = name.strip_suffix(SUFFIX).map(|stem| folder.join(format!("{stem}.yaml")));
-    match spec.filter(|spec| spec.is_file()) {
+    let specs = stem(&name).map(|stem| ["yaml", "yml"].map(|ending| folder.join(format!("{stem}.{ending}"))));
+    match specs.into_iter().flatten().find(|spec| spec.is_file()) {
         Some(spec) => Ok(vec![spec]),
         None => Err(Failure::spec(format!("no spec found for {}", path_argument(path)))
             .hint("add `spec: topology.yaml`, with the path relative to the test file")
-            .hint(format!("or name the test file after its spec: NAME{SUFFIX} tests NAME.yaml"))),
+            .hint(format!("or name the test file after its spec: NAME.test.yaml tests NAME.yaml"))),
     }
 }
 
@@ -200,7 +220,7 @@ fn search(folder: &Path, found: &mut BTreeSet<PathBuf>) -> Result<(), Failure> {
         }
         if path.is_dir() && !path.is_symlink() {
             search(&path, found)?;
-        } else if name.ends_with(SUFFIX) {
+        } else if stem(&name).is_some() {
             found.insert(path.strip_prefix(".").map(Path::to_owned).unwrap_or(path));
         }
     }

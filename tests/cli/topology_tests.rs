@@ -96,7 +96,20 @@ fn mistakes_in_test_files_have_positions() {
     run("tests: [").expect_text("topology.test.yaml:2");
     let two = format!("{SPEC}---\n{}", SPEC.replace("vhost: shop", "vhost: other"));
     let topo = Topo::offline().file("topology.yaml", &two).file("topology.test.yaml", TESTS);
-    topo.run(["test"]).expect_code(64).expect_error("declare 2 vhosts").expect_text("add `vhost:` to the test file");
+    topo.run(["test"]).expect_code(65).expect_error("declare 2 vhosts").expect_text("add `vhost:` to the test file");
+}
+
+/// A broken file does not stop the others.
+#[test]
+fn other_files_are_tested() {
+    let topo =
+        topo().file("broken.test.yaml", "version: 1\nspec: topology.yaml\ntests:\n  it: {publish: {queue: work}}\n");
+    let output = topo.run(["test"]).expect_code(65);
+    output.expect_text("this case cannot fail").expect_text("2 cases: 1 passed, 1 failed");
+    let annotated = topo.run(["test", "--format", "github"]).expect_code(65);
+    annotated
+        .expect_text("::error file=broken.test.yaml,line=4,")
+        .expect_text("::error file=topology.test.yaml,line=4,");
 }
 
 /// The schema accepts every test file of the examples, and refuses mistakes.
