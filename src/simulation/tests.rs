@@ -154,3 +154,35 @@ fn unroutable_messages_return_and_cycles_are_dropped() {
     let outcome = to_queue(spec, "a", 1, &[], NEWEST);
     assert_eq!(ends(&outcome), [("a", End::Dropped)]);
 }
+
+#[test]
+fn published_deaths_are_replaced_from_4_0_on() {
+    let spec = "queues: {work: {type: classic, deadLetter: dead, retry: {strategy: republish, delays: [5s, 30s]}}}\n\
+                deadLetterQueues: {dead: {type: classic}}\n";
+    for (version, expected) in [(NEWEST, 2), (BrokerVersion::new(3, 10, 8), 3)] {
+        let outcome = to_queue(spec, "work", 1, &[("work", FAIL)], version);
+        assert_eq!(outcome.ends[0].deaths.len(), expected, "{version}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn delivery_counts_travel_from_4_3_on() {
+    let spec = "queues:\n  a: {type: quorum, deliveryLimit: 5, deadLetter: {exchange: '', routingKey: b}}\n  b: {type: \
+                quorum, deliveryLimit: 1, deadLetter: none}\n";
+    let workers = [("a", Worker::Always(Behavior::Reject)), ("b", Worker::Always(Behavior::Requeue))];
+    for (version, expected) in [(NEWEST, 1), (BrokerVersion::new(4, 0, 5), 2)] {
+        let outcome = to_queue(spec, "a", 1, &workers, version);
+        assert_eq!(attempts(&outcome, "b").len(), expected, "{version}");
+    }
+}
+
+/// Long chains of changes need no deep stack, and a simulation ends.
+#[test]
+fn endless_chains_end() {
+    let spec = "queues:\n  a: {type: classic, maxLength: 100, deadLetter: {exchange: '', routingKey: b}}\n  b: {type: classic, \
+                deadLetter: {exchange: '', routingKey: a}}\n";
+    let outcome = to_queue(spec, "a", 101, &[("b", Worker::Always(Behavior::Nack))], NEWEST);
+    let is_loop = |copy: &super::EndedCopy| copy.end == End::Loops;
+    assert!(outcome.ends.iter().any(is_loop) || !outcome.unknown.is_empty());
+    assert!(outcome.events.len() <= 10_000);
+}
