@@ -1,7 +1,7 @@
 //! Compares the expected and the simulated result of a case.
 
 use super::case::{Attempts, Case, DeadLettered, EndCount};
-use super::run::Subject;
+use super::subject::Subject;
 use crate::model::QueueName;
 use crate::model::count::{count, number};
 use crate::model::units::duration;

@@ -1,7 +1,7 @@
 //! Checks the names in the cases of a file against the topology.
 
 use super::case::{Attempts, Case, TestFile};
-use super::run::Subject;
+use super::subject::Subject;
 use crate::model::{ExchangeName, QueueName};
 use crate::rabbitmq::routing::Kind;
 use crate::simulation::{Behavior, Worker};

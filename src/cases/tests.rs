@@ -1,3 +1,5 @@
+//! Tests the parsing and the comparison of test files.
+
 use super::{CaseOutcome, CaseResult, Subject, TestFile, check, parse, run};
 use crate::expand::expand;
 use crate::model::BrokerVersion;
@@ -121,7 +123,7 @@ fn mistakes_are_reported() {
         ("tests: {it: {publish: {exchange: order}, to: [work]}}", "exchange `order` does not exist"),
         ("tests: {it: {publish: {exchange: inner}, to: []}}", "clients cannot publish to internal exchange `inner`"),
         ("tests: {it: {publish: {queue: work}, workers: {log: fail}, never: [dead]}}", "`fail` requires a contract"),
-        ("tests: {it: {publish: {queue: work}, workers: {work: nak}, to: [work]}}", "unknown word `nak`"),
+        ("tests: {it: {publish: {queue: work}, workers: {work: nak}, to: [work]}}", "cannot be `nak`"),
         ("tests: {it: {publish: {queue: work}, ends: {work: gone}}}", "gone"),
         ("tests: {it: {publish: {queue: work}, attempts: {work: 1}}}", "queue `work` has no worker in this case"),
         ("tests: {it: {publish: {}, to: []}}", "sets neither `exchange` nor `queue`"),

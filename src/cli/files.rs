@@ -120,3 +120,11 @@ pub(super) fn definitions_failure(path: &Path, text: &str, error: &DefinitionsEr
 fn unusable_message(path: &Path) -> String {
     format!("{} is not a usable definitions file", redacted_path(path))
 }
+
+/// The endings of the names of test files.
+const SUFFIXES: [&str; 2] = [".test.yaml", ".test.yml"];
+
+/// Returns the name of a test file without its ending; `None` for another file.
+pub(super) fn stem_of_test_file(name: &str) -> Option<&str> {
+    SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix))
+}

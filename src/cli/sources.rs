@@ -140,7 +140,7 @@ fn read_folder(
     entries.sort();
     for entry in entries {
         let name = entry.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if name.starts_with('.') || super::test::stem(&name).is_some() {
+        if name.starts_with('.') || files::stem_of_test_file(&name).is_some() {
             continue;
         }
         let is_yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");

@@ -2,7 +2,7 @@
 
 use super::arguments::{Global, SpecArguments};
 use super::failure::{Exit, Failure};
-use super::files::{path_argument, read_failure};
+use super::files::{path_argument, read_failure, stem_of_test_file};
 use super::value_parsers::{broker_version, variable};
 use super::{arguments::FindingsFormat, input, output};
 use crate::cases::{FileReport, Subject, TestFile, check, parse, run as run_cases};
@@ -16,14 +16,6 @@ use crate::spec::{Diagnostics, SourceFile};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// The endings of the names of test files.
-const SUFFIXES: [&str; 2] = [".test.yaml", ".test.yml"];
-
-/// Returns the name of a test file without its ending; `None` for another file.
-pub(super) fn stem(name: &str) -> Option<&str> {
-    SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix))
-}
 
 #[derive(Debug, Args)]
 pub(super) struct TestArguments {
@@ -185,7 +177,8 @@ fn specs_of(path: &Path, file: &TestFile) -> Result<Vec<PathBuf>, Failure> {
         return Ok(file.specs.iter().map(|spec| folder.join(spec)).collect());
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let specs = stem(&name).map(|stem| ["yaml", "yml"].map(|ending| folder.join(format!("{stem}.{ending}"))));
+    let specs =
+        stem_of_test_file(&name).map(|stem| ["yaml", "yml"].map(|ending| folder.join(format!("{stem}.{ending}"))));
     match specs.into_iter().flatten().find(|spec| spec.is_file()) {
         Some(spec) => Ok(vec![spec]),
         None => Err(Failure::spec(format!("no spec found for {}", path_argument(path)))
@@ -220,7 +213,7 @@ fn search(folder: &Path, found: &mut BTreeSet<PathBuf>) -> Result<(), Failure> {
         }
         if path.is_dir() && !path.is_symlink() {
             search(&path, found)?;
-        } else if stem(&name).is_some() {
+        } else if stem_of_test_file(&name).is_some() {
             found.insert(path.strip_prefix(".").map(Path::to_owned).unwrap_or(path));
         }
     }

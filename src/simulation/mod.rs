@@ -9,6 +9,7 @@
 //! | [`publication`] | the published messages, and the behavior of workers |
 //! | [`outcome`] | the result: attempts, ends, and the events in their order |
 //! | [`copy`] | a copy of a message with its headers and deaths |
+//! | [`topology`] | the topology, with the settings of its queues |
 //! | [`run`] | the clock, and the queues |
 //! | [`arrival`] | messages that arrive in a queue: overflow and expiry |
 //! | [`delivery`] | deliveries, and the methods of workers |
@@ -23,49 +24,34 @@ mod publication;
 mod run;
 #[cfg(test)]
 mod tests;
+mod topology;
 
 pub use copy::DeathEntry;
 pub use outcome::{End, EndedCopy, Event, EventKind, Outcome, PublisherResult};
 pub use publication::{Behavior, Publication, Worker};
 
 use crate::contract::Contract;
-use crate::model::{Queue, QueueName};
+use crate::model::QueueName;
+use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::Routing;
-use crate::rabbitmq::{BrokerProfile, EffectiveSettings};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use topology::SimulatedTopology;
 
 /// The simulation of a topology on a broker.
-pub struct Simulation<'r, 'a> {
-    routing: &'r Routing<'a>,
-    /// The contracts of the queues for [`Behavior::Fail`] and [`Behavior::GiveUp`].
-    contracts: &'r BTreeMap<QueueName, Contract>,
-    profile: &'r BrokerProfile,
-    settings: BTreeMap<&'a QueueName, EffectiveSettings>,
-    /// The queues to which different policies may apply.
-    uncertain: BTreeSet<&'a QueueName>,
-}
+pub struct Simulation<'r, 'a>(SimulatedTopology<'r, 'a>);
 
 impl<'r, 'a> Simulation<'r, 'a> {
-    /// Creates the simulation of a topology.
+    /// Creates the simulation of a topology. [`Behavior::Fail`] and [`Behavior::GiveUp`] follow the contracts.
     pub fn new(
         routing: &'r Routing<'a>,
         contracts: &'r BTreeMap<QueueName, Contract>,
         profile: &'r BrokerProfile,
     ) -> Self {
-        let settings = |(name, queue): (&'a QueueName, &'a Queue)| (name, routing.settings_of(name, queue));
-        let settings = routing.topology().queues.iter().map(settings).collect();
-        let is_uncertain = |(name, queue): &(&'a QueueName, &'a Queue)| routing.has_uncertain_settings(name, queue);
-        let uncertain = routing.topology().queues.iter().filter(is_uncertain).map(|(name, _)| name).collect();
-        Self { uncertain, routing, contracts, profile, settings }
-    }
-
-    /// Returns true if different policies may apply to the queue.
-    fn has_uncertain_settings(&self, queue: &QueueName) -> bool {
-        self.uncertain.contains(queue)
+        Self(SimulatedTopology::new(routing, contracts, profile))
     }
 
     /// Publishes messages one after another, and follows them until nothing moves any more.
     pub fn run(&self, publication: &Publication, workers: &BTreeMap<QueueName, Worker>) -> Outcome {
-        run::Run::new(self, workers).run(publication)
+        run::Run::new(&self.0, workers).run(publication)
     }
 }

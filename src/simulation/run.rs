@@ -1,9 +1,9 @@
 //! Runs a simulation: the clock, the tasks of one moment, and the queues with their messages.
 
-use super::Simulation;
 use super::copy::Copy;
 use super::outcome::{End, EndedCopy, Event, EventKind, Outcome, PublisherResult};
 use super::publication::{Publication, Worker};
+use super::topology::SimulatedTopology;
 use crate::model::{ExchangeName, QueueName};
 use crate::rabbitmq::routing::Message;
 use std::cmp::Reverse;
@@ -61,7 +61,7 @@ pub(super) enum Change {
 
 /// The state of a simulation.
 pub(super) struct Run<'s, 'r, 'a> {
-    pub(super) simulation: &'s Simulation<'r, 'a>,
+    pub(super) simulation: &'s SimulatedTopology<'r, 'a>,
     pub(super) workers: &'s BTreeMap<QueueName, Worker>,
     pub(super) now: i64,
     pub(super) queues: BTreeMap<QueueName, QueueState>,
@@ -75,7 +75,7 @@ pub(super) struct Run<'s, 'r, 'a> {
 }
 
 impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
-    pub(super) fn new(simulation: &'s Simulation<'r, 'a>, workers: &'s BTreeMap<QueueName, Worker>) -> Self {
+    pub(super) fn new(simulation: &'s SimulatedTopology<'r, 'a>, workers: &'s BTreeMap<QueueName, Worker>) -> Self {
         Self {
             simulation,
             workers,

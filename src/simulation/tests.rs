@@ -1,3 +1,5 @@
+//! Tests the simulation of each strategy, of full queues, expiry, versions and endless chains.
+
 use super::{Behavior, End, Outcome, Publication, PublisherResult, Simulation, Worker};
 use crate::contract::contracts;
 use crate::expand::expand;

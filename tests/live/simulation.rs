@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use lapin::protocol::basic::AMQPProperties;
 use serde_json::Value;
 
-use crate::support::worker::{as_number, as_text, header};
-use crate::support::{Message, Node, Outcome, Topo, Vhost, Worker, until};
+use crate::support::worker::{as_text, header};
+use crate::support::{Message, Node, Outcome, Topo, Vhost, Worker};
 use topo::contract::contracts;
 use topo::expand::expand;
 use topo::model::{BrokerVersion, ExchangeName, QueueName};
