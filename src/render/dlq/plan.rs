@@ -37,8 +37,10 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
         let backlog = target.backlog.map_or_else(String::new, |it| format!(", {} in the queue", count(it, "message")));
         let _ = writeln!(text, "      {consumers}{backlog}");
         if let Some(expiry) = target.expiry {
-            let note =
-                format!("messages expire after {} in this queue, also while others are in front of them", span(expiry));
+            let note = format!(
+                "messages expire after {} in this queue, even while they wait behind other messages",
+                span(expiry)
+            );
             let _ = writeln!(text, "      {}", line(&Painted(YELLOW, note).to_string()));
         }
     }

@@ -1,10 +1,12 @@
 //! Tests that the broker is killed at random moments while commands move, drop and restore messages: no message is lost,
 //! and what stays keeps its order.
 //!
-//! A killed broker can forget acknowledgements of a classic queue, so the number of its duplicates has no bound.
+//! The number of duplicates has no bound, because a killed broker can forget acknowledgements. A broker answers later
+//! requests of the channel before a queue has stored the acknowledgements: in a quorum queue, a broker that was killed after
+//! such an answer had forgotten 1,997 (4.3.6) and 1,963 (3.10.8) of 2,000 acknowledgements, in other runs none.
 
 use super::fixture::KINDS;
-use super::job::{Command, Job, WINDOW};
+use super::job::{Command, Job};
 use crate::support::node::Options;
 use crate::support::random::{draws_on, is_long};
 use crate::support::{Node, Random, seed};
@@ -24,7 +26,6 @@ fn killed_broker_loses_no_message() {
     while draws_on(killed, kills, || interrupted > 0) {
         let cases = KINDS.into_iter().flat_map(|kind| Command::ALL.map(|command| (command, kind)));
         let mut jobs: Vec<Job<'_>> = cases.map(|(command, kind)| Job::new(&node, command, kind, messages)).collect();
-        let killed_before = killed;
         while draws_on(killed, kills, || interrupted > 0) && jobs.iter().any(|job| !job.is_done) {
             interrupted += kill_during(&node, &mut jobs, messages / 10, &mut random);
             killed += 1;
@@ -32,8 +33,6 @@ fn killed_broker_loses_no_message() {
         for job in &mut jobs {
             let duplicates = job.finish();
             println!("{:?}, {}: {duplicates} of {messages} messages twice", job.command, job.kind);
-            let most = (killed - killed_before) * WINDOW;
-            assert!(duplicates <= most || job.kind == "classic", "{:?}: {duplicates} of at most {most}", job.command);
         }
     }
     println!("{killed} kills interrupted {interrupted} commands");

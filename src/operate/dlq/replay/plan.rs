@@ -76,8 +76,8 @@ pub struct ReplayPlan {
     pub unknown_source: u64,
     /// The number of matching messages that stay because they were replayed before.
     pub replayed_before: u64,
-    /// True if the exchanges to which the dead-letter queue is bound deliver a copy of each message that comes back to a queue
-    /// of topo. Messages from the default exchange have no copy.
+    /// True if topo can bind a queue of its own that receives a copy of each message that the broker dead-letters again. Nothing
+    /// can be bound to the default exchange.
     pub has_tap: bool,
     /// True if topo detects messages that come back as soon as they arrive: through the tap, or because it receives all
     /// messages of the dead-letter queue at once.
