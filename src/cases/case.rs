@@ -15,6 +15,8 @@ pub struct TestFile {
     pub vhost: Option<Sourced<String>>,
     /// The RabbitMQ versions; empty for the default.
     pub brokers: Vec<BrokerVersion>,
+    /// True if `--update` may rewrite the file.
+    pub is_snapshot: bool,
     /// The cases, in the order of the file. A table has a case for each route.
     pub cases: Vec<Case>,
 }
@@ -73,6 +75,8 @@ pub enum Attempts {
 pub enum EndCount {
     /// Any end, of at least one message.
     Any,
+    /// Any end, of exactly this number of messages.
+    Number(u64),
     /// This end, of at least one message, and no other.
     Only(End),
     /// Exactly these numbers of messages.
@@ -101,6 +105,10 @@ pub struct ExpectedDeath {
     pub reason: Reason,
     /// The number of times; `None` for any.
     pub count: Option<u64>,
+    /// The exchange to which the message was published before; `None` for any.
+    pub exchange: Option<String>,
+    /// The routing keys with which the message was published before; `None` for any.
+    pub routing_keys: Option<Vec<String>>,
 }
 
 /// A condition on the RabbitMQ version.
@@ -133,6 +141,13 @@ impl VersionCondition {
             Self::AtLeast(least) => version >= least,
             Self::Before(limit) => version < limit,
         }
+    }
+}
+
+impl Case {
+    /// Returns the workers without their positions.
+    pub(super) fn workers(&self) -> BTreeMap<QueueName, Worker> {
+        self.workers.iter().map(|(queue, (worker, _))| (queue.clone(), worker.clone())).collect()
     }
 }
 

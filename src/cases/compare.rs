@@ -5,7 +5,7 @@ use super::subject::Subject;
 use crate::model::QueueName;
 use crate::model::count::{count, number};
 use crate::model::units::duration;
-use crate::simulation::{End, EndedCopy, Outcome, PublisherResult, Worker};
+use crate::simulation::{End, EndedCopy, Outcome, Publication, PublisherResult, Worker};
 use crate::spec::{Location, Sourced};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,13 +66,15 @@ pub struct Mismatch {
     pub expected: String,
     /// The simulated result, in words.
     pub actual: String,
+    /// The setting that determines the result, in words, if there is one: `maxRetries is 1`.
+    pub because: Option<String>,
     /// The position in the spec that determines the result, if there is one.
     pub at: Option<Location>,
 }
 
 /// Returns the differences.
 pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> Vec<Mismatch> {
-    let mut comparison = Comparison { subject, found: Vec::new() };
+    let mut comparison = Comparison { subject, delivered: &outcome.attempts, found: Vec::new() };
     let expected = &case.expected;
     for reason in &outcome.unknown {
         comparison.add(Aspect::Unknown, None, "a known result".to_owned(), reason.clone());
@@ -83,7 +85,7 @@ pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> 
     }
     if let Some(to) = &expected.to {
         let expected: BTreeSet<QueueName> = to.value.keys().cloned().collect();
-        comparison.queues(Aspect::To, &expected, &outcome.routed_to);
+        comparison.routed_to(&expected, &outcome.routed_to, &case.publication.value);
     }
     if let Some(reaches) = &expected.reaches {
         for queue in reaches.value.keys().filter(|queue| !outcome.reached.contains(*queue)) {
@@ -104,7 +106,10 @@ pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> 
             Attempts::Number(number) => *number == 0,
             Attempts::Times(times) => times.is_empty(),
         };
-        if deliveries == 0 && !expected.attempts.get(queue).is_some_and(is_zero_expected) {
+        // A difference of `attempts` says the same.
+        let is_reported = expected.attempts.get(queue).is_some_and(|it| !is_zero_expected(it));
+        let is_expected = expected.attempts.get(queue).is_some_and(is_zero_expected);
+        if deliveries == 0 && !is_reported && !is_expected {
             comparison.add(Aspect::Workers, Some(queue), "at least 1 delivery".to_owned(), "no delivery".to_owned());
         } else if outcome.unexpected_deliveries.contains(queue)
             && let Worker::Each(behaviors) = worker
@@ -143,18 +148,33 @@ pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> 
 
 struct Comparison<'s, 'a> {
     subject: &'s Subject<'a>,
+    /// The queues that delivered messages.
+    delivered: &'s BTreeMap<QueueName, Vec<i64>>,
     found: Vec<Mismatch>,
 }
 
 impl Comparison<'_, '_> {
     fn add(&mut self, aspect: Aspect, queue: Option<&QueueName>, expected: String, actual: String) {
-        let at = queue.and_then(|queue| self.subject.position(queue, aspect == Aspect::Attempts));
-        self.found.push(Mismatch { aspect, queue: queue.cloned(), expected, actual, at });
+        // Without a delivery, the retries have no effect.
+        let is_delivered = aspect == Aspect::Attempts && queue.is_some_and(|queue| self.delivered.contains_key(queue));
+        let retries = queue.filter(|_| is_delivered).and_then(|queue| self.subject.max_retries(queue));
+        let because = retries.map(|retries| format!("maxRetries is {}", number(retries.value.into())));
+        let at = retries.map(|retries| retries.at).or_else(|| queue.and_then(|it| self.subject.position(it)));
+        self.found.push(Mismatch { aspect, queue: queue.cloned(), expected, actual, because, at });
     }
 
-    fn queues(&mut self, aspect: Aspect, expected: &BTreeSet<QueueName>, actual: &BTreeSet<QueueName>) {
-        if expected != actual {
-            self.add(aspect, None, names(expected), names(actual));
+    /// Compares the queues of the publish. The position is the binding to the first unexpected queue, or the exchange.
+    fn routed_to(&mut self, expected: &BTreeSet<QueueName>, actual: &BTreeSet<QueueName>, published: &Publication) {
+        if expected == actual {
+            return;
+        }
+        self.add(Aspect::To, None, names(expected), names(actual));
+        let because = match actual.difference(expected).next() {
+            Some(unexpected) => self.subject.binding_to(unexpected, published),
+            None => self.subject.unmatched(published),
+        };
+        if let (Some(mismatch), Some((because, at))) = (self.found.last_mut(), because) {
+            (mismatch.because, mismatch.at) = (Some(because), at);
         }
     }
 
@@ -179,12 +199,14 @@ impl Comparison<'_, '_> {
             let found = actual.remove(queue).unwrap_or_default();
             let is_met = match &expected.value {
                 EndCount::Any => !found.is_empty(),
+                EndCount::Number(number) => found.values().sum::<u64>() == *number,
                 EndCount::Only(end) => found.len() == 1 && found.contains_key(end),
                 EndCount::Exactly(counts) => found == *counts,
             };
             if !is_met {
                 let expected = match &expected.value {
                     EndCount::Any => "at least 1 message".to_owned(),
+                    EndCount::Number(number) => count(*number, "message"),
                     EndCount::Only(end) => end.as_str().to_owned(),
                     EndCount::Exactly(counts) => end_counts(counts, true),
                 };
@@ -232,13 +254,20 @@ impl Comparison<'_, '_> {
         }
         for death in &expected.deaths {
             let found = copy.deaths.iter().find(|it| it.queue == death.queue && it.reason == death.reason);
-            let is_met = found.is_some_and(|found| death.count.is_none_or(|count| count == found.count));
-            if !is_met {
-                let times =
-                    |count: Option<u64>| count.map_or_else(String::new, |it| format!(", {}", self::count(it, "time")));
-                let expected = format!("x-death {} in {}{}", death.reason, death.queue, times(death.count));
-                let actual = found.map_or_else(|| "no such entry".to_owned(), |it| count(it.count, "time"));
-                self.add(Aspect::DeadLettered, queue, expected, actual);
+            let entry = format!("x-death {} in {}", death.reason, death.queue);
+            let Some(found) = found else {
+                self.add(Aspect::DeadLettered, queue, entry, "no such entry".to_owned());
+                continue;
+            };
+            let keys = std::slice::from_ref(&found.routing_key);
+            for (expected, actual) in [
+                (death.count.map(|it| count(it, "time")), count(found.count, "time")),
+                (death.exchange.as_ref().map(|it| format!("exchange `{it}`")), format!("exchange `{}`", found.exchange)),
+                (death.routing_keys.as_deref().map(routing_keys), routing_keys(keys)),
+            ] {
+                if let Some(expected) = expected.filter(|it| *it != actual) {
+                    self.add(Aspect::DeadLettered, queue, format!("{entry}, {expected}"), actual);
+                }
             }
         }
     }
@@ -252,6 +281,10 @@ fn end_counts(counts: &BTreeMap<End, u64>, is_counted: bool) -> String {
             false => end.as_str().to_owned(),
         })),
     }
+}
+
+fn routing_keys(keys: &[String]) -> String {
+    format!("routing keys {}", joined(keys.iter().map(|key| format!("`{key}`"))))
 }
 
 fn names(queues: &BTreeSet<QueueName>) -> String {

@@ -19,17 +19,19 @@ const REASON: Shape = Shape::OneOf(&["rejected", "expired", "maxlen", "delivery_
 static SPECS: Forms = Forms {
     what: "a path or a list of paths",
     scalar: Some(Shape::Text),
+    integer: None,
     list: Some(Shape::NonEmptyList(&Shape::Text)),
     map: None,
     tables: &[],
 };
 
 static TEST: Forms =
-    Forms { what: "a case or a table of routes", scalar: None, list: None, map: None, tables: &[&CASE, &ROUTES] };
+    Forms { what: "a case or a table of routes", scalar: None, integer: None, list: None, map: None, tables: &[&CASE, &ROUTES] };
 
 static WORKER: Forms = Forms {
     what: "a behavior or a list of behaviors",
     scalar: Some(BEHAVIOR),
+    integer: None,
     list: Some(Shape::NonEmptyList(&BEHAVIOR)),
     map: None,
     tables: &[],
@@ -38,6 +40,7 @@ static WORKER: Forms = Forms {
 static ATTEMPTS: Forms = Forms {
     what: "a number or a list of times",
     scalar: Some(Shape::Count(0, MAX_COUNT)),
+    integer: None,
     list: Some(Shape::List(&TIME)),
     map: None,
     tables: &[],
@@ -46,14 +49,16 @@ static ATTEMPTS: Forms = Forms {
 static ENDS: Forms = Forms {
     what: "a list of queues, or a mapping from queues to ends",
     scalar: None,
+    integer: None,
     list: Some(NON_EMPTY_NAMES),
     map: Some(Shape::Map(&Shape::OneForm(&ENDS_OF_QUEUE))),
     tables: &[],
 };
 
 static ENDS_OF_QUEUE: Forms = Forms {
-    what: "an end, or a mapping from ends to numbers of messages",
+    what: "an end, a number of messages, or a mapping from ends to numbers of messages",
     scalar: Some(END),
+    integer: Some(Shape::Count(1, MAX_COUNT)),
     list: None,
     map: Some(Shape::Object(&END_COUNTS)),
     tables: &[],
@@ -62,6 +67,7 @@ static ENDS_OF_QUEUE: Forms = Forms {
 static ROUTE_LIST: Forms = Forms {
     what: "a mapping from routing keys to queues, or a list of messages with their queues",
     scalar: None,
+    integer: None,
     list: Some(Shape::NonEmptyList(&Shape::Object(&ROUTE))),
     map: Some(Shape::FreeMap(&NAMES)),
     tables: &[],
@@ -88,6 +94,12 @@ pub(super) static TEST_DOCUMENT: Object = Object {
                 "The RabbitMQ versions to simulate. Each case runs once for each version.",
             )
             .with_example("[\"3.13\", \"4.3\"]"),
+            key(
+                "snapshot",
+                Shape::Boolean,
+                "`true`: topo wrote this file with `topo test --init`, and `topo test --update` may rewrite it.",
+            )
+            .with_default("false"),
             key("tests", Shape::FreeMap(&Shape::OneForm(&TEST)), "The cases and tables of routes, by name.").required(),
         ];
         KEYS
@@ -250,6 +262,12 @@ static DEATH: Object = Object {
                 .with_example("orders.work"),
             key("reason", REASON, "The dead-letter reason.").required().with_example("rejected"),
             key("count", Shape::Count(1, MAX_COUNT), "The `count` of the entry."),
+            key("exchange", Shape::Text, "The exchange to which the message was published before."),
+            key(
+                "routingKeys",
+                Shape::NonEmptyList(&Shape::RoutingKey),
+                "The routing keys with which the message was published before.",
+            ),
         ];
         KEYS
     }),

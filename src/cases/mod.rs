@@ -8,16 +8,22 @@
 //! | [`references`] | names that the topology does not contain, and cases that cannot fail |
 //! | [`subject`] | the topology that is tested |
 //! | [`compare`] | the differences between the expected and the simulated result |
+//! | [`parts`] | the parts of the routing, and messages that take them |
+//! | [`coverage`] | the parts of the routing without which a case fails |
 //! | [`run`] | the cases of a file against a topology |
+//! | [`snapshot`] | test files that record the routing of a topology |
 //! | [`schema`] | the JSON Schema of test files |
 
 mod case;
 mod compare;
+mod coverage;
 mod keys;
+mod parts;
 mod read;
 mod references;
 mod run;
 pub mod schema;
+mod snapshot;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -25,7 +31,9 @@ mod tests;
 pub use case::{Attempts, Case, DeadLettered, EndCount, Expected, ExpectedDeath, TestFile, VersionCondition};
 pub(crate) use compare::time;
 pub use compare::{Aspect, Mismatch};
+pub use coverage::{Coverage, CoverageReport, PartCoverage, PartState, coverage};
 pub use read::parse;
 pub use references::check;
 pub use run::{CaseOutcome, CaseResult, FileReport, run};
+pub use snapshot::{SnapshotSource, snapshot};
 pub use subject::Subject;

@@ -51,7 +51,7 @@ impl Reader<'_> {
                 None => cases.extend(self.case(entry)),
             }
         }
-        if cases.is_empty() && document.get("tests").is_some_and(|it| it.entries().is_empty()) {
+        if cases.is_empty() && !self.diagnostics.has_errors() && document.get("tests").is_some_and(|it| it.entries().is_empty()) {
             let at = document.entry("tests").map_or(document.at, |entry| entry.at);
             self.diagnostics.push(Diagnostic::error("wrong-value", "`tests` contains no case", at).hint("add a case"));
         }
@@ -59,6 +59,7 @@ impl Reader<'_> {
             specs: specs.map(texts).unwrap_or_default(),
             vhost: document.get("vhost").and_then(|it| Some(Sourced::new(it.text()?.to_owned(), it.at))),
             brokers: self.brokers(document),
+            is_snapshot: document.get("snapshot").is_some_and(Node::is_true),
             cases,
         }
     }
@@ -221,9 +222,10 @@ fn ends_of(node: &Node) -> BTreeMap<QueueName, Sourced<EndCount>> {
     let listed = node.items().iter().filter_map(any);
     let end = |word: &str| End::ALL.into_iter().find(|end| end.as_str() == word);
     let mapped = node.entries().iter().filter_map(|entry| {
-        let count = match entry.node.text() {
-            Some(word) => EndCount::Only(end(word)?),
-            None => {
+        let count = match (entry.node.text(), unsigned(&entry.node)) {
+            (Some(word), _) => EndCount::Only(end(word)?),
+            (None, Some(number)) => EndCount::Number(number),
+            (None, None) => {
                 let counts = entry.node.entries().iter();
                 EndCount::Exactly(counts.filter_map(|it| Some((end(&it.key)?, unsigned(&it.node)?))).collect())
             }
@@ -241,6 +243,8 @@ fn dead_lettered(node: &Node) -> DeadLettered {
             queue: QueueName::new(death.get("queue")?.text()?),
             reason: Reason::ALL.into_iter().find(|it| it.as_str() == reason)?,
             count: death.get("count").and_then(unsigned),
+            exchange: death.get("exchange").and_then(Node::text).map(str::to_owned),
+            routing_keys: death.get("routingKeys").map(|keys| list(keys).collect()),
         })
     });
     DeadLettered {

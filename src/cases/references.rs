@@ -3,11 +3,12 @@
 use super::case::{Attempts, Case, TestFile};
 use super::subject::Subject;
 use crate::model::{ExchangeName, QueueName};
-use crate::rabbitmq::routing::Kind;
+use crate::rabbitmq::routing::{Keys, Kind};
 use crate::simulation::{Behavior, Worker};
-use crate::spec::{Diagnostic, Diagnostics, Location, closest};
+use crate::spec::{Diagnostic, Diagnostics, Location, Severity, closest};
 
-/// Checks the cases of a file: names that the topology does not contain, internal exchanges, and workers whose queue has no contract. A case with such a mistake could not fail.
+/// Checks the cases of a file: names that the topology does not contain, internal exchanges, and workers whose queue has no
+/// contract. A case with such a mistake could not fail.
 pub fn check(file: &TestFile, subject: &Subject<'_>) -> Diagnostics {
     let mut checker = Checker { subject, diagnostics: Diagnostics::new() };
     let version = subject.profile.version;
@@ -29,6 +30,7 @@ impl Checker<'_, '_> {
             "" => self.queue(&QueueName::new(publication.value.routing_key.as_str()), publication.at),
             _ => self.exchange(&publication.value.exchange, publication.at),
         }
+        self.pattern(case);
         for (queue, (worker, at)) in &case.workers {
             self.queue(queue, *at);
             self.worker(queue, worker, *at);
@@ -49,6 +51,19 @@ impl Checker<'_, '_> {
         }
         if let Some(dead_lettered) = &expected.dead_lettered {
             dead_lettered.value.deaths.iter().for_each(|death| self.queue(&death.queue, dead_lettered.at));
+        }
+    }
+
+    /// Warns of a routing key that looks like a pattern: a published message has a key, and only bindings have patterns.
+    fn pattern(&mut self, case: &Case) {
+        let publication = &case.publication.value;
+        let is_topic = self.subject.routing.kind(&publication.exchange) == Some(Kind::Topic);
+        if is_topic && Keys::is_pattern(&publication.routing_key) {
+            let key = &publication.routing_key;
+            let message = format!("the routing key `{key}` of a published message is not a pattern");
+            let hint = "publish a key that a binding matches, such as `order.created`";
+            let warning = Diagnostic::error("pattern-published", message, case.at).hint(hint);
+            self.diagnostics.push(Diagnostic { severity: Severity::Warning, ..warning });
         }
     }
 

@@ -4,7 +4,7 @@ use super::case::{Case, TestFile};
 use super::compare::{Mismatch, compare};
 use super::subject::Subject;
 use crate::model::{BrokerVersion, VhostName};
-use crate::simulation::{Outcome, Simulation};
+use crate::simulation::Outcome;
 use crate::spec::Location;
 
 /// The results of the cases of a file, for one RabbitMQ version.
@@ -65,14 +65,13 @@ pub enum CaseOutcome {
 
 /// Runs the cases whose names contain `filter`.
 pub fn run(file: &TestFile, subject: &Subject<'_>, filter: &str) -> Vec<CaseResult> {
-    let simulation = Simulation::new(&subject.routing, &subject.contracts, subject.profile);
+    let simulation = subject.simulation();
     let run = |case: &Case| {
         let is_skipped = case.only.is_some_and(|only| !only.holds_for(subject.profile.version));
         let outcome = if is_skipped {
             CaseOutcome::Skipped
         } else {
-            let workers = case.workers.iter().map(|(queue, (worker, _))| (queue.clone(), worker.clone())).collect();
-            let simulated = simulation.run(&case.publication.value, &workers);
+            let simulated = simulation.run(&case.publication.value, &case.workers());
             match compare(case, &simulated, subject) {
                 mismatches if mismatches.is_empty() => CaseOutcome::Passed,
                 mismatches => CaseOutcome::Failed { mismatches, simulated: Box::new(simulated) },

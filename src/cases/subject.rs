@@ -2,10 +2,11 @@
 
 use crate::contract::{Contract, contracts};
 use crate::expand::Expansion;
-use crate::model::{ObjectId, QueueName};
+use crate::model::{Destination, ObjectId, Policy, PolicyName, QueueName, Topology};
 use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::Routing;
-use crate::spec::{Location, Spec};
+use crate::simulation::{Publication, Simulation};
+use crate::spec::{Location, QueueSpec, Setting, Spec};
 use std::collections::BTreeMap;
 
 /// The topology that is tested.
@@ -16,27 +17,81 @@ pub struct Subject<'a> {
     pub(super) profile: &'a BrokerProfile,
     pub(super) routing: Routing<'a>,
     pub(super) contracts: BTreeMap<QueueName, Contract>,
+    operator_policies: &'a BTreeMap<PolicyName, Policy>,
 }
 
 impl<'a> Subject<'a> {
-    /// Creates the subject from a spec and its expansion.
-    pub fn new(spec: &'a Spec, expansion: &'a Expansion, profile: &'a BrokerProfile) -> Self {
+    /// Creates the subject from a spec and its expansion, with the operator policies of the expansion.
+    pub fn new(
+        (spec, expansion): (&'a Spec, &'a Expansion),
+        operator_policies: &'a BTreeMap<PolicyName, Policy>,
+        profile: &'a BrokerProfile,
+    ) -> Self {
         let scope = &expansion.scope;
-        let routing = Routing::new(&expansion.topology, [], &scope.external, profile)
+        let routing = Routing::new(&expansion.topology, operator_policies, &scope.external, profile)
             .with_external_bindings(&scope.external_dead_letter_queues);
         let contracts = contracts(spec, expansion, profile).queues;
-        Self { spec, expansion, profile, routing, contracts }
+        Self { spec, expansion, profile, routing, contracts, operator_policies }
+    }
+
+    /// Returns the simulation of the topology.
+    pub(super) fn simulation(&self) -> Simulation<'_, 'a> {
+        Simulation::new(&self.routing, &self.contracts, self.profile)
+    }
+
+    /// Returns the routing of a changed topology with the same external objects.
+    pub(super) fn routing_of<'b>(&'b self, topology: &'b Topology) -> Routing<'b> {
+        let scope = &self.expansion.scope;
+        Routing::new(topology, self.operator_policies, &scope.external, self.profile)
+            .with_external_bindings(&scope.external_dead_letter_queues)
     }
 
     pub(super) fn is_external_queue(&self, queue: &QueueName) -> bool {
         self.expansion.scope.external.contains(&ObjectId::Queue(queue.clone()))
     }
 
-    /// Returns the position of the queue, or of its retries.
-    pub(super) fn position(&self, queue: &QueueName, of_retries: bool) -> Option<Location> {
+    fn declared(&self, queue: &QueueName) -> Option<&'a QueueSpec> {
         let dead_letter_queue = || self.spec.dead_letter_queues.get(queue).map(|it| &it.queue);
-        let declared = self.spec.queues.get(queue).or_else(dead_letter_queue)?;
-        let retries = declared.retry.as_ref().filter(|_| of_retries).map(|it| it.max_retries.at);
-        Some(retries.unwrap_or(declared.at))
+        self.spec.queues.get(queue).or_else(dead_letter_queue)
+    }
+
+    /// Returns the position of a queue in the spec.
+    pub(super) fn position(&self, queue: &QueueName) -> Option<Location> {
+        self.declared(queue).map(|declared| declared.at)
+    }
+
+    /// Returns `maxRetries` of a queue that has retries.
+    pub(super) fn max_retries(&self, queue: &QueueName) -> Option<&'a Setting<u32>> {
+        self.declared(queue)?.retry.as_ref().map(|it| &it.max_retries)
+    }
+
+    /// Describes the binding that routes a message to a queue, with its position in the spec.
+    pub(super) fn binding_to(&self, queue: &QueueName, published: &Publication) -> Option<(String, Option<Location>)> {
+        let message = published.message();
+        let taken = self.routing.taken(&published.exchange, &message);
+        let binding = taken.bindings.into_iter().find(|it| it.destination == Destination::Queue(queue.clone()))?;
+        let arguments: Vec<String> = binding.arguments.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let what = match (binding.routing_key.as_str(), arguments.is_empty()) {
+            ("", false) => arguments.join(", "),
+            (key, _) => format!("routing key `{key}`"),
+        };
+        let at = self.location(&ObjectId::Binding(binding.clone()));
+        Some((format!("{queue} is bound to {} with {what}", binding.source), at))
+    }
+
+    /// Describes the exchange of a message that no binding matches, with its position in the spec; `None` if a binding
+    /// matches.
+    pub(super) fn unmatched(&self, published: &Publication) -> Option<(String, Option<Location>)> {
+        let exchange = &published.exchange;
+        let taken = self.routing.taken(exchange, &published.message());
+        let at = self.location(&ObjectId::Exchange(exchange.clone()));
+        taken.bindings.is_empty().then(|| (format!("no binding of {exchange} matches the message"), at))
+    }
+
+    /// Returns the position in the spec that creates an object.
+    pub(super) fn location(&self, id: &ObjectId) -> Option<Location> {
+        let origin = self.expansion.origins.get(id)?;
+        let file = self.spec.files.iter().position(|file| *file == origin.file)?;
+        Some(Location { file, line: origin.line, column: origin.column, ..Location::start_of(file) })
     }
 }

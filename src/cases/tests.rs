@@ -1,6 +1,8 @@
 //! Tests the parsing and the comparison of test files.
 
-use super::{CaseOutcome, CaseResult, Subject, TestFile, check, parse, run};
+use super::{
+    CaseOutcome, CaseResult, Coverage, PartState, SnapshotSource, Subject, TestFile, check, coverage, parse, run, snapshot,
+};
 use crate::expand::expand;
 use crate::model::BrokerVersion;
 use crate::rabbitmq::BrokerProfile;
@@ -26,7 +28,8 @@ fn results(text: &str) -> Result<Vec<CaseResult>, String> {
     let specs = parse_specs(&[source], &Variables::default()).unwrap();
     let (spec, profile) = (&specs.vhosts[0], BrokerProfile::of(BrokerVersion::NEWEST_KNOWN));
     let expansion = expand(spec, &profile).unwrap();
-    let subject = Subject::new(spec, &expansion, &profile);
+    let operator_policies = expansion.topology.operator_policies();
+    let subject = Subject::new((spec, &expansion), &operator_policies, &profile);
     let errors = check(&file, &subject);
     if errors.has_errors() { Err(errors.to_string()) } else { Ok(run(&file, &subject, "")) }
 }
@@ -56,6 +59,9 @@ fn met_expectations_pass() {
         "publish: {queue: work}, workers: {work: fail}, ends: {dead: {rejected: 1}}, reaches: [dead, work]",
         "publish: {queue: work}, workers: {work: [fail, ack]}, ends: {work: acked}, never: [dead]",
         "publish: {queue: work, count: 3}, ends: {work: {waiting: 3}}, publisher: confirmed",
+        "publish: {queue: work, count: 3}, ends: {work: 3}",
+        "publish: {queue: work}, workers: {work: fail}, ends: [dead], deadLettered: {xDeath: [{queue: work, reason: \
+         rejected, exchange: '', routingKeys: [work]}]}",
         "publish: {queue: work}, workers: {work: fail}, ends: [dead], deadLettered: {xDeath: [{queue: work, reason: \
          rejected, count: 2}]}",
     ] {
@@ -77,6 +83,11 @@ fn differences_are_described() {
             &["ends work: acked / no message", "ends dead: no message / 1 rejected"],
         ),
         ("publish: {queue: work}, workers: {work: [fail]}, ends: {work: held}", &["workers work: 1 delivery / 2"]),
+        // Without a delivery, one difference is sufficient.
+        (
+            "publish: {exchange: orders, routingKey: other}, workers: {work: fail}, attempts: {work: 2}",
+            &["attempts work: 2 / 0"],
+        ),
         (
             "publish: {queue: work}, workers: {dead: ack}, ends: {work: waiting}",
             &["workers dead: at least 1 delivery / no delivery"],
@@ -85,6 +96,16 @@ fn differences_are_described() {
         ("publish: {queue: work}, reaches: [dead]", &["reaches dead: a copy / no copy"]),
         ("publish: {queue: work}, publisher: returned", &["publisher: returned / confirmed"]),
         ("publish: {queue: work}, refused: 1", &["refused: 1 message / 0 messages"]),
+        ("publish: {queue: work, count: 2}, ends: {work: 3}", &["ends work: 3 messages / 2 waiting"]),
+        (
+            "publish: {queue: work}, workers: {work: fail}, ends: [dead], deadLettered: {xDeath: [{queue: work, reason: \
+             rejected, count: 3, exchange: orders, routingKeys: [order.paid]}]}",
+            &[
+                "deadLettered dead: x-death rejected in work, 3 times / 2 times",
+                "deadLettered dead: x-death rejected in work, exchange `orders` / exchange ``",
+                "deadLettered dead: x-death rejected in work, routing keys `order.paid` / routing keys `work`",
+            ],
+        ),
         (
             "publish: {queue: work}, workers: {work: fail}, ends: [dead], within: 4s",
             &["within: 4s / messages moved until 5s"],
@@ -139,4 +160,132 @@ fn mistakes_are_reported() {
         let error = results(&format!("{text}\n")).expect_err(text);
         assert!(error.contains(expected), "{text}: {error}");
     }
+}
+
+/// Calls a function with the subject of a spec.
+fn with_subject<T>(spec: &str, then: impl FnOnce(&Subject<'_>) -> T) -> T {
+    let source = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\nvhost: shop\n{spec}") };
+    let specs = parse_specs(&[source], &Variables::default()).unwrap_or_else(|errors| panic!("{spec}: {errors}"));
+    let (spec, profile) = (&specs.vhosts[0], BrokerProfile::of(BrokerVersion::NEWEST_KNOWN));
+    let expansion = expand(spec, &profile).unwrap();
+    let operator_policies = expansion.topology.operator_policies();
+    then(&Subject::new((spec, &expansion), &operator_policies, &profile))
+}
+
+/// Returns the coverage of a spec by the cases of a file.
+fn covered(spec: &str, tests: &str) -> Coverage {
+    let file = file(tests).unwrap();
+    with_subject(spec, |subject| coverage([&file], subject))
+}
+
+#[test]
+fn coverage_counts_parts_without_which_a_case_fails() {
+    let spec = "exchanges: {x: {type: topic}}
+queues:
+  a: {type: classic, deadLetter: none, bindings: [{exchange: x, routingKey: 'a.#'}, {exchange: x, routingKey: a.b}]}
+  b: {type: classic, deadLetter: none, bindings: [{exchange: x, routingKey: b}]}
+";
+    let states = |tests: &str| -> Vec<&str> {
+        covered(spec, tests).parts.iter().map(|part| part.state.as_str()).collect()
+    };
+    // Every message of a.b also matches a.#, so no case can cover a.b.
+    let of_key = |key: &str| format!("tests: {{it: {{publish: {{exchange: x, routingKey: {key}}}, to: [a]}}}}\n");
+    assert_eq!(states(&of_key("a.c")), ["covered", "redundant", "notTaken"]);
+    assert_eq!(states(&of_key("a.b")), ["onlyTaken", "redundant", "notTaken"]);
+    let weak = "tests: {it: {publish: {exchange: x, routingKey: b}, never: [a]}}\n";
+    assert_eq!(states(weak), ["notTaken", "redundant", "onlyTaken"]);
+    let counts = covered(spec, &of_key("a.c"));
+    assert_eq!((counts.counts(), counts.percent()), ((1, 2), 50.0));
+}
+
+#[test]
+fn failed_cases_cover_nothing() {
+    let failing = "tests: {it: {publish: {queue: work}, workers: {work: fail}, ends: {dead: expired}}}\n";
+    let spec = "queues: {work: {type: classic, deadLetter: dead}}\ndeadLetterQueues: {dead: {type: classic}}\n";
+    assert_eq!(covered(spec, failing).counts().0, 0);
+    let passing = "tests: {it: {publish: {queue: work}, workers: {work: fail}, ends: {dead: rejected}}}\n";
+    assert!(covered(spec, passing).counts().0 > 0);
+}
+
+/// Returns the parts that the snapshot of a spec does not cover, and its text.
+fn uncovered_by_snapshot(spec: &str) -> (Vec<String>, String) {
+    with_subject(spec, |subject| {
+        let text = snapshot(subject, &SnapshotSource { specs: &["topology.yaml".to_owned()], vhost: None });
+        let file = parse(0, &SourceFile { name: "snapshot".to_owned(), text: text.clone() }).unwrap();
+        assert!(file.is_snapshot && !check(&file, subject).has_errors(), "{text}");
+        assert!(run(&file, subject, "").iter().all(|it| it.outcome == CaseOutcome::Passed), "{text}");
+        let coverage = coverage([&file], subject);
+        let is_uncovered = |state| matches!(state, PartState::OnlyTaken | PartState::NotTaken);
+        let found = coverage.parts.iter().filter(|part| is_uncovered(part.state));
+        (found.map(|part| format!("{:?}", part.part)).collect(), text)
+    })
+}
+
+#[test]
+fn snapshots_cover_every_strategy() {
+    for keys in [
+        "type: classic, retry: {delays: [1s, 2s]}, messageTtl: 1m, maxLength: 3",
+        "type: quorum, retry: {delays: [1s, 2s]}",
+        "type: classic, retry: {strategy: republish, delays: [1s, 2s]}",
+        "type: quorum, maxRetries: 2, retry: {strategy: republish}",
+        "type: quorum, maxRetries: 2, retry: {strategy: redeliver}",
+        "type: quorum, maxRetries: 2, retry: {strategy: delayed, delays: [1s, 2s]}",
+        "type: classic",
+    ] {
+        let spec = format!("queues: {{work: {{{keys}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: quorum}}}}\n");
+        let (uncovered, text) = uncovered_by_snapshot(&spec);
+        assert!(uncovered.is_empty(), "{keys}: {uncovered:#?}\n{text}");
+    }
+}
+
+#[test]
+fn snapshots_cover_headers_alternates_and_odd_names() {
+    let spec = "exchanges:
+  h: {type: headers}
+  t: {type: topic, alternateExchange: 'no: way'}
+  'no: way': {type: fanout}
+  inner: {type: direct, internal: true, bindings: [{exchange: t, routingKey: 'in.#'}]}
+queues:
+  'a/b': {type: classic, deadLetter: none, bindings: [{exchange: h, arguments: {x-match: any, region: eu, tier: 2}}]}
+  'c d': {type: classic, deadLetter: none, bindings: [{exchange: h, arguments: {x-match: all, region: us}}]}
+  '%': {type: classic, deadLetter: none, bindings: [{exchange: inner, routingKey: in.x}]}
+  \u{fc}: {type: classic, deadLetter: none, bindings: [{exchange: 'no: way'}, {exchange: t, routingKey: '*'}]}
+";
+    let (uncovered, text) = uncovered_by_snapshot(spec);
+    assert!(uncovered.is_empty(), "{uncovered:#?}\n{text}");
+    assert!(text.contains("headers: {region: "), "{text}");
+}
+
+#[test]
+fn snapshots_cover_random_bindings() {
+    let mut state = 7_u64;
+    let mut below = move |bound: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    let words = ["a", "b", "*", "#"];
+    let mut counted = 0;
+    for _ in 0..100 {
+        let mut spec = "exchanges:\n".to_owned();
+        for exchange in 0..3 {
+            let kind = ["topic", "direct", "fanout"][below(3) as usize];
+            let alternate = if exchange > 0 && below(3) == 0 { ", alternateExchange: x0" } else { "" };
+            spec += &format!("  x{exchange}: {{type: {kind}{alternate}}}\n");
+        }
+        spec += "queues:\n";
+        for queue in 0..4 {
+            let bindings: std::collections::BTreeSet<String> = (0..=below(3))
+                .map(|_| {
+                    let key: Vec<&str> = (0..=below(3)).map(|_| words[below(4) as usize]).collect();
+                    format!("{{exchange: x{}, routingKey: '{}'}}", below(3), key.join("."))
+                })
+                .collect();
+            let bindings: Vec<String> = bindings.into_iter().collect();
+            spec += &format!("  q{queue}: {{type: classic, deadLetter: none, bindings: [{}]}}\n", bindings.join(", "));
+        }
+        let (uncovered, text) = uncovered_by_snapshot(&spec);
+        assert!(uncovered.is_empty(), "{uncovered:#?}\n{spec}\n{text}");
+        counted += text.lines().count();
+    }
+    assert!(counted > 1_000, "{counted}");
 }

@@ -110,7 +110,7 @@ pub(super) enum Command {
     Lock(Box<LockArguments>),
     /// Run topology tests offline
     #[command(
-        after_long_help = "Examples:\n  topo test\n  topo test topology.test.yaml --broker-version 3.13 --also junit=results.xml"
+        after_long_help = "Examples:\n  topo test\n  topo test topology.test.yaml --broker-version 3.13 --also junit=results.xml\n  topo test --coverage --fail-under 80\n  topo test --init topology.yaml"
     )]
     Test(TestArguments),
     /// Check specs offline

@@ -66,7 +66,7 @@ pub(super) fn has_spec(arguments: &SpecArguments) -> bool {
 }
 
 /// Returns the specified paths, otherwise the default path that exists. Fails if neither default path exists.
-fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failure> {
     let specified: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.file).cloned().collect();
     if !specified.is_empty() {
         return Ok(specified);

@@ -38,6 +38,12 @@ pub(super) fn with_code(text: &str) -> String {
     parts.iter().enumerate().map(part).collect()
 }
 
+/// Returns a fence that is longer than any run of backticks in the text.
+pub(super) fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat(longest.max(2) + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 //! conflict, and a collapsed section with the complete text.
 
 use super::change_details::full_binding;
-use super::markdown::{inline, with_code};
+use super::markdown::{fence, inline, with_code};
 use super::plan_summary::{blocked_summary, compared_counts, summary_line};
 use super::plan_text::{View, remark};
 use super::routing_text;
@@ -223,12 +223,6 @@ fn item(text: &mut String, resolution: &Resolution) {
     if let Some(applications) = &resolution.applications {
         let _ = writeln!(text, "  {}.\n", inline(&capitalize(applications)));
     }
-}
-
-/// Returns a fence that is longer than any run of backticks in the text.
-fn fence(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    "`".repeat(longest.max(2) + 1)
 }
 
 fn capitalize(sentence: &str) -> String {

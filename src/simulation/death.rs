@@ -2,6 +2,7 @@
 
 use super::copy::Copy;
 use super::outcome::{End, EventKind};
+use super::part::RoutingPart;
 use super::run::{DeadLetter, Run, Task};
 use crate::model::QueueName;
 use crate::rabbitmq::routing::{Keys, Reason};
@@ -17,11 +18,14 @@ impl Run<'_, '_, '_> {
         let simulation = self.simulation;
         let Some(settings) = simulation.settings.get(queue) else { return };
         let event = |exchange, queues| EventKind::DeadLettered { queue: queue.clone(), reason, exchange, queues };
-        let Some(to) = settings.dead_lettering() else {
+        let Some(to) = settings.dead_lettering().filter(|_| !simulation.drops(queue, reason)) else {
             self.event(copy.message, event(None, BTreeSet::new()));
             self.end(queue, copy, End::Dropped);
             return;
         };
+        if simulation.records {
+            self.outcome.taken.insert(RoutingPart::DeadLettering(queue.clone(), reason));
+        }
         let before = copy.clone();
         copy.forget_foreign_deaths();
         let message = simulation.routing.to_dead_lettered(&copy.as_message(), queue, reason, &to);

@@ -31,7 +31,8 @@ impl Run<'_, '_, '_> {
             let attempt = state.deliveries;
             let now = self.now;
             self.outcome.attempts.entry(queue.clone()).or_default().push(now);
-            self.event(copy.message, EventKind::Delivered { queue: queue.clone(), attempt, behavior });
+            let method = behavior.and_then(|behavior| self.method(queue, &copy, behavior));
+            self.event(copy.message, EventKind::Delivered { queue: queue.clone(), attempt, behavior, method });
             copy.deliveries += 1;
             if copy.deliveries > MAX_DELIVERIES {
                 self.state(queue).is_blocked = true;
@@ -42,6 +43,23 @@ impl Run<'_, '_, '_> {
                 self.outcome.unexpected_deliveries.insert(queue.clone());
             }
             self.react(queue, copy, behavior.unwrap_or(Behavior::Hold));
+        }
+    }
+
+    /// Returns the method that a worker calls, with the flag `requeue`.
+    fn method(&self, queue: &QueueName, copy: &Copy, behavior: Behavior) -> Option<(Method, Option<bool>)> {
+        match behavior {
+            Behavior::Ack => Some((Method::Ack, None)),
+            Behavior::Nack => Some((Method::Nack, Some(false))),
+            Behavior::Reject => Some((Method::Reject, Some(false))),
+            Behavior::Requeue => Some((Method::Reject, Some(true))),
+            Behavior::NackRequeue => Some((Method::Nack, Some(true))),
+            Behavior::Crash | Behavior::Hold => None,
+            Behavior::Fail | Behavior::GiveUp => {
+                let contract = self.simulation.contracts.get(queue)?;
+                let answer = answer(contract, copy, behavior);
+                Some((answer.method, answer.requeue))
+            }
         }
     }
 
@@ -79,9 +97,8 @@ impl Run<'_, '_, '_> {
 
     /// Performs the reaction that a contract requires.
     fn reply(&mut self, queue: &QueueName, copy: Copy, contract: &Contract, behavior: Behavior) {
-        let is_counted = contract.counter.as_ref().is_some_and(|it| it.counted_by == AttemptCounter::Worker);
-        let gives_up = behavior == Behavior::GiveUp || is_counted && copy.retries >= contract.max_retries;
-        let answer: &Answer = if gives_up { &contract.on_give_up } else { &contract.on_failure };
+        let (is_counted, gives_up) = (is_counted(contract), gives_up(contract, &copy, behavior));
+        let answer = answer(contract, &copy, behavior);
         if let Some(publish) = &answer.publish {
             let last = publish.routing_keys.len().saturating_sub(1);
             let index = usize::try_from(copy.retries).unwrap_or(usize::MAX).min(last);
@@ -150,4 +167,19 @@ impl Run<'_, '_, '_> {
             None => self.plan(due, queue, Change::Redeliver(Box::new(copy))),
         }
     }
+}
+
+/// Returns true if the worker counts the retries.
+fn is_counted(contract: &Contract) -> bool {
+    contract.counter.as_ref().is_some_and(|it| it.counted_by == AttemptCounter::Worker)
+}
+
+/// Returns true if the worker gives up.
+fn gives_up(contract: &Contract, copy: &Copy, behavior: Behavior) -> bool {
+    behavior == Behavior::GiveUp || is_counted(contract) && copy.retries >= contract.max_retries
+}
+
+/// Returns what the contract requires of the worker.
+fn answer<'c>(contract: &'c Contract, copy: &Copy, behavior: Behavior) -> &'c Answer {
+    if gives_up(contract, copy, behavior) { &contract.on_give_up } else { &contract.on_failure }
 }

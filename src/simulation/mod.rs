@@ -9,6 +9,7 @@
 //! | [`publication`] | the published messages, and the behavior of workers |
 //! | [`outcome`] | the result: attempts, ends, and the events in their order |
 //! | [`copy`] | a copy of a message with its headers and deaths |
+//! | [`part`] | the parts of a topology that messages take |
 //! | [`topology`] | the topology, with the settings of its queues |
 //! | [`run`] | the clock, and the queues |
 //! | [`arrival`] | messages that arrive in a queue: overflow and expiry |
@@ -20,6 +21,7 @@ mod copy;
 mod death;
 mod delivery;
 mod outcome;
+mod part;
 mod publication;
 mod run;
 #[cfg(test)]
@@ -28,12 +30,13 @@ mod topology;
 
 pub use copy::DeathEntry;
 pub use outcome::{End, EndedCopy, Event, EventKind, Outcome, PublisherResult};
+pub use part::RoutingPart;
 pub use publication::{Behavior, Publication, Worker};
 
 use crate::contract::Contract;
 use crate::model::QueueName;
 use crate::rabbitmq::BrokerProfile;
-use crate::rabbitmq::routing::Routing;
+use crate::rabbitmq::routing::{Reason, Routing};
 use std::collections::BTreeMap;
 use topology::SimulatedTopology;
 
@@ -48,6 +51,29 @@ impl<'r, 'a> Simulation<'r, 'a> {
         profile: &'r BrokerProfile,
     ) -> Self {
         Self(SimulatedTopology::new(routing, contracts, profile))
+    }
+
+    /// Returns a simulation whose outcomes contain the parts of the topology that the messages take.
+    pub fn recording(self) -> Self {
+        let mut topology = self.0;
+        topology.records = true;
+        Self(topology)
+    }
+
+    /// Returns the same simulation with another routing of the same queues and policies.
+    pub fn with_routing<'s, 'b>(&self, routing: &'s Routing<'b>) -> Simulation<'s, 'b>
+    where
+        'r: 's,
+        'a: 'b,
+    {
+        Simulation(self.0.with_routing(routing))
+    }
+
+    /// Returns the same simulation, but the queue drops the messages that it would dead-letter for this reason.
+    pub fn without_dead_lettering(&self, queue: &QueueName, reason: Reason) -> Self {
+        let mut topology = self.0.clone();
+        topology.dropped = Some((queue.clone(), reason));
+        Self(topology)
     }
 
     /// Publishes messages one after another, and follows them until nothing moves any more.

@@ -1,7 +1,9 @@
 //! Defines the result of a simulation.
 
 use super::copy::DeathEntry;
+use super::part::RoutingPart;
 use super::publication::Behavior;
+use crate::contract::Method;
 use crate::model::{ExchangeName, QueueName};
 use crate::rabbitmq::routing::{Headers, Reason};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +27,8 @@ pub struct Outcome {
     pub omitted_events: u64,
     /// The queues whose workers received more deliveries than expected.
     pub unexpected_deliveries: BTreeSet<QueueName>,
+    /// The parts of the topology that the messages took, if the simulation records them.
+    pub taken: BTreeSet<RoutingPart>,
     /// The reasons why the result is not known; empty if it is.
     pub unknown: BTreeSet<String>,
     /// The time of the last event.
@@ -145,6 +149,8 @@ pub enum EventKind {
         attempt: usize,
         /// The behavior; `None` if no further delivery was expected.
         behavior: Option<Behavior>,
+        /// The method that the worker calls, with the flag `requeue`; `None` if it calls none.
+        method: Option<(Method, Option<bool>)>,
     },
     /// A queue dead-lettered a message.
     DeadLettered {

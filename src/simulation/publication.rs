@@ -1,6 +1,7 @@
 //! Defines the published messages, and the behavior of workers.
 
 use crate::model::{Arguments, ExchangeName};
+use crate::rabbitmq::routing::{Headers, Keys, Message};
 
 /// Messages that an application publishes.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,13 @@ pub struct Publication {
     pub expiration: Option<i64>,
     /// The number of messages.
     pub count: u64,
+}
+
+impl Publication {
+    /// Returns the message for the simulation of routing.
+    pub fn message(&self) -> Message {
+        Message { keys: Keys::One(self.routing_key.clone()), headers: Headers::exactly(&self.headers) }
+    }
 }
 
 /// The reaction of a worker to a delivery.

@@ -2,6 +2,7 @@
 
 use super::copy::Copy;
 use super::outcome::{End, EndedCopy, Event, EventKind, Outcome, PublisherResult};
+use super::part::RoutingPart;
 use super::publication::{Publication, Worker};
 use super::topology::SimulatedTopology;
 use crate::model::{ExchangeName, QueueName};
@@ -160,6 +161,11 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
     /// Returns the queues to which an exchange routes a message. Records a reason if they are not known.
     pub(super) fn route(&mut self, exchange: &ExchangeName, message: &Message) -> BTreeSet<QueueName> {
         let route = self.simulation.routing.route(exchange, message);
+        if self.simulation.records {
+            let taken = self.simulation.routing.taken(exchange, message);
+            self.outcome.taken.extend(taken.bindings.into_iter().cloned().map(RoutingPart::Binding));
+            self.outcome.taken.extend(taken.alternates.into_iter().map(RoutingPart::Alternate));
+        }
         self.outcome.unknown.extend(route.unclear.map(|unclear| unclear.to_string()));
         route.certain_queues
     }

@@ -2,18 +2,24 @@
 
 use crate::contract::Contract;
 use crate::model::{Queue, QueueName};
-use crate::rabbitmq::routing::Routing;
+use crate::rabbitmq::routing::{Reason, Routing};
 use crate::rabbitmq::{BrokerProfile, EffectiveSettings};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// A topology with the effective settings of its queues.
+#[derive(Clone)]
 pub(super) struct SimulatedTopology<'r, 'a> {
     pub(super) routing: &'r Routing<'a>,
     pub(super) contracts: &'r BTreeMap<QueueName, Contract>,
     pub(super) profile: &'r BrokerProfile,
-    pub(super) settings: BTreeMap<&'a QueueName, EffectiveSettings>,
+    pub(super) settings: Rc<BTreeMap<&'a QueueName, EffectiveSettings>>,
     /// The queues to which different policies may apply.
-    uncertain: BTreeSet<&'a QueueName>,
+    uncertain: Rc<BTreeSet<&'a QueueName>>,
+    /// The queue that drops the messages that it would dead-letter for this reason.
+    pub(super) dropped: Option<(QueueName, Reason)>,
+    /// True if the outcomes contain the parts of the topology that the messages take.
+    pub(super) records: bool,
 }
 
 impl<'r, 'a> SimulatedTopology<'r, 'a> {
@@ -26,11 +32,41 @@ impl<'r, 'a> SimulatedTopology<'r, 'a> {
         let settings = |(name, queue): (&'a QueueName, &'a Queue)| (name, routing.settings_of(name, queue));
         let is_uncertain = |(name, queue): &(&'a QueueName, &'a Queue)| routing.has_uncertain_settings(name, queue);
         let uncertain = queues.iter().filter(is_uncertain).map(|(name, _)| name).collect();
-        Self { routing, contracts, profile, settings: queues.iter().map(settings).collect(), uncertain }
+        Self {
+            routing,
+            contracts,
+            profile,
+            settings: Rc::new(queues.iter().map(settings).collect()),
+            uncertain: Rc::new(uncertain),
+            dropped: None,
+            records: false,
+        }
+    }
+
+    /// Returns the same topology with another routing of the same queues and policies.
+    pub(super) fn with_routing<'s, 'b>(&self, routing: &'s Routing<'b>) -> SimulatedTopology<'s, 'b>
+    where
+        'r: 's,
+        'a: 'b,
+    {
+        SimulatedTopology {
+            routing,
+            contracts: self.contracts,
+            profile: self.profile,
+            settings: Rc::clone(&self.settings) as Rc<BTreeMap<&'b QueueName, EffectiveSettings>>,
+            uncertain: Rc::clone(&self.uncertain) as Rc<BTreeSet<&'b QueueName>>,
+            dropped: self.dropped.clone(),
+            records: self.records,
+        }
     }
 
     /// Returns true if different policies may apply to the queue.
     pub(super) fn has_uncertain_settings(&self, queue: &QueueName) -> bool {
         self.uncertain.contains(queue)
+    }
+
+    /// Returns true if the queue drops the messages that it would dead-letter for this reason.
+    pub(super) fn drops(&self, queue: &QueueName, reason: Reason) -> bool {
+        self.dropped.as_ref().is_some_and(|(of, why)| of == queue && *why == reason)
     }
 }

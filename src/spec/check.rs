@@ -78,9 +78,8 @@ pub(crate) fn check(
                 (Value::Table(_), [_, ..]) => return either(node, forms.tables, subject, at, diagnostics),
                 (Value::Table(_), []) => forms.map,
                 (Value::List(_), _) => forms.list,
-                (Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_), _) => {
-                    forms.scalar
-                }
+                (Value::Integer(_), _) => forms.integer.or(forms.scalar),
+                (Value::Null(_) | Value::Boolean(_) | Value::Float(_) | Value::Text(_), _) => forms.scalar,
             };
             match inner {
                 Some(inner) => check(node, inner, subject, at, diagnostics),

@@ -264,7 +264,7 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
             json!({"anyOf": alternatives})
         }
         Shape::OneForm(forms) => {
-            let shapes = [forms.scalar, forms.list, forms.map].into_iter().flatten();
+            let shapes = [forms.scalar, forms.integer, forms.list, forms.map].into_iter().flatten();
             let mut alternatives: Vec<Value> = shapes.map(|shape| value(shape, definitions)).collect();
             alternatives.extend(forms.tables.iter().map(|table| reference(table, definitions)));
             json!({"anyOf": alternatives})

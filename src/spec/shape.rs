@@ -65,6 +65,8 @@ pub(crate) struct Forms {
     pub(crate) what: &'static str,
     /// The shape of a single value.
     pub(crate) scalar: Option<Shape>,
+    /// The shape of an integer, if it differs from [`Self::scalar`].
+    pub(crate) integer: Option<Shape>,
     /// The shape of a list.
     pub(crate) list: Option<Shape>,
     /// The shape of a mapping, if [`Self::tables`] is empty.

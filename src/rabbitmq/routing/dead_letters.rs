@@ -4,7 +4,7 @@
 use super::message::Message;
 use super::{Keys, Route, Routing};
 use crate::model::{BrokerVersion, Queue, QueueName};
-use crate::rabbitmq::effective::ActivePolicies;
+use crate::rabbitmq::effective::{ActivePolicies, EffectiveSettings, OverflowBehavior};
 use crate::rabbitmq::wiring::DeadLettering;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,6 +25,16 @@ pub enum Reason {
 impl Reason {
     /// All reasons.
     pub const ALL: [Self; 4] = [Self::Rejected, Self::Expired, Self::Maxlen, Self::DeliveryLimit];
+
+    /// Returns the reasons for which a queue with these settings dead-letters messages without a rejection.
+    pub fn without_rejection(settings: &EffectiveSettings) -> impl Iterator<Item = Self> {
+        let is_limited = settings.has("max-length") || settings.has("max-length-bytes");
+        let drops = settings.overflow_behavior() != OverflowBehavior::Rejects;
+        let expired = settings.has("message-ttl").then_some(Self::Expired);
+        let maxlen = (is_limited && drops).then_some(Self::Maxlen);
+        let limited = settings.delivery_limit().map(|_| Self::DeliveryLimit);
+        [expired, maxlen, limited].into_iter().flatten()
+    }
 
     /// Returns the name that RabbitMQ uses.
     pub fn as_str(self) -> &'static str {

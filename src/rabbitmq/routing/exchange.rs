@@ -84,7 +84,7 @@ impl<'a> Routing<'a> {
     }
 
     /// Returns the certainty that a binding matches a message.
-    fn matches(&self, kind: Kind, binding: &Binding, message: &Message) -> Certainty {
+    pub(super) fn matches(&self, kind: Kind, binding: &Binding, message: &Message) -> Certainty {
         match kind {
             Kind::Default => Certainty::Never,
             Kind::Direct => message.keys.match_key(&binding.routing_key),

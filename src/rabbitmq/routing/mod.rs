@@ -22,7 +22,7 @@ pub use exchange::Unclear;
 pub use keys::{Certainty, Keys};
 pub use message::{Headers, Message};
 pub use outgoing::Kind;
-pub use route::{Route, RouteOutcome};
+pub use route::{Route, RouteOutcome, Taken};
 pub use topic_index::TopicIndex;
 
 use super::effective::{ActivePolicies, EffectiveSettings};

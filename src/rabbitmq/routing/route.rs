@@ -4,7 +4,7 @@ use super::exchange::{Hop, Unclear};
 use super::keys::Certainty;
 use super::message::Message;
 use super::{Kind, Routing};
-use crate::model::{Destination, ExchangeName, QueueName};
+use crate::model::{Binding, Destination, ExchangeName, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The route of a message.
@@ -18,6 +18,15 @@ pub struct Route {
     pub reaches: Certainty,
     /// The reason why the route is uncertain; `None` if the route is certain.
     pub unclear: Option<Unclear>,
+}
+
+/// The parts of a topology that a message takes on its route.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken<'a> {
+    /// The bindings that match the message.
+    pub bindings: Vec<&'a Binding>,
+    /// The exchanges at which no binding matches, so that the alternate exchange receives the message.
+    pub alternates: BTreeSet<ExchangeName>,
 }
 
 /// The outcome of routing a message.
@@ -49,7 +58,21 @@ struct Hops {
     hops: BTreeMap<ExchangeName, (Certainty, Hop)>,
 }
 
-impl Routing<'_> {
+impl<'a> Routing<'a> {
+    /// Returns the bindings and alternate exchanges that a message takes on its route, certainly or perhaps.
+    pub fn taken(&self, exchange: &ExchangeName, message: &Message) -> Taken<'a> {
+        let mut taken = Taken::default();
+        for (name, (_, hop)) in self.hops(exchange, message).hops {
+            let Some(kind) = self.kind(&name) else { continue };
+            let matches = |binding: &&Binding| self.matches(kind, binding, message) > Certainty::Never;
+            taken.bindings.extend(self.candidates(&name, kind, &message.keys).into_iter().filter(matches));
+            if !hop.alternates.is_empty() && hop.match_certainty().not() > Certainty::Never {
+                taken.alternates.insert(name);
+            }
+        }
+        taken
+    }
+
     /// Returns the route of a message that is published to an exchange; empty if the exchange does not exist.
     pub fn route(&self, exchange: &ExchangeName, message: &Message) -> Route {
         let hops = self.hops(exchange, message);

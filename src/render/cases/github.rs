@@ -1,12 +1,12 @@
 //! Renders failed cases as GitHub workflow annotations.
 
-use super::sentence;
-use crate::cases::{CaseOutcome, FileReport};
+use super::{coverage, sentence};
+use crate::cases::{CaseOutcome, CoverageReport, FileReport};
 use crate::model::{Places, Source};
 use crate::render::plan_github::annotate;
 
-/// Renders an annotation for each failed case, at its position in the test file.
-pub fn github(reports: &[FileReport]) -> String {
+/// Renders an annotation for each failed case, at its position in the test file, and for each part that is not covered.
+pub fn github(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
     let mut text = String::new();
     for report in reports {
         for result in &report.results {
@@ -24,5 +24,6 @@ pub fn github(reports: &[FileReport]) -> String {
             }
         }
     }
+    coverages.iter().for_each(|report| coverage::github(&mut text, report));
     text
 }

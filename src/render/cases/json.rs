@@ -1,19 +1,22 @@
 //! Renders results as JSON.
 
-use super::{Counts, sentence};
-use crate::cases::{CaseOutcome, CaseResult, FileReport, Mismatch};
+use super::{Counts, coverage, sentence};
+use crate::cases::{Aspect, CaseOutcome, CaseResult, CoverageReport, FileReport, Mismatch};
 use crate::model::printable::clean_json;
-use crate::simulation::{Event, EventKind};
+use crate::simulation::{EndedCopy, Event, EventKind};
 use serde_json::{Value, json};
 
-/// Renders the results of all test files as one JSON document.
-pub fn json(reports: &[FileReport]) -> String {
+/// Renders the results of all test files, and the coverage if it was computed, as one JSON document.
+pub fn json(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
     let counts = Counts::of(reports);
     let cases: Vec<Value> =
         reports.iter().flat_map(|report| report.results.iter().map(|result| case(report, result))).collect();
-    let document = json!({
+    let mut document = json!({
         "formatVersion": 1, "passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped, "cases": cases,
     });
+    if !coverages.is_empty() {
+        document["coverage"] = coverages.iter().map(coverage::json).collect();
+    }
     clean_json(format!("{document:#}\n"))
 }
 
@@ -26,9 +29,11 @@ fn case(report: &FileReport, result: &CaseResult) -> Value {
         CaseOutcome::Passed => document["result"] = "passed".into(),
         CaseOutcome::Skipped => document["result"] = "skipped".into(),
         CaseOutcome::Failed { mismatches, simulated } => {
-            document["result"] = "failed".into();
+            let is_known = mismatches.iter().all(|it| it.aspect != Aspect::Unknown);
+            document["result"] = if is_known { "failed" } else { "notKnown" }.into();
             document["mismatches"] = mismatches.iter().map(|it| mismatch(report, it)).collect();
             document["events"] = simulated.events.iter().map(event).collect();
+            document["ends"] = simulated.ends.iter().map(end).collect();
         }
     }
     document
@@ -37,8 +42,13 @@ fn case(report: &FileReport, result: &CaseResult) -> Value {
 fn mismatch(report: &FileReport, it: &Mismatch) -> Value {
     json!({
         "aspect": it.aspect.as_str(), "queue": it.queue, "expected": it.expected, "actual": it.actual,
-        "message": sentence(it), "spec": it.at.and_then(|at| report.spec_position(at)),
+        "message": sentence(it), "because": it.because,
+        "spec": it.at.and_then(|at| Some(json!({"file": report.spec_files.get(at.file)?, "line": at.line}))),
     })
+}
+
+fn end(it: &EndedCopy) -> Value {
+    json!({"queue": it.queue, "end": it.end.as_str(), "exchange": it.exchange, "routingKey": it.routing_key})
 }
 
 fn event(it: &Event) -> Value {
@@ -46,9 +56,10 @@ fn event(it: &Event) -> Value {
         EventKind::Published { exchange, routing_key, queues } => {
             json!({"event": "published", "exchange": exchange, "routingKey": routing_key, "queues": queues})
         }
-        EventKind::Delivered { queue, attempt, behavior } => {
-            json!({"event": "delivered", "queue": queue, "attempt": attempt, "behavior": behavior.map(|it| it.as_str())})
-        }
+        EventKind::Delivered { queue, attempt, behavior, method } => json!({
+            "event": "delivered", "queue": queue, "attempt": attempt, "behavior": behavior.map(|it| it.as_str()),
+            "method": method.map(|(method, _)| method.as_str()), "requeue": method.and_then(|(_, requeue)| requeue),
+        }),
         EventKind::DeadLettered { queue, reason, exchange, queues } => json!({
             "event": "deadLettered", "queue": queue, "reason": reason.as_str(), "exchange": exchange, "queues": queues,
         }),

@@ -1,11 +1,11 @@
 //! Renders results as JUnit XML, which CI servers read.
 
-use super::sentence;
-use crate::cases::{CaseOutcome, CaseResult, FileReport};
+use super::{coverage, details, sentence};
+use crate::cases::{CaseOutcome, CaseResult, CoverageReport, FileReport, PartState};
 use std::fmt::Write;
 
 /// Renders the results of all test files: a suite for each file and version.
-pub fn junit(reports: &[FileReport]) -> String {
+pub fn junit(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for report in reports {
         let of = |is: fn(&CaseOutcome) -> bool| report.results.iter().filter(|result| is(&result.outcome)).count();
@@ -20,8 +20,33 @@ pub fn junit(reports: &[FileReport]) -> String {
         report.results.iter().for_each(|result| case(&mut text, report, result));
         text.push_str("  </testsuite>\n");
     }
+    coverages.iter().for_each(|report| coverage_suite(&mut text, report));
     text.push_str("</testsuites>\n");
     text
+}
+
+/// Writes a suite with a test for each part of the routing. A part that is not covered is skipped, not failed: `--fail-under`
+/// decides.
+fn coverage_suite(text: &mut String, report: &CoverageReport) {
+    let parts = report.coverage.parts.iter().filter(|part| !matches!(part.state, PartState::Redundant | PartState::Unreachable));
+    let _ = writeln!(
+        text,
+        "  <testsuite name=\"coverage, {}\" tests=\"{}\" failures=\"0\" errors=\"0\" skipped=\"{}\" time=\"0\">",
+        escaped(&report.specs),
+        parts.clone().count(),
+        coverage::uncovered(report).count()
+    );
+    for part in parts {
+        let name = escaped(&coverage::name(&part.part));
+        let _ = write!(text, "    <testcase classname=\"{}\" name=\"{name}\" time=\"0\"", escaped(report.vhost.as_str()));
+        match part.state {
+            PartState::Covered | PartState::Redundant | PartState::Unreachable => text.push_str("/>\n"),
+            PartState::OnlyTaken | PartState::NotTaken => {
+                let _ = writeln!(text, "><skipped message=\"{}\"/></testcase>", escaped(&coverage::state(part)));
+            }
+        }
+    }
+    text.push_str("  </testsuite>\n");
 }
 
 fn case(text: &mut String, report: &FileReport, result: &CaseResult) {
@@ -36,13 +61,14 @@ fn case(text: &mut String, report: &FileReport, result: &CaseResult) {
     match &result.outcome {
         CaseOutcome::Passed => text.push_str("/>\n"),
         CaseOutcome::Skipped => text.push_str("><skipped/></testcase>\n"),
-        CaseOutcome::Failed { mismatches, .. } => {
-            let sentences: Vec<String> = mismatches.iter().map(sentence).collect();
+        CaseOutcome::Failed { mismatches, simulated } => {
+            let first = mismatches.first().map(sentence).unwrap_or_default();
+            let details = details(report, mismatches, simulated);
             let _ = writeln!(
                 text,
                 "><failure message=\"{}\">{}</failure></testcase>",
-                escaped(sentences.first().map_or("", String::as_str)),
-                escaped(&sentences.join("\n"))
+                escaped(&first),
+                escaped(&details)
             );
         }
     }

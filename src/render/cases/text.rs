@@ -41,6 +41,9 @@ pub fn text(report: &FileReport, width: usize) -> String {
                     let mut lines = folded.lines();
                     line_at(&mut text, lines.next().unwrap_or_default(), &at, width);
                     lines.for_each(|rest| line_at(&mut text, rest, "", width));
+                    if let Some(because) = &mismatch.because {
+                        line_at(&mut text, &fold(&clean(because), width.saturating_sub(8)), "", width);
+                    }
                 }
                 events(&mut text, simulated, width);
             }
@@ -85,7 +88,7 @@ fn right(used: usize, at: &str, width: usize) -> String {
 }
 
 /// Writes the events of a simulation.
-fn events(text: &mut String, simulated: &Outcome, width: usize) {
+pub(super) fn events(text: &mut String, simulated: &Outcome, width: usize) {
     let several = simulated.events.iter().any(|event| event.message > 1);
     for event in simulated.events.iter().take(MAX_EVENTS) {
         let message = if several { format!("message {}: ", event.message) } else { String::new() };
@@ -114,10 +117,16 @@ fn event_text(event: &Event) -> String {
             };
             format!("published to {exchange} with routing key \"{}\" → {}", clean(routing_key), names(queues))
         }
-        EventKind::Delivered { queue, attempt, behavior } => {
+        EventKind::Delivered { queue, attempt, behavior, method } => {
             let queue = clean(queue.as_str());
+            let method = method.map(|(method, requeue)| match requeue {
+                Some(requeue) => format!(" ({}, requeue={requeue})", method.as_str()),
+                None => format!(" ({})", method.as_str()),
+            });
             match behavior {
-                Some(behavior) => format!("{queue}: attempt {attempt}, {}", behavior.as_str()),
+                Some(behavior) => {
+                    format!("{queue}: attempt {attempt}, {}{}", behavior.as_str(), method.unwrap_or_default())
+                }
                 None => format!("{queue}: unexpected delivery {attempt}"),
             }
         }

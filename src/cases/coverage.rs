@@ -1,0 +1,160 @@
+//! Computes which parts of the routing the cases of test files cover. A part is covered if a case fails without it, which is
+//! tried: each part is removed in turn, and the cases whose messages take it run again.
+
+use super::case::{Case, TestFile};
+use super::compare::compare;
+use super::parts::{object_of, parts, unreachable};
+use super::subject::Subject;
+use crate::model::{BrokerVersion, VhostName};
+use crate::rabbitmq::routing::difference::routing_changes;
+use crate::simulation::{Outcome, RoutingPart, Simulation};
+use crate::spec::Location;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The coverage of the routing by cases.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Coverage {
+    /// All parts.
+    pub parts: Vec<PartCoverage>,
+}
+
+/// The coverage of a part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartCoverage {
+    /// The part.
+    pub part: RoutingPart,
+    /// The position in the spec that creates the part.
+    pub at: Option<Location>,
+    /// The state.
+    pub state: PartState,
+    /// The names of the cases that fail without the part, or, if none does, of the cases whose messages take it.
+    pub cases: BTreeSet<String>,
+}
+
+/// Whether cases cover a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartState {
+    /// A case fails without the part.
+    Covered,
+    /// Messages of a case take the part, but no case fails without it.
+    OnlyTaken,
+    /// No message of a case takes the part.
+    NotTaken,
+    /// No message is routed differently without the part, so no case can cover it.
+    Redundant,
+    /// topo generated the part, and with the current settings no message takes it.
+    Unreachable,
+}
+
+impl PartState {
+    /// Returns the word in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Covered => "covered",
+            Self::OnlyTaken => "onlyTaken",
+            Self::NotTaken => "notTaken",
+            Self::Redundant => "redundant",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+impl Coverage {
+    /// Returns the number of covered parts, and the number of parts that cases can cover.
+    pub fn counts(&self) -> (usize, usize) {
+        let of = |state| self.parts.iter().filter(|part| part.state == state).count();
+        (of(PartState::Covered), of(PartState::Covered) + of(PartState::OnlyTaken) + of(PartState::NotTaken))
+    }
+
+    /// Returns the share of covered parts in percent; 100 if there are no parts.
+    pub fn percent(&self) -> f64 {
+        let (covered, all) = self.counts();
+        if all == 0 { 100.0 } else { 100.0 * covered as f64 / all as f64 }
+    }
+}
+
+/// The coverage of the specs of a vhost, for one RabbitMQ version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CoverageReport {
+    /// The specs, as messages show them.
+    pub specs: String,
+    /// The files of the spec, to which the positions refer.
+    pub spec_files: Vec<String>,
+    /// The vhost.
+    pub vhost: VhostName,
+    /// The RabbitMQ version.
+    pub version: BrokerVersion,
+    /// The coverage.
+    pub coverage: Coverage,
+}
+
+/// A case that passes, with its result.
+struct Passed<'c> {
+    case: &'c Case,
+    outcome: Outcome,
+}
+
+/// Returns the coverage of a topology by the cases of its test files. Cases that fail cover nothing.
+pub fn coverage<'c>(files: impl IntoIterator<Item = &'c TestFile>, subject: &Subject<'_>) -> Coverage {
+    let simulation = subject.simulation().recording();
+    let version = subject.profile.version;
+    let applies = |case: &&Case| case.only.is_none_or(|only| only.holds_for(version));
+    let cases = files.into_iter().flat_map(|file| &file.cases).filter(applies);
+    let results = cases.map(|case| Passed { case, outcome: simulation.run(&case.publication.value, &case.workers()) });
+    let passed: Vec<Passed<'_>> = results.filter(|it| compare(it.case, &it.outcome, subject).is_empty()).collect();
+    let mut taken: BTreeMap<&RoutingPart, Vec<&Case>> = BTreeMap::new();
+    for it in &passed {
+        it.outcome.taken.iter().for_each(|part| taken.entry(part).or_default().push(it.case));
+    }
+    let all = parts(subject);
+    let unreachable = unreachable(subject, &all);
+    let parts = all.into_iter().map(|part| {
+        let cases = taken.get(&part).map_or(&[][..], Vec::as_slice);
+        if cases.is_empty() && unreachable.contains(&part) {
+            let at = subject.location(&object_of(&part));
+            return PartCoverage { part, at, state: PartState::Unreachable, cases: BTreeSet::new() };
+        }
+        part_coverage(part, cases, &simulation, subject)
+    });
+    Coverage { parts: parts.collect() }
+}
+
+fn part_coverage(
+    part: RoutingPart,
+    taking: &[&Case],
+    simulation: &Simulation<'_, '_>,
+    subject: &Subject<'_>,
+) -> PartCoverage {
+    let fails = |without: &Simulation<'_, '_>, case: &Case| {
+        !compare(case, &without.run(&case.publication.value, &case.workers()), subject).is_empty()
+    };
+    let failing = |without: &Simulation<'_, '_>| -> BTreeSet<String> {
+        taking.iter().filter(|case| fails(without, case)).map(|case| case.name.clone()).collect()
+    };
+    let (covering, is_redundant) = match &part {
+        RoutingPart::DeadLettering(queue, reason) => {
+            (failing(&simulation.without_dead_lettering(queue, *reason)), false)
+        }
+        RoutingPart::Binding(_) | RoutingPart::Alternate(_) => {
+            let mut topology = subject.routing.topology().clone();
+            part.remove_from(&mut topology);
+            let routing = subject.routing_of(&topology);
+            let covering = failing(&simulation.with_routing(&routing));
+            let is_redundant = covering.is_empty() && {
+                let entries = topology.exchanges.keys().cloned().collect();
+                let with = subject.routing_of(subject.routing.topology());
+                let changes = routing_changes(&with, &routing, &entries);
+                changes.changes.is_empty() && changes.losses.is_empty() && changes.not_compared.is_empty()
+            };
+            (covering, is_redundant)
+        }
+    };
+    let state = match (covering.is_empty(), is_redundant, taking.is_empty()) {
+        (false, _, _) => PartState::Covered,
+        (true, true, _) => PartState::Redundant,
+        (true, false, true) => PartState::NotTaken,
+        (true, false, false) => PartState::OnlyTaken,
+    };
+    let cases = if covering.is_empty() { taking.iter().map(|case| case.name.clone()).collect() } else { covering };
+    PartCoverage { at: subject.location(&object_of(&part)), part, state, cases }
+}

@@ -1,0 +1,84 @@
+//! The arguments of `topo test`.
+
+use crate::cli::value_parsers::{broker_version, variable};
+use crate::model::BrokerVersion;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct TestArguments {
+    /// Test files, or directories to search for *.test.yaml files [default: the current directory]; with --init: the specs
+    #[arg(value_name = "FILE|DIR")]
+    pub(super) paths: Vec<PathBuf>,
+    /// Run only cases whose name contains TEXT
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(super) run: String,
+    /// RabbitMQ version to simulate, instead of the versions in the test file; may be repeated [default: the newest known]
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Vec<BrokerVersion>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: TestFormat,
+    /// Also write the results to a file: junit=FILE, or another format; may be repeated
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = also)]
+    pub(super) also: Vec<(AlsoFormat, PathBuf)>,
+    /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
+    #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable, env = "TOPO_VAR")]
+    pub(super) variables: Vec<(String, String)>,
+    /// File of NAME=VALUE lines; may be repeated
+    #[arg(long, value_name = "FILE", env = "TOPO_VAR_FILE")]
+    pub(super) var_file: Vec<PathBuf>,
+    /// Show the bindings, alternate exchanges and dead-letter settings without which no case fails
+    #[arg(long, help_heading = "Coverage")]
+    pub(super) coverage: bool,
+    /// Exit with 1 if the coverage is below PERCENT; implies --coverage
+    #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = "Coverage")]
+    pub(super) fail_under: Option<f64>,
+    /// Record the routing of the specs in a new test file NAME.routes.test.yaml, the snapshot
+    #[arg(long, help_heading = "Snapshots", conflicts_with_all = ["update", "coverage", "fail_under", "also", "run"])]
+    pub(super) init: bool,
+    /// Vhost to record, if the specs declare several
+    #[arg(long, value_name = "NAME", requires = "init", help_heading = "Snapshots")]
+    pub(super) vhost: Option<String>,
+    /// Rewrite the snapshots among the test files, and print the differences
+    #[arg(long, help_heading = "Snapshots", conflicts_with_all = ["coverage", "fail_under", "also", "run"])]
+    pub(super) update: bool,
+}
+
+/// Output format of test results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum TestFormat {
+    /// Human-readable text
+    #[default]
+    Text,
+    /// Machine-readable JSON
+    Json,
+    /// GitHub workflow annotations
+    Github,
+    /// Markdown for a pull-request comment
+    Markdown,
+}
+
+/// Format of an additional file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AlsoFormat {
+    Junit,
+    Of(TestFormat),
+}
+
+/// Parses the value of `--also`.
+fn also(value: &str) -> Result<(AlsoFormat, PathBuf), String> {
+    let expected = || "expected FORMAT=FILE with one of the formats junit, text, json, github and markdown".to_owned();
+    let (word, path) = value.split_once('=').filter(|(_, path)| !path.is_empty()).ok_or_else(expected)?;
+    let format = match word {
+        "junit" => AlsoFormat::Junit,
+        word => AlsoFormat::Of(TestFormat::from_str(word, false).map_err(|_| expected())?),
+    };
+    Ok((format, path.into()))
+}
+
+/// Parses a percentage, with or without a percent sign.
+fn percent(value: &str) -> Result<f64, String> {
+    let number = value.strip_suffix('%').unwrap_or(value).parse().ok();
+    number.filter(|number| (0.0..=100.0).contains(number)).ok_or_else(|| "expected a number from 0 to 100".to_owned())
+}

@@ -1,0 +1,49 @@
+//! Computes the coverage of specs by all of their test files.
+
+use super::arguments::TestArguments;
+use super::files::{ReadFile, spec_arguments};
+use super::versions;
+use crate::cases::{CoverageReport, Subject, TestFile, coverage};
+use crate::cli::arguments::FindingsFormat;
+use crate::cli::failure::Failure;
+use crate::cli::input;
+use crate::rabbitmq::BrokerProfile;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Returns the coverage of the specs, for the newest version of their test files.
+pub(super) fn compute(read: &[ReadFile], arguments: &TestArguments) -> Result<Vec<CoverageReport>, Failure> {
+    let mut groups: BTreeMap<(Vec<PathBuf>, Option<String>), Vec<&ReadFile>> = BTreeMap::new();
+    for file in read {
+        let vhost = file.file.vhost.as_ref().map(|vhost| vhost.value.clone());
+        groups.entry((file.specs.clone(), vhost)).or_default().push(file);
+    }
+    let mut reports = Vec::new();
+    for ((paths, vhost), files) in groups {
+        let Some(version) = files.iter().flat_map(|file| versions(file, arguments)).max() else { continue };
+        let specs = spec_arguments(paths, vhost, arguments);
+        let loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, version)?;
+        // Each test file has one vhost.
+        let Some((spec, expansion)) = loaded.expanded.first() else { continue };
+        let profile = BrokerProfile::of(version);
+        let operator_policies = expansion.topology.operator_policies();
+        let subject = Subject::new((spec, expansion), &operator_policies, &profile);
+        let files: Vec<&TestFile> = files.iter().map(|file| &file.file).collect();
+        reports.push(CoverageReport {
+            specs: loaded.names.clone(),
+            spec_files: spec.files.clone(),
+            vhost: spec.vhost.value.clone(),
+            version,
+            coverage: coverage(files, &subject),
+        });
+    }
+    Ok(reports)
+}
+
+/// Returns a failure if the coverage of a spec is below the limit.
+pub(super) fn below(reports: &[CoverageReport], limit: Option<f64>) -> Option<Failure> {
+    let limit = limit?;
+    let low = reports.iter().find(|report| report.coverage.percent() < limit)?;
+    let message = format!("the coverage of {} is {:.1}%, below {limit}%", low.specs, low.coverage.percent());
+    Some(Failure::failed(message).hint("add cases for the parts that are not covered, or run `topo test --init`"))
+}

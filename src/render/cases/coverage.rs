@@ -1,0 +1,129 @@
+//! Renders the coverage of the routing by cases.
+
+use crate::cases::{CoverageReport, PartCoverage, PartState};
+use crate::model::count::count;
+use crate::model::printable::clean;
+use crate::model::{Places, Source};
+use crate::render::change_details::full_binding;
+use crate::render::markdown::inline;
+use crate::render::plan_github::annotate;
+use crate::render::style::{BOLD, DIM, Painted, columns, fold};
+use crate::simulation::RoutingPart;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// The maximum number of listed parts.
+const MAX_LISTED: usize = 30;
+
+/// Renders the coverage as text: the share, and the parts that are not covered.
+pub fn coverage(report: &CoverageReport, width: usize) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}", Painted(BOLD, fold(&heading(report), width)));
+    for part in uncovered(report).take(MAX_LISTED) {
+        let sentence = format!("{}: {}", name(&part.part), state(part));
+        let at = position(report, part).map(|at| format!("{}:{}", clean(&at.file), at.line)).unwrap_or_default();
+        let folded = fold(&sentence, width.saturating_sub(2));
+        let last = folded.lines().last().map_or(0, columns) + 2;
+        let at = match width.checked_sub(last + columns(&at)).filter(|room| *room >= 2) {
+            _ if at.is_empty() => String::new(),
+            Some(room) => format!("{}{}", " ".repeat(room), Painted(DIM, at)),
+            None => format!(" {}", Painted(DIM, format!("({at})"))),
+        };
+        let _ = writeln!(text, "  {}{at}", folded.replace('\n', "\n  "));
+    }
+    let more = uncovered(report).count().saturating_sub(MAX_LISTED);
+    if more > 0 {
+        let _ = writeln!(text, "  … and {} (--format json lists all)", count(more as u64, "more part"));
+    }
+    let redundant = report.coverage.parts.iter().filter(|part| part.state == PartState::Redundant);
+    for part in redundant.take(MAX_LISTED) {
+        let sentence = format!("not counted: {}, because no message is routed differently without it", name(&part.part));
+        let folded = fold(&sentence, width.saturating_sub(2));
+        let _ = writeln!(text, "  {}", Painted(DIM, folded.replace('\n', "\n  ")));
+    }
+    text
+}
+
+/// Renders the share: `Coverage of topology.yaml: 7 of 10 parts of the routing (70%)`.
+pub(super) fn heading(report: &CoverageReport) -> String {
+    let (covered, all) = report.coverage.counts();
+    format!(
+        "Coverage of {} · vhost {}: {covered} of {} of the routing ({:.0}%)",
+        clean(&report.specs),
+        clean(report.vhost.as_str()),
+        count(all as u64, "part"),
+        report.coverage.percent().floor()
+    )
+}
+
+/// Returns the parts that cases can cover and do not.
+pub(super) fn uncovered(report: &CoverageReport) -> impl Iterator<Item = &PartCoverage> {
+    report.coverage.parts.iter().filter(|part| matches!(part.state, PartState::OnlyTaken | PartState::NotTaken))
+}
+
+/// Names a part of the routing.
+pub(super) fn name(part: &RoutingPart) -> String {
+    match part {
+        RoutingPart::Binding(binding) => format!("binding {}", full_binding(binding)),
+        RoutingPart::Alternate(exchange) => format!("alternate exchange of {}", clean(exchange.as_str())),
+        RoutingPart::DeadLettering(queue, reason) => format!("dead-lettering by {} ({reason})", clean(queue.as_str())),
+    }
+}
+
+/// Describes why a part is not covered.
+pub(super) fn state(part: &PartCoverage) -> String {
+    let first = part.cases.first().map(|name| clean(name)).unwrap_or_default();
+    match (part.state, part.cases.len()) {
+        (PartState::OnlyTaken, 1) => format!("case `{first}` takes it, but does not fail without it"),
+        (PartState::OnlyTaken, more) => {
+            format!("{} take it, such as `{first}`, but none fails without it", count(more as u64, "case"))
+        }
+        (PartState::Covered | PartState::NotTaken | PartState::Redundant | PartState::Unreachable, _) => "no case takes it".to_owned(),
+    }
+}
+
+/// Returns the position of a part in the spec.
+fn position(report: &CoverageReport, part: &PartCoverage) -> Option<Source> {
+    let at = part.at?;
+    let file = report.spec_files.get(at.file)?.clone();
+    Some(Source { file, line: at.line, column: at.column, part_of: None, places: Places::new() })
+}
+
+/// Renders the coverage as JSON.
+pub(super) fn json(report: &CoverageReport) -> Value {
+    let (covered, all) = report.coverage.counts();
+    let part = |it: &PartCoverage| {
+        let mut part = match &it.part {
+            RoutingPart::Binding(binding) => json!({"kind": "binding", "binding": binding}),
+            RoutingPart::Alternate(exchange) => json!({"kind": "alternateExchange", "exchange": exchange}),
+            RoutingPart::DeadLettering(queue, reason) => {
+                json!({"kind": "deadLettering", "queue": queue, "reason": reason.as_str()})
+            }
+        };
+        part["state"] = it.state.as_str().into();
+        part["cases"] = it.cases.iter().cloned().collect();
+        part["source"] = position(report, it).map_or(Value::Null, |at| json!({"file": at.file, "line": at.line}));
+        part
+    };
+    json!({
+        "spec": report.specs, "vhost": report.vhost, "brokerVersion": report.version, "covered": covered, "total": all,
+        "percent": report.coverage.percent(), "parts": report.coverage.parts.iter().map(part).collect::<Vec<_>>(),
+    })
+}
+
+/// Renders a notice for each part that is not covered, at its position in the spec.
+pub(super) fn github(text: &mut String, report: &CoverageReport) {
+    for part in uncovered(report) {
+        let message = format!("{}: {}", name(&part.part), state(part));
+        let at = position(report, part);
+        annotate(text, "notice", at.as_ref().map(|at| (at, None)), "topo test: not covered", &message);
+    }
+}
+
+/// Renders the share and the parts that are not covered as Markdown.
+pub(super) fn markdown(out: &mut String, report: &CoverageReport) {
+    let _ = writeln!(out, "\n**{}**\n", inline(&heading(report)));
+    for part in uncovered(report) {
+        let _ = writeln!(out, "- {}", inline(&format!("{}: {}", name(&part.part), state(part))));
+    }
+}

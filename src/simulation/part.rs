@@ -1,0 +1,33 @@
+//! The parts of a topology that messages take, which can be removed from a simulation.
+
+use crate::model::{Binding, ExchangeName, QueueName, Topology};
+use crate::rabbitmq::routing::Reason;
+
+/// A part of a topology that routes messages.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RoutingPart {
+    /// A binding.
+    Binding(Binding),
+    /// The alternate exchange of an exchange.
+    Alternate(ExchangeName),
+    /// The dead-lettering of a queue for a reason.
+    DeadLettering(QueueName, Reason),
+}
+
+impl RoutingPart {
+    /// The argument of an exchange that sets its alternate exchange.
+    pub const ALTERNATE: &str = "alternate-exchange";
+
+    /// Removes a binding or an alternate exchange from a topology. Returns false for dead-lettering, which
+    /// [`Simulation::without_dead_lettering`](super::Simulation::without_dead_lettering) removes.
+    pub fn remove_from(&self, topology: &mut Topology) -> bool {
+        match self {
+            Self::Binding(binding) => topology.bindings.remove(binding),
+            Self::Alternate(exchange) => topology
+                .exchanges
+                .get_mut(exchange)
+                .is_some_and(|exchange| exchange.arguments.remove(Self::ALTERNATE).is_some()),
+            Self::DeadLettering(..) => false,
+        }
+    }
+}
