@@ -137,3 +137,15 @@ fn examples_match_their_articles() {
     expect("criticality", "analytics.ingest", "redeliver", 2, "");
     expect("criticality", "audit.log", "ladder", 11, "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s");
 }
+
+#[test]
+fn snapshots_of_examples_cover_their_routing() {
+    for (folder, spec) in examples() {
+        for version in ["3.8", "3.10", "4.0", "4.3"] {
+            let topo = Topo::offline().file("topology.yaml", &spec);
+            topo.run(["test", "--init", "--broker-version", version]).expect_code(0);
+            let covered = topo.run(["test", "--fail-under", "100", "--broker-version", version]);
+            assert_eq!(covered.code, Some(0), "{}, {version}: {covered}", folder.display());
+        }
+    }
+}

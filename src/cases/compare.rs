@@ -262,7 +262,10 @@ impl Comparison<'_, '_> {
             let keys = std::slice::from_ref(&found.routing_key);
             for (expected, actual) in [
                 (death.count.map(|it| count(it, "time")), count(found.count, "time")),
-                (death.exchange.as_ref().map(|it| format!("exchange `{it}`")), format!("exchange `{}`", found.exchange)),
+                (
+                    death.exchange.as_ref().map(|it| format!("exchange `{it}`")),
+                    format!("exchange `{}`", found.exchange),
+                ),
                 (death.routing_keys.as_deref().map(routing_keys), routing_keys(keys)),
             ] {
                 if let Some(expected) = expected.filter(|it| *it != actual) {

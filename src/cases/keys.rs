@@ -25,8 +25,14 @@ static SPECS: Forms = Forms {
     tables: &[],
 };
 
-static TEST: Forms =
-    Forms { what: "a case or a table of routes", scalar: None, integer: None, list: None, map: None, tables: &[&CASE, &ROUTES] };
+static TEST: Forms = Forms {
+    what: "a case or a table of routes",
+    scalar: None,
+    integer: None,
+    list: None,
+    map: None,
+    tables: &[&CASE, &ROUTES],
+};
 
 static WORKER: Forms = Forms {
     what: "a behavior or a list of behaviors",

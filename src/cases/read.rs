@@ -51,7 +51,10 @@ impl Reader<'_> {
                 None => cases.extend(self.case(entry)),
             }
         }
-        if cases.is_empty() && !self.diagnostics.has_errors() && document.get("tests").is_some_and(|it| it.entries().is_empty()) {
+        if cases.is_empty()
+            && !self.diagnostics.has_errors()
+            && document.get("tests").is_some_and(|it| it.entries().is_empty())
+        {
             let at = document.entry("tests").map_or(document.at, |entry| entry.at);
             self.diagnostics.push(Diagnostic::error("wrong-value", "`tests` contains no case", at).hint("add a case"));
         }

@@ -1,7 +1,8 @@
 //! Tests the parsing and the comparison of test files.
 
 use super::{
-    CaseOutcome, CaseResult, Coverage, PartState, SnapshotSource, Subject, TestFile, check, coverage, parse, run, snapshot,
+    CaseOutcome, CaseResult, Coverage, PartState, SnapshotSource, Subject, TestFile, check, coverage, parse, run,
+    snapshot,
 };
 use crate::expand::expand;
 use crate::model::BrokerVersion;
@@ -185,9 +186,8 @@ queues:
   a: {type: classic, deadLetter: none, bindings: [{exchange: x, routingKey: 'a.#'}, {exchange: x, routingKey: a.b}]}
   b: {type: classic, deadLetter: none, bindings: [{exchange: x, routingKey: b}]}
 ";
-    let states = |tests: &str| -> Vec<&str> {
-        covered(spec, tests).parts.iter().map(|part| part.state.as_str()).collect()
-    };
+    let states =
+        |tests: &str| -> Vec<&str> { covered(spec, tests).parts.iter().map(|part| part.state.as_str()).collect() };
     // Every message of a.b also matches a.#, so no case can cover a.b.
     let of_key = |key: &str| format!("tests: {{it: {{publish: {{exchange: x, routingKey: {key}}}, to: [a]}}}}\n");
     assert_eq!(states(&of_key("a.c")), ["covered", "redundant", "notTaken"]);
@@ -232,7 +232,8 @@ fn snapshots_cover_every_strategy() {
         "type: quorum, maxRetries: 2, retry: {strategy: delayed, delays: [1s, 2s]}",
         "type: classic",
     ] {
-        let spec = format!("queues: {{work: {{{keys}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: quorum}}}}\n");
+        let spec =
+            format!("queues: {{work: {{{keys}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: quorum}}}}\n");
         let (uncovered, text) = uncovered_by_snapshot(&spec);
         assert!(uncovered.is_empty(), "{keys}: {uncovered:#?}\n{text}");
     }

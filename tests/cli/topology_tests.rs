@@ -134,3 +134,84 @@ fn schema_accepts_test_files() {
         assert!(!validator.is_valid(&document), "{invalid}");
     }
 }
+
+#[test]
+fn coverage_lists_parts_that_no_case_tests() {
+    let topo = topo();
+    // The case that fails covers nothing.
+    let output = topo.run(["test", "--coverage"]).expect_code(1);
+    let output = output.expect_text("Coverage of topology.yaml · vhost shop: 1 of ").expect_text("of the routing (");
+    output.expect_text("dead-lettering by work (rejected): no case takes it");
+    topo.run(["test", "--run", "routed", "--fail-under", "90%"])
+        .expect_code(1)
+        .expect_error("the coverage of topology.yaml is ")
+        .expect_text("topo test --init");
+    topo.run(["test", "--run", "routed", "--fail-under", "1"]).expect_code(0);
+    topo.run(["test", "--fail-under", "101"]).expect_code(64).expect_error("expected a number from 0 to 100");
+    let flags =
+        ["test", "--coverage", "--format", "json", "--also", "junit=results.xml", "--also", "markdown=results.md"];
+    let coverage = topo.run(flags).expect_code(1).json()["coverage"][0].clone();
+    let parts = coverage["parts"].as_array().unwrap();
+    let of = |state: &str| parts.iter().filter(|part| part["state"] == state).count();
+    assert_eq!((&coverage["covered"], of("covered")), (&1.into(), 1), "{coverage}");
+    let binding = parts.iter().find(|part| part["state"] == "covered").unwrap();
+    assert_eq!((&binding["binding"]["routing_key"], &binding["cases"][0]), (&"order.#".into(), &"routed".into()));
+    let junit = topo.read("results.xml");
+    assert!(junit.contains("<testsuite name=\"coverage, topology.yaml\""), "{junit}");
+    assert!(topo.read("results.md").contains("**Coverage of topology.yaml · vhost shop: 1 of "));
+    topo.run(["test", "--coverage", "--format", "github"])
+        .expect_code(1)
+        .expect_text("::notice file=topology.yaml,line=5,col=3,title=topo test%3A not covered::dead-lettering by work");
+}
+
+#[test]
+fn snapshots_record_the_routing() {
+    let topo = Topo::offline().file("topology.yaml", SPEC);
+    topo.run(["test", "--update"]).expect_code(64).expect_error("no snapshot found").expect_text("topo test --init");
+    topo.run(["test", "--init"]).expect_code(0).expect_text("Wrote topology.routes.test.yaml: 5 cases.");
+    topo.run(["test", "--init", "topology.yaml"]).expect_code(64).expect_error("topology.routes.test.yaml exists");
+    topo.run(["test", "--fail-under", "100"]).expect_code(0).expect_text("of the routing (100%)");
+    topo.run(["test", "--update"]).expect_code(0).expect_text("topology.routes.test.yaml is up to date.");
+    let changed = SPEC.replace("order.#", "invoice.#");
+    let topo = topo.file("topology.yaml", &changed);
+    topo.run(["test"])
+        .expect_code(1)
+        .expect_text("to: expected work, got no queue")
+        .expect_text("no binding of orders");
+    let updated = topo.run(["test", "--update"]).expect_code(0);
+    updated
+        .expect_text("-      order.x: [work]\n+      invoice.x: [work]\n")
+        .expect_text("Updated topology.routes.test.yaml");
+    topo.run(["test"]).expect_code(0);
+    // A test file without `snapshot: true` is never changed.
+    let topo = topo.file("topology.test.yaml", TESTS);
+    let before = topo.read("topology.test.yaml");
+    topo.run(["test", "--update"]).expect_code(0);
+    assert_eq!(topo.read("topology.test.yaml"), before);
+}
+
+#[test]
+fn snapshots_of_several_vhosts_need_a_name() {
+    let other = "version: 1\nvhost: other\nqueues: {q: {type: classic, deadLetter: none}}\n";
+    let spec = format!("{SPEC}---\n{other}");
+    let topo = Topo::offline().file("topology.yaml", &spec);
+    topo.run(["test", "--init"])
+        .expect_code(64)
+        .expect_error("the specs declare 2 vhosts")
+        .expect_text("--vhost: other, shop");
+    topo.run(["test", "--init", "--vhost", "shop"]).expect_code(0);
+    assert!(topo.read("topology.routes.test.yaml").contains("\nvhost: shop\n"));
+    topo.run(["test", "--update"]).expect_code(0).expect_text("is up to date");
+    topo.run(["test"]).expect_code(0);
+    let none = Topo::offline();
+    none.run(["test", "--init"]).expect_code(64).expect_error("no spec found");
+    none.run(["test", "--init", "-"]).expect_code(64).expect_error("a snapshot needs the path of a spec");
+}
+
+#[test]
+fn published_patterns_are_reported() {
+    let tests = "version: 1\ntests: {it: {publish: {exchange: orders, routingKey: 'order.*'}, to: [work]}}\n";
+    let topo = Topo::offline().file("topology.yaml", SPEC).file("topology.test.yaml", tests);
+    let output = topo.run(["test"]).expect_code(0);
+    output.expect_text("warning[pattern-published]").expect_text("the routing key `order.*` of a published message");
+}

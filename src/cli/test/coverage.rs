@@ -2,7 +2,6 @@
 
 use super::arguments::TestArguments;
 use super::files::{ReadFile, spec_arguments};
-use super::versions;
 use crate::cases::{CoverageReport, Subject, TestFile, coverage};
 use crate::cli::arguments::FindingsFormat;
 use crate::cli::failure::Failure;
@@ -20,7 +19,7 @@ pub(super) fn compute(read: &[ReadFile], arguments: &TestArguments) -> Result<Ve
     }
     let mut reports = Vec::new();
     for ((paths, vhost), files) in groups {
-        let Some(version) = files.iter().flat_map(|file| versions(file, arguments)).max() else { continue };
+        let Some(version) = files.iter().flat_map(|file| file.versions(arguments)).max() else { continue };
         let specs = spec_arguments(paths, vhost, arguments);
         let loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, version)?;
         // Each test file has one vhost.

@@ -6,6 +6,7 @@ use crate::cli::arguments::SpecArguments;
 use crate::cli::failure::Failure;
 use crate::cli::files::{path_argument, read_failure, stem_of_test_file};
 use crate::cli::output;
+use crate::model::BrokerVersion;
 use crate::model::printable::clean;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings::github as annotations;
@@ -37,6 +38,12 @@ impl ReadFile {
         let file = parse(0, &source).map_err(|errors| refused(&errors, &source, format))?;
         let specs = specs_of(&path, &file)?;
         Ok(Self { path, source, file, specs })
+    }
+
+    /// Returns the versions to simulate.
+    pub(super) fn versions(&self, arguments: &TestArguments) -> Vec<BrokerVersion> {
+        let asked = if arguments.broker_version.is_empty() { &self.file.brokers } else { &arguments.broker_version };
+        if asked.is_empty() { vec![BrokerVersion::NEWEST_KNOWN] } else { asked.clone() }
     }
 
     /// Returns the arguments that load the specs of the file.

@@ -18,7 +18,6 @@ use super::arguments::{FindingsFormat, Global};
 use super::failure::{Exit, Failure};
 use super::{input, output};
 use crate::cases::{CoverageReport, FileReport, Subject, check, run as run_cases};
-use crate::model::BrokerVersion;
 use crate::rabbitmq::BrokerProfile;
 use crate::render::cases::{coverage as coverage_text, github, json, junit, markdown, summary, text};
 use arguments::{AlsoFormat, TestFormat};
@@ -92,17 +91,11 @@ fn render(reports: &[FileReport], coverages: &[CoverageReport], format: TestForm
     }
 }
 
-/// Returns the versions to simulate.
-fn versions(file: &ReadFile, arguments: &TestArguments) -> Vec<BrokerVersion> {
-    let asked = if arguments.broker_version.is_empty() { &file.file.brokers } else { &arguments.broker_version };
-    if asked.is_empty() { vec![BrokerVersion::NEWEST_KNOWN] } else { asked.clone() }
-}
-
 /// Runs the cases of a file, once for each version.
 fn run_file(read: &ReadFile, arguments: &TestArguments) -> Result<Vec<FileReport>, Failure> {
     let (name, specs) = (&read.source.name, read.spec_arguments(arguments));
     let mut reports = Vec::new();
-    for version in versions(read, arguments) {
+    for version in read.versions(arguments) {
         let loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, version)?;
         let [(spec, expansion)] = loaded.expanded.as_slice() else {
             let vhosts: Vec<String> = loaded.vhosts().iter().map(ToString::to_string).collect();

@@ -2,7 +2,6 @@
 
 use super::arguments::TestArguments;
 use super::files::{ReadFile, spec_arguments};
-use super::versions;
 use crate::cases::{CaseOutcome, SnapshotSource, Subject, parse, run, snapshot};
 use crate::cli::arguments::{FindingsFormat, Global, SpecArguments};
 use crate::cli::failure::{Exit, Failure};
@@ -48,7 +47,7 @@ pub(super) fn update(read: &[ReadFile], arguments: &TestArguments, global: &Glob
     }
     for file in snapshots {
         let vhost = file.file.vhost.as_ref().map(|vhost| vhost.value.as_str());
-        let version = versions(file, arguments).into_iter().max().unwrap_or(BrokerVersion::NEWEST_KNOWN);
+        let version = file.versions(arguments).into_iter().max().unwrap_or(BrokerVersion::NEWEST_KNOWN);
         let recorded = record(&file.spec_arguments(arguments), version, &file.file.specs, vhost)?;
         let name = &file.source.name;
         if recorded.text == file.source.text {
@@ -107,7 +106,9 @@ fn snapshot_path(first: &Path, specs: &[PathBuf]) -> Result<(PathBuf, Vec<String
     let folder = first.parent().unwrap_or(Path::new(""));
     let stem = if first.is_dir() { first.file_name() } else { first.file_stem() };
     let Some(stem) = stem.map(|stem| stem.to_string_lossy().into_owned()).filter(|_| first.as_os_str() != "-") else {
-        return Err(Failure::usage("a snapshot needs the path of a spec").hint("for example: topo test --init topology.yaml"));
+        return Err(
+            Failure::usage("a snapshot needs the path of a spec").hint("for example: topo test --init topology.yaml")
+        );
     };
     let relative = |spec: &PathBuf| {
         let inside = spec.strip_prefix(folder).ok().and_then(Path::to_str).map(str::to_owned);
@@ -126,7 +127,8 @@ fn difference(name: &str, before: &str, after: &str) -> String {
     let mut text = format!("--- {name}\n+++ {name}\n");
     for group in diff.grouped_ops(CONTEXT) {
         if let [first, .., last] | [first @ last] = group.as_slice() {
-            let (old, new) = (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end);
+            let (old, new) =
+                (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end);
             text.push_str(&format!("@@ -{},{} +{},{} @@\n", old.start + 1, old.len(), new.start + 1, new.len()));
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {

@@ -37,7 +37,8 @@ pub fn coverage(report: &CoverageReport, width: usize) -> String {
     }
     let redundant = report.coverage.parts.iter().filter(|part| part.state == PartState::Redundant);
     for part in redundant.take(MAX_LISTED) {
-        let sentence = format!("not counted: {}, because no message is routed differently without it", name(&part.part));
+        let sentence =
+            format!("not counted: {}, because no message is routed differently without it", name(&part.part));
         let folded = fold(&sentence, width.saturating_sub(2));
         let _ = writeln!(text, "  {}", Painted(DIM, folded.replace('\n', "\n  ")));
     }
@@ -78,7 +79,9 @@ pub(super) fn state(part: &PartCoverage) -> String {
         (PartState::OnlyTaken, more) => {
             format!("{} take it, such as `{first}`, but none fails without it", count(more as u64, "case"))
         }
-        (PartState::Covered | PartState::NotTaken | PartState::Redundant | PartState::Unreachable, _) => "no case takes it".to_owned(),
+        (PartState::Covered | PartState::NotTaken | PartState::Redundant | PartState::Unreachable, _) => {
+            "no case takes it".to_owned()
+        }
     }
 }
 

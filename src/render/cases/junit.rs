@@ -1,6 +1,7 @@
 //! Renders results as JUnit XML, which CI servers read.
 
-use super::{coverage, details, sentence};
+use super::details::details;
+use super::{coverage, sentence};
 use crate::cases::{CaseOutcome, CaseResult, CoverageReport, FileReport, PartState};
 use std::fmt::Write;
 
@@ -28,7 +29,11 @@ pub fn junit(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
 /// Writes a suite with a test for each part of the routing. A part that is not covered is skipped, not failed: `--fail-under`
 /// decides.
 fn coverage_suite(text: &mut String, report: &CoverageReport) {
-    let parts = report.coverage.parts.iter().filter(|part| !matches!(part.state, PartState::Redundant | PartState::Unreachable));
+    let parts = report
+        .coverage
+        .parts
+        .iter()
+        .filter(|part| !matches!(part.state, PartState::Redundant | PartState::Unreachable));
     let _ = writeln!(
         text,
         "  <testsuite name=\"coverage, {}\" tests=\"{}\" failures=\"0\" errors=\"0\" skipped=\"{}\" time=\"0\">",
@@ -38,7 +43,8 @@ fn coverage_suite(text: &mut String, report: &CoverageReport) {
     );
     for part in parts {
         let name = escaped(&coverage::name(&part.part));
-        let _ = write!(text, "    <testcase classname=\"{}\" name=\"{name}\" time=\"0\"", escaped(report.vhost.as_str()));
+        let _ =
+            write!(text, "    <testcase classname=\"{}\" name=\"{name}\" time=\"0\"", escaped(report.vhost.as_str()));
         match part.state {
             PartState::Covered | PartState::Redundant | PartState::Unreachable => text.push_str("/>\n"),
             PartState::OnlyTaken | PartState::NotTaken => {
@@ -64,12 +70,8 @@ fn case(text: &mut String, report: &FileReport, result: &CaseResult) {
         CaseOutcome::Failed { mismatches, simulated } => {
             let first = mismatches.first().map(sentence).unwrap_or_default();
             let details = details(report, mismatches, simulated);
-            let _ = writeln!(
-                text,
-                "><failure message=\"{}\">{}</failure></testcase>",
-                escaped(&first),
-                escaped(&details)
-            );
+            let _ =
+                writeln!(text, "><failure message=\"{}\">{}</failure></testcase>", escaped(&first), escaped(&details));
         }
     }
 }

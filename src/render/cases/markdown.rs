@@ -1,6 +1,7 @@
 //! Renders results as a pull-request comment: the numbers of cases, and a collapsible section for each failed case.
 
-use super::{coverage, details, sentence, summary};
+use super::details::details;
+use super::{coverage, sentence, summary};
 use crate::cases::{CaseOutcome, CoverageReport, FileReport};
 use crate::render::markdown::{fence, inline, with_code};
 use std::fmt::Write;
@@ -25,7 +26,10 @@ pub fn markdown(reports: &[FileReport], coverages: &[CoverageReport]) -> String 
                 let details = details(report, mismatches, simulated);
                 let fence = fence(&details);
                 let indented = details.lines().map(|line| format!("  {line}\n")).collect::<String>();
-                let _ = writeln!(out, "\n  <details><summary>Events</summary>\n\n  {fence}text\n{indented}  {fence}\n\n  </details>");
+                let _ = writeln!(
+                    out,
+                    "\n  <details><summary>Events</summary>\n\n  {fence}text\n{indented}  {fence}\n\n  </details>"
+                );
             }
         }
     }

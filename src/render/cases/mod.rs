@@ -1,6 +1,8 @@
 //! Renders the results of topology tests.
 
 mod coverage;
+mod details;
+mod events;
 mod github;
 mod json;
 mod junit;
@@ -16,7 +18,6 @@ pub use text::{summary, text};
 
 use crate::cases::{Aspect, CaseOutcome, FileReport, Mismatch};
 use crate::model::printable::clean;
-use crate::simulation::Outcome;
 
 /// Describes a difference: `attempts of events.work: expected 3, got 2`.
 fn sentence(mismatch: &Mismatch) -> String {
@@ -31,29 +32,6 @@ fn sentence(mismatch: &Mismatch) -> String {
     };
     format!("{what}: expected {}, got {}", clean(&mismatch.expected), clean(&mismatch.actual))
 }
-
-/// Describes the setting that determines a result, with its position: `maxRetries is 1 (topology.yaml:5)`.
-fn reason(report: &FileReport, mismatch: &Mismatch) -> Option<String> {
-    let because = clean(mismatch.because.as_deref()?);
-    let at = mismatch.at.and_then(|at| report.spec_position(at));
-    Some(at.map_or_else(|| because.clone(), |at| format!("{because} ({at})")))
-}
-
-/// Renders the differences and the events of a failed case as plain text.
-fn details(report: &FileReport, mismatches: &[Mismatch], simulated: &Outcome) -> String {
-    let mut lines = String::new();
-    for mismatch in mismatches {
-        lines.push_str(&sentence(mismatch));
-        lines.push('\n');
-        lines.extend(reason(report, mismatch).map(|reason| format!("  {reason}\n")));
-    }
-    let mut shown = String::new();
-    text::events(&mut shown, simulated, WIDTH);
-    lines + &anstream::adapter::strip_str(&shown).to_string()
-}
-
-/// The width of text in other formats, in columns.
-const WIDTH: usize = 100;
 
 /// The numbers of cases by outcome.
 #[derive(Clone, Copy, Debug, Default)]

@@ -99,9 +99,5 @@ pub(super) fn simulated(batch: &[Case], number: usize, version: &str) -> Result 
         let count = copy.deaths.iter().map(|death| death.count).sum();
         *ends.entry((copy.queue.to_string(), reason, copy.deaths.len(), count)).or_default() += 1;
     }
-    Result {
-        publisher: outcome.publisher,
-        deliveries: outcome.attempts.get(&queue).map_or(0, Vec::len),
-        ends,
-    }
+    Result { publisher: outcome.publisher, deliveries: outcome.attempts.get(&queue).map_or(0, Vec::len), ends }
 }

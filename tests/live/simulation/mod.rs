@@ -37,7 +37,9 @@ fn compare(cases: &[Case]) {
             let running: Vec<_> = batch
                 .iter()
                 .enumerate()
-                .map(|(number, case)| scope.spawn(move || run(case, number, vhost, &contracts[format!("work.{number}")])))
+                .map(|(number, case)| {
+                    scope.spawn(move || run(case, number, vhost, &contracts[format!("work.{number}")]))
+                })
                 .collect();
             running.into_iter().map(|it| it.join().expect("the case does not panic")).collect()
         });

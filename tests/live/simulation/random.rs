@@ -63,7 +63,13 @@ pub(super) fn random_case(random: &mut Random, node: &Node) -> Case {
                 ", maxRetries: 3, retry: {strategy: redeliver}",
                 ", maxRetries: 2, retry: {strategy: delayed, delays: [100ms, 200ms]}",
             ];
-            let most = if is_quorum && node.at_least(4, 3) { 9 } else if is_quorum { 8 } else { 6 };
+            let most = if is_quorum && node.at_least(4, 3) {
+                9
+            } else if is_quorum {
+                8
+            } else {
+                6
+            };
             work += retries[random.below(most)];
         }
     } else {
@@ -78,7 +84,13 @@ pub(super) fn random_case(random: &mut Random, node: &Node) -> Case {
             work += *random.pick(&[", maxLength: 1", ", maxLength: 2", ", maxLength: 3"]);
             let overflow = ["", ", overflow: reject-publish", ", overflow: reject-publish-dlx"];
             // A quorum queue of 3.8.9 does not support `overflow`.
-            let most = if !is_quorum { 3 } else if node.at_least(3, 10) { 2 } else { 1 };
+            let most = if !is_quorum {
+                3
+            } else if node.at_least(3, 10) {
+                2
+            } else {
+                1
+            };
             work += overflow[random.below(most)];
         }
     }
@@ -103,9 +115,8 @@ pub(super) fn random_case(random: &mut Random, node: &Node) -> Case {
 fn behaviors(random: &mut Random) -> Vec<Behavior> {
     let some = [Behavior::Requeue, Behavior::NackRequeue, Behavior::Crash, Behavior::Nack, Behavior::Reject];
     let last = [Behavior::Ack, Behavior::Nack, Behavior::Reject, Behavior::Fail, Behavior::Fail, Behavior::GiveUp];
-    let mut behaviors: Vec<Behavior> = (0..random.below(4))
-        .map(|_| if random.chance(40) { Behavior::Fail } else { *random.pick(&some) })
-        .collect();
+    let mut behaviors: Vec<Behavior> =
+        (0..random.below(4)).map(|_| if random.chance(40) { Behavior::Fail } else { *random.pick(&some) }).collect();
     behaviors.push(*random.pick(&last));
     behaviors
 }
