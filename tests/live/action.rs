@@ -245,6 +245,36 @@ fn fork_gets_no_plan() {
     fork.expect_log("::warning title=topo::GitHub responded with 403: the job is not allowed to comment");
 }
 
+/// The tests need no broker, and the job for a fork has no permission to comment.
+#[test]
+fn tests_run_without_a_broker() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = job(&github, &vhost);
+    let test = ("command", "test");
+    let none = job.uses(&[test, INSTALLED]).expect_code(64).expect_log("no test cases found");
+    assert_eq!(none.output("result"), "failed");
+    let case = |queue: &str| {
+        format!("version: 1\ntests: {{it: {{publish: {{queue: orders}}, ends: {{{queue}: waiting}}}}}}\n")
+    };
+    job.file("topology.test.yaml", &case("orders"));
+    let passed = job.uses(&[test, INSTALLED]).expect_code(0);
+    assert_eq!((passed.output("result"), passed.output("exit-code")), ("passed", "0"));
+    let [comment] = &github.comments_of_bot(PULL)[..] else { panic!("{passed:#?}") };
+    assert!(comment.body.contains("### topo test: 1 case: 1 passed"), "{}", comment.body);
+    // The next push updates the comment.
+    job.file("topology.test.yaml", &case("orders").replace("waiting", "acked"));
+    let failed = job.uses(&[test, INSTALLED, ("arguments", "--fail-under=0")]).expect_code(1);
+    let [updated] = &github.comments_of_bot(PULL)[..] else { panic!("{failed:#?}") };
+    assert!(updated.body.contains("ends in orders: expected acked, got waiting"), "{}", updated.body);
+    assert!(failed.summary.contains("Coverage of topology.yaml"), "{failed:#?}");
+    let failed = failed.expect_log("::error file=topology.test.yaml,line=2,col=9,title=topo test::it (RabbitMQ ");
+    assert_eq!(failed.output("result"), "failed");
+    github.refuse_writes(403);
+    let fork = job.uses(&[test, INSTALLED, ("comment-author", "fork")]).expect_code(1);
+    assert!(fork.summary.contains("### topo test: 1 case: 1 failed"), "{fork:#?}");
+}
+
 /// The job has no permission to comment (no `pull-requests: write`), the event has no pull request, or comments are
 /// disabled.
 #[test]
