@@ -26,9 +26,11 @@ pub struct TestFile {
 pub struct Case {
     /// The name.
     pub name: String,
+    /// The name of the test. A table of routes is one test with a case for each route.
+    pub test: String,
     /// The position of the name, or of the route in a table.
     pub at: Location,
-    /// The versions for which the case holds.
+    /// The versions to which the case applies.
     pub only: Option<VersionCondition>,
     /// The published messages, and the position of the exchange or queue.
     pub publication: Sourced<Publication>,
@@ -51,7 +53,7 @@ pub struct Expected {
     pub attempts: BTreeMap<QueueName, Sourced<Attempts>>,
     /// All queues in which copies end.
     pub ends: Option<Sourced<BTreeMap<QueueName, Sourced<EndCount>>>>,
-    /// The time after which nothing moves, in milliseconds.
+    /// The maximum time of the last event, in milliseconds.
     pub within: Option<Sourced<i64>>,
     /// The reply to the publisher.
     pub publisher: Option<Sourced<PublisherResult>>,
@@ -105,9 +107,9 @@ pub struct ExpectedDeath {
     pub reason: Reason,
     /// The number of times; `None` for any.
     pub count: Option<u64>,
-    /// The exchange to which the message was published before; `None` for any.
+    /// The exchange to which the message was published before its death; `None` for any.
     pub exchange: Option<String>,
-    /// The routing keys with which the message was published before; `None` for any.
+    /// The routing keys of the message before its death; `None` for any.
     pub routing_keys: Option<Vec<String>>,
 }
 
@@ -136,7 +138,7 @@ impl VersionCondition {
     }
 
     /// Returns true if the version meets the condition.
-    pub fn holds_for(self, version: BrokerVersion) -> bool {
+    pub fn is_met_by(self, version: BrokerVersion) -> bool {
         match self {
             Self::AtLeast(least) => version >= least,
             Self::Before(limit) => version < limit,
@@ -152,6 +154,12 @@ impl Case {
 }
 
 impl Expected {
+    /// Returns true if there are expectations only of the queues to which the message is published.
+    pub(super) fn concerns_only_the_publish(&self) -> bool {
+        let others = Self { to: None, ..self.clone() };
+        self.to.is_some() && others == Self::default()
+    }
+
     /// Returns true if there is a result that can differ. `within` alone is not sufficient: it holds if no message moves.
     pub fn can_fail(&self) -> bool {
         self.to.is_some()

@@ -22,7 +22,7 @@ pub enum Aspect {
     Attempts,
     /// The ends.
     Ends,
-    /// The time after which nothing moves.
+    /// The maximum time of the last event.
     Within,
     /// The reply to the publisher.
     Publisher,
@@ -76,7 +76,12 @@ pub struct Mismatch {
 pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> Vec<Mismatch> {
     let mut comparison = Comparison { subject, delivered: &outcome.attempts, found: Vec::new() };
     let expected = &case.expected;
-    for reason in &outcome.unknown {
+    // The queues of the publish are known even if the later results are not.
+    let unknown: Vec<&String> = match expected.concerns_only_the_publish() {
+        true => outcome.unknown_route.iter().collect(),
+        false => outcome.unknown.iter().collect(),
+    };
+    for reason in unknown {
         comparison.add(Aspect::Unknown, None, "a known result".to_owned(), reason.clone());
     }
     if !comparison.found.is_empty() {
@@ -106,7 +111,7 @@ pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> 
             Attempts::Number(number) => *number == 0,
             Attempts::Times(times) => times.is_empty(),
         };
-        // A difference of `attempts` says the same.
+        // The mismatch of `attempts` already reports this difference.
         let is_reported = expected.attempts.get(queue).is_some_and(|it| !is_zero_expected(it));
         let is_expected = expected.attempts.get(queue).is_some_and(is_zero_expected);
         if deliveries == 0 && !is_reported && !is_expected {
@@ -114,7 +119,7 @@ pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> 
         } else if outcome.unexpected_deliveries.contains(queue)
             && let Worker::Each(behaviors) = worker
         {
-            let expected = count(behaviors.len() as u64, "delivery");
+            let expected = format!("at most {}", number(behaviors.len() as u64));
             comparison.add(Aspect::Workers, Some(queue), expected, number(deliveries as u64));
         }
     }
@@ -122,8 +127,8 @@ pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> 
         comparison.ends(&ends.value, &outcome.ends);
     }
     if let Some(within) = expected.within.as_ref().filter(|within| outcome.ended_at > within.value) {
-        let actual = format!("messages moved until {}", time(outcome.ended_at));
-        comparison.add(Aspect::Within, None, time(within.value), actual);
+        let expected = format!("at most {}", time(within.value));
+        comparison.add(Aspect::Within, None, expected, time(outcome.ended_at));
     }
     let messages = |result: PublisherResult| outcome.publisher.get(&result).copied().unwrap_or(0);
     if let Some(publisher) = &expected.publisher
@@ -237,7 +242,10 @@ impl Comparison<'_, '_> {
         let queue = Some(&copy.queue);
         let mut text = |what: &str, expected: &Option<String>, actual: &str| {
             if let Some(expected) = expected.as_ref().filter(|it| *it != actual) {
-                let quoted = |text: &str| format!("{what} `{text}`");
+                let quoted = |text: &str| match (what, text) {
+                    ("exchange", "") => "the default exchange".to_owned(),
+                    _ => format!("{what} `{text}`"),
+                };
                 self.add(Aspect::DeadLettered, queue, quoted(expected), quoted(actual));
             }
         };
@@ -254,18 +262,15 @@ impl Comparison<'_, '_> {
         }
         for death in &expected.deaths {
             let found = copy.deaths.iter().find(|it| it.queue == death.queue && it.reason == death.reason);
-            let entry = format!("x-death {} in {}", death.reason, death.queue);
+            let entry = format!("x-death entry {}/{}", death.queue, death.reason);
             let Some(found) = found else {
                 self.add(Aspect::DeadLettered, queue, entry, "no such entry".to_owned());
                 continue;
             };
             let keys = std::slice::from_ref(&found.routing_key);
             for (expected, actual) in [
-                (death.count.map(|it| count(it, "time")), count(found.count, "time")),
-                (
-                    death.exchange.as_ref().map(|it| format!("exchange `{it}`")),
-                    format!("exchange `{}`", found.exchange),
-                ),
+                (death.count.map(|it| format!("count {it}")), format!("count {}", found.count)),
+                (death.exchange.as_deref().map(exchange), exchange(found.exchange.as_str())),
                 (death.routing_keys.as_deref().map(routing_keys), routing_keys(keys)),
             ] {
                 if let Some(expected) = expected.filter(|it| *it != actual) {
@@ -284,6 +289,10 @@ fn end_counts(counts: &BTreeMap<End, u64>, is_counted: bool) -> String {
             false => end.as_str().to_owned(),
         })),
     }
+}
+
+fn exchange(name: &str) -> String {
+    if name.is_empty() { "the default exchange".to_owned() } else { format!("exchange `{name}`") }
 }
 
 fn routing_keys(keys: &[String]) -> String {

@@ -1,12 +1,11 @@
-//! Computes which parts of the routing the cases of test files cover. A part is covered if a case fails without it, which is
-//! tried: each part is removed in turn, and the cases whose messages take it run again.
+//! Computes the coverage of the routing by test cases. Removes each part in turn, and reruns the cases whose messages use it.
+//! A part is covered if a case then fails.
 
 use super::case::{Case, TestFile};
 use super::compare::compare;
-use super::parts::{object_of, parts, unreachable};
+use super::parts::{Scenario, changes_without, is_unknown, object_of, parts, unreachable};
 use super::subject::Subject;
 use crate::model::{BrokerVersion, VhostName};
-use crate::rabbitmq::routing::difference::routing_changes;
 use crate::simulation::{Outcome, RoutingPart, Simulation};
 use crate::spec::Location;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +26,7 @@ pub struct PartCoverage {
     pub at: Option<Location>,
     /// The state.
     pub state: PartState,
-    /// The names of the cases that fail without the part, or, if none does, of the cases whose messages take it.
+    /// The names of the cases that fail without the part. If there are none, of the cases whose messages use it.
     pub cases: BTreeSet<String>,
 }
 
@@ -36,25 +35,33 @@ pub struct PartCoverage {
 pub enum PartState {
     /// A case fails without the part.
     Covered,
-    /// Messages of a case take the part, but no case fails without it.
-    OnlyTaken,
-    /// No message of a case takes the part.
-    NotTaken,
+    /// Messages of a case use the part, but no case fails without it.
+    Exercised,
+    /// No message of a case uses the part.
+    NotExercised,
     /// No message is routed differently without the part, so no case can cover it.
     Redundant,
-    /// topo generated the part, and with the current settings no message takes it.
+    /// topo generated the part, and no message can use it with the current settings.
     Unreachable,
+    /// topo cannot simulate the part, because its exchange is external or of a plugin.
+    Unknown,
 }
 
 impl PartState {
+    /// Returns true if cases can cover the part, so that it counts toward the coverage.
+    pub fn is_counted(self) -> bool {
+        matches!(self, Self::Covered | Self::Exercised | Self::NotExercised)
+    }
+
     /// Returns the word in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Covered => "covered",
-            Self::OnlyTaken => "onlyTaken",
-            Self::NotTaken => "notTaken",
+            Self::Exercised => "exercised",
+            Self::NotExercised => "notExercised",
             Self::Redundant => "redundant",
             Self::Unreachable => "unreachable",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -63,7 +70,7 @@ impl Coverage {
     /// Returns the number of covered parts, and the number of parts that cases can cover.
     pub fn counts(&self) -> (usize, usize) {
         let of = |state| self.parts.iter().filter(|part| part.state == state).count();
-        (of(PartState::Covered), of(PartState::Covered) + of(PartState::OnlyTaken) + of(PartState::NotTaken))
+        (of(PartState::Covered), self.parts.iter().filter(|part| part.state.is_counted()).count())
     }
 
     /// Returns the share of covered parts in percent; 100 if there are no parts.
@@ -98,7 +105,7 @@ struct Passed<'c> {
 pub fn coverage<'c>(files: impl IntoIterator<Item = &'c TestFile>, subject: &Subject<'_>) -> Coverage {
     let simulation = subject.simulation().recording();
     let version = subject.profile.version;
-    let applies = |case: &&Case| case.only.is_none_or(|only| only.holds_for(version));
+    let applies = |case: &&Case| case.only.is_none_or(|only| only.is_met_by(version));
     let cases = files.into_iter().flat_map(|file| &file.cases).filter(applies);
     let results = cases.map(|case| Passed { case, outcome: simulation.run(&case.publication.value, &case.workers()) });
     let passed: Vec<Passed<'_>> = results.filter(|it| compare(it.case, &it.outcome, subject).is_empty()).collect();
@@ -107,12 +114,17 @@ pub fn coverage<'c>(files: impl IntoIterator<Item = &'c TestFile>, subject: &Sub
         it.outcome.taken.iter().for_each(|part| taken.entry(part).or_default().push(it.case));
     }
     let all = parts(subject);
-    let unreachable = unreachable(subject, &all);
+    let unreachable = unreachable(subject, &simulation, &all);
     let parts = all.into_iter().map(|part| {
         let cases = taken.get(&part).map_or(&[][..], Vec::as_slice);
-        if cases.is_empty() && unreachable.contains(&part) {
+        let uncounted = match (is_unknown(subject, &part), cases.is_empty() && unreachable.contains(&part)) {
+            (true, _) => Some(PartState::Unknown),
+            (false, true) => Some(PartState::Unreachable),
+            (false, false) => None,
+        };
+        if let Some(state) = uncounted {
             let at = subject.location(&object_of(&part));
-            return PartCoverage { part, at, state: PartState::Unreachable, cases: BTreeSet::new() };
+            return PartCoverage { part, at, state, cases: BTreeSet::new() };
         }
         part_coverage(part, cases, &simulation, subject)
     });
@@ -133,17 +145,26 @@ fn part_coverage(
     };
     let (covering, is_redundant) = match &part {
         RoutingPart::DeadLettering(queue, reason) => {
-            (failing(&simulation.without_dead_lettering(queue, *reason)), false)
+            let without = simulation.without_dead_lettering(queue, *reason);
+            let covering = failing(&without);
+            // The messages are dropped in both cases, for example because no queue is bound.
+            let has_same_ends = || {
+                let scenario = Scenario::of(subject, queue, *reason)?;
+                Some(scenario.run(simulation).ends == scenario.run(&without).ends)
+            };
+            let is_redundant = covering.is_empty() && has_same_ends() == Some(true);
+            (covering, is_redundant)
         }
         RoutingPart::Binding(_) | RoutingPart::Alternate(_) => {
             let mut topology = subject.routing.topology().clone();
             part.remove_from(&mut topology);
-            let routing = subject.routing_of(&topology);
-            let covering = failing(&simulation.with_routing(&routing));
+            let covering = match taking {
+                [] => BTreeSet::new(),
+                [..] => failing(&simulation.with_routing(&subject.routing_of(&topology))),
+            };
             let is_redundant = covering.is_empty() && {
                 let entries = topology.exchanges.keys().cloned().collect();
-                let with = subject.routing_of(subject.routing.topology());
-                let changes = routing_changes(&with, &routing, &entries);
+                let changes = changes_without(subject, &part, &entries);
                 changes.changes.is_empty() && changes.losses.is_empty() && changes.not_compared.is_empty()
             };
             (covering, is_redundant)
@@ -152,8 +173,8 @@ fn part_coverage(
     let state = match (covering.is_empty(), is_redundant, taking.is_empty()) {
         (false, _, _) => PartState::Covered,
         (true, true, _) => PartState::Redundant,
-        (true, false, true) => PartState::NotTaken,
-        (true, false, false) => PartState::OnlyTaken,
+        (true, false, true) => PartState::NotExercised,
+        (true, false, false) => PartState::Exercised,
     };
     let cases = if covering.is_empty() { taking.iter().map(|case| case.name.clone()).collect() } else { covering };
     PartCoverage { at: subject.location(&object_of(&part)), part, state, cases }

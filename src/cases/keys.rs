@@ -53,7 +53,7 @@ static ATTEMPTS: Forms = Forms {
 };
 
 static ENDS: Forms = Forms {
-    what: "a list of queues, or a mapping from queues to ends",
+    what: "a list of queues, or a mapping from queues to final states",
     scalar: None,
     integer: None,
     list: Some(NON_EMPTY_NAMES),
@@ -62,7 +62,7 @@ static ENDS: Forms = Forms {
 };
 
 static ENDS_OF_QUEUE: Forms = Forms {
-    what: "an end, a number of messages, or a mapping from ends to numbers of messages",
+    what: "a final state, a number of messages, or a mapping from final states to numbers of messages",
     scalar: Some(END),
     integer: Some(Shape::Count(1, MAX_COUNT)),
     list: None,
@@ -103,7 +103,7 @@ pub(super) static TEST_DOCUMENT: Object = Object {
             key(
                 "snapshot",
                 Shape::Boolean,
-                "`true`: topo wrote this file with `topo test --init`, and `topo test --update` may rewrite it.",
+                "True for files that `topo test --init` writes. `topo test --update` rewrites only these files.",
             )
             .with_default("false"),
             key("tests", Shape::FreeMap(&Shape::OneForm(&TEST)), "The cases and tables of routes, by name.").required(),
@@ -114,9 +114,12 @@ pub(super) static TEST_DOCUMENT: Object = Object {
     is_queue: false,
 };
 
-const ONLY: Key =
-    key("only", Shape::Text, "The RabbitMQ versions to which the case applies. For other versions, it is skipped.")
-        .with_example("\">= 3.13\"");
+const ONLY: Key = key(
+    "only",
+    Shape::Text,
+    "The RabbitMQ versions to which the case applies. topo skips the case for other versions.",
+)
+.with_example("\">= 3.13\"");
 
 static CASE: Object = Object {
     what: "a case",
@@ -133,28 +136,28 @@ static CASE: Object = Object {
                  each delivery. Queues without an entry have no worker.",
             )
             .with_example("{orders.work: fail}"),
-            key("to", NAMES, "The queues to which the message is routed when it is published. An empty list: the message is unroutable."),
+            key("to", NAMES, "The queues to which the message is routed when it is published. An empty list means that the message is unroutable."),
             key("reaches", NON_EMPTY_NAMES, "Queues that must receive a copy of the message."),
             key("never", NON_EMPTY_NAMES, "Queues that must not receive a copy of the message."),
             key(
                 "attempts",
                 Shape::Map(&Shape::OneForm(&ATTEMPTS)),
-                "The number of deliveries of each queue, or the times of the deliveries since the publish.",
+                "For each queue, the number of deliveries to its worker, or the time of each delivery after the publish.",
             )
             .with_example("{orders.work: [0s, 5s, 35s]}"),
             key(
                 "ends",
                 Shape::OneForm(&ENDS),
-                "All queues in which copies of the messages end, optionally with the end and the number of messages.",
+                "All queues in which copies of the messages end up, optionally with the final state and the number of messages.",
             )
             .with_example("{orders.dead: rejected}"),
-            key("within", TIME, "The time by which all messages must be at rest.").with_example("1m"),
+            key("within", TIME, "The maximum time from the first publish to the last event.").with_example("1m"),
             key("publisher", Shape::OneOf(&["confirmed", "returned", "refused"]), "The outcome for the publisher."),
             key("refused", Shape::Count(0, MAX_COUNT), "The number of messages that a full queue rejects."),
             key(
                 "deadLettered",
                 Shape::Object(&DEAD_LETTERED),
-                "The exchange, the routing key, the headers and the deaths of the messages that end in a dead-letter queue.",
+                "The exchange, routing key, headers and `x-death` entries of the dead-lettered messages.",
             ),
             ONLY,
         ];
@@ -217,7 +220,7 @@ static PUBLISH: Object = Object {
 };
 
 static END_COUNTS: Object = Object {
-    what: "the ends of messages in a queue",
+    what: "final states of the messages in a queue",
     name: "EndCounts",
     keys: Keys::Fixed(|| {
         const NUMBER: Shape = Shape::Count(1, MAX_COUNT);
@@ -268,11 +271,15 @@ static DEATH: Object = Object {
                 .with_example("orders.work"),
             key("reason", REASON, "The dead-letter reason.").required().with_example("rejected"),
             key("count", Shape::Count(1, MAX_COUNT), "The `count` of the entry."),
-            key("exchange", Shape::Text, "The exchange to which the message was published before."),
+            key(
+                "exchange",
+                Shape::Text,
+                "The exchange to which the message was published before this queue dead-lettered it.",
+            ),
             key(
                 "routingKeys",
                 Shape::NonEmptyList(&Shape::RoutingKey),
-                "The routing keys with which the message was published before.",
+                "The routing keys of the message before this queue dead-lettered it.",
             ),
         ];
         KEYS

@@ -8,8 +8,8 @@
 //! | [`references`] | names that the topology does not contain, and cases that cannot fail |
 //! | [`subject`] | the topology that is tested |
 //! | [`compare`] | the differences between the expected and the simulated result |
-//! | [`parts`] | the parts of the routing, and messages that take them |
-//! | [`coverage`] | the parts of the routing without which a case fails |
+//! | [`parts`] | the parts of the routing, and the scenarios in which queues dead-letter messages |
+//! | [`coverage`] | the coverage of the routing by cases |
 //! | [`run`] | the cases of a file against a topology |
 //! | [`snapshot`] | test files that record the routing of a topology |
 //! | [`schema`] | the JSON Schema of test files |

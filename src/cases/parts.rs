@@ -1,17 +1,18 @@
-//! The parts of the routing of a topology, and the deaths by which messages take the parts that topo generates.
+//! The parts of the routing of a topology, and the scenarios in which queues dead-letter messages.
 
 use super::subject::Subject;
 use crate::contract::Method;
 use crate::expand::CreatedFor;
 use crate::model::{Arguments, ExchangeName, ObjectId, QueueName, QueueType};
 use crate::rabbitmq::EffectiveSettings;
-use crate::rabbitmq::routing::Reason;
-use crate::simulation::{Behavior, Outcome, Publication, RoutingPart, Worker};
+use crate::rabbitmq::routing::difference::{RoutingDifference, routing_changes};
+use crate::rabbitmq::routing::{Kind, Reason};
+use crate::simulation::{Behavior, Outcome, Publication, RoutingPart, Simulation, Worker};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest `max-length` for which a death fills a queue.
+/// The largest `max-length` for which a scenario fills a queue.
 const MAX_FILLED: i64 = 1_000;
-/// The per-message TTL of a death in a queue without a TTL, in milliseconds.
+/// The per-message TTL of a scenario in a queue without a TTL, in milliseconds.
 const EXPIRATION: i64 = 1_000;
 
 /// Returns all parts of a topology: the bindings, the alternate exchanges that arguments set, and the reasons for which
@@ -54,30 +55,37 @@ pub(super) fn object_of(part: &RoutingPart) -> ObjectId {
     }
 }
 
-/// Returns the parts that topo generates for retries and dead letters, and that no message takes with the current settings:
-/// for example, the binding for messages that a full queue dead-letters, if the queue has no maximum length.
-pub(super) fn unreachable(subject: &Subject<'_>, parts: &[RoutingPart]) -> BTreeSet<RoutingPart> {
+/// Returns the parts that topo generates for retries and dead-lettering, and that no message uses with the current settings:
+/// for example, the binding for messages that a full queue dead-letters, if the queue has no maximum length. `simulation`
+/// must record the used parts.
+pub(super) fn unreachable(
+    subject: &Subject<'_>,
+    simulation: &Simulation<'_, '_>,
+    parts: &[RoutingPart],
+) -> BTreeSet<RoutingPart> {
     let is_generated = |part: &&RoutingPart| {
         let origin = subject.expansion.origins.get(&object_of(part));
         !matches!(part, RoutingPart::DeadLettering(..)) && origin.is_some_and(|it| it.because != CreatedFor::Declared)
     };
     let mut unreachable: BTreeSet<RoutingPart> = parts.iter().filter(is_generated).cloned().collect();
     for part in parts {
-        if unreachable.is_empty() {
-            break;
-        }
-        if let RoutingPart::DeadLettering(queue, reason) = part
-            && let Some(death) = Death::of(subject, queue, *reason)
-        {
-            let taken = death.run(subject).taken;
-            unreachable.retain(|part| !taken.contains(part));
+        let RoutingPart::DeadLettering(queue, reason) = part else { continue };
+        let outcome = Scenario::of(subject, queue, *reason).map(|scenario| scenario.run(simulation));
+        match outcome.filter(|outcome| outcome.unknown.is_empty()) {
+            Some(outcome) => unreachable.retain(|part| !outcome.taken.contains(part)),
+            // Messages may use all parts that were generated for this queue.
+            None => {
+                let families = subject.expansion.scope.families.iter().filter(|family| family.queue == *queue);
+                let members: BTreeSet<&ObjectId> = families.flat_map(|family| &family.members).collect();
+                unreachable.retain(|part| !members.contains(&object_of(part)));
+            }
         }
     }
     unreachable
 }
 
-/// Messages that a queue dead-letters for a reason.
-pub(super) struct Death<'q> {
+/// Messages that a queue dead-letters for a reason, and the worker that causes it.
+pub(super) struct Scenario<'q> {
     queue: &'q QueueName,
     /// The behavior of the worker; `None` if the queue has no worker.
     pub(super) behavior: Option<Behavior>,
@@ -87,8 +95,8 @@ pub(super) struct Death<'q> {
     pub(super) expiration: Option<i64>,
 }
 
-impl<'q> Death<'q> {
-    /// Returns the messages; `None` if filling the queue needs too many.
+impl<'q> Scenario<'q> {
+    /// Returns the messages. Returns `None` if too many messages are necessary to fill the queue.
     pub(super) fn of(subject: &Subject<'_>, queue: &'q QueueName, reason: Reason) -> Option<Self> {
         let settings = subject.routing.settings_of(queue, subject.routing.topology().queues.get(queue)?);
         let (mut count, mut expiration) = (1, None);
@@ -114,8 +122,8 @@ impl<'q> Death<'q> {
         Some(Self { queue, behavior, count, expiration })
     }
 
-    /// Returns the result in the simulation, with the parts that the messages take.
-    pub(super) fn run(&self, subject: &Subject<'_>) -> Outcome {
+    /// Returns the result of the scenario.
+    pub(super) fn run(&self, simulation: &Simulation<'_, '_>) -> Outcome {
         let publication = Publication {
             exchange: ExchangeName::new(""),
             routing_key: self.queue.as_str().to_owned(),
@@ -125,6 +133,44 @@ impl<'q> Death<'q> {
         };
         let worker = self.behavior.map(|behavior| (self.queue.clone(), Worker::Always(behavior)));
         let workers: BTreeMap<QueueName, Worker> = worker.into_iter().collect();
-        subject.simulation().recording().run(&publication, &workers)
+        simulation.run(&publication, &workers)
     }
+}
+
+/// Returns the routing changes if a binding or an alternate exchange is removed, for messages that are published to one of
+/// the entries.
+pub(super) fn changes_without(
+    subject: &Subject<'_>,
+    part: &RoutingPart,
+    entries: &BTreeSet<ExchangeName>,
+) -> RoutingDifference {
+    let mut topology = subject.routing.topology().clone();
+    part.remove_from(&mut topology);
+    // Both routings have the same lifetime.
+    let with = subject.routing_of(subject.routing.topology());
+    routing_changes(&with, &subject.routing_of(&topology), &relevant(subject, part, entries))
+}
+
+/// Returns the entries that can show a change of a part: only its exchange if clients can publish to it, because a message
+/// that arrives from another exchange is routed in the same way.
+fn relevant(subject: &Subject<'_>, part: &RoutingPart, entries: &BTreeSet<ExchangeName>) -> BTreeSet<ExchangeName> {
+    let own = match part {
+        RoutingPart::Binding(binding) => Some(&binding.source),
+        RoutingPart::Alternate(exchange) => Some(exchange),
+        RoutingPart::DeadLettering(..) => None,
+    };
+    let is_internal =
+        |name: &&ExchangeName| subject.routing.topology().exchanges.get(*name).is_some_and(|it| it.internal);
+    match own.filter(|own| entries.contains(*own) && !is_internal(own)) {
+        Some(own) => BTreeSet::from([own.clone()]),
+        None => entries.clone(),
+    }
+}
+
+/// Returns true if topo cannot simulate a binding: its exchange is external, or selects the binding by a method of its own.
+pub(super) fn is_unknown(subject: &Subject<'_>, part: &RoutingPart) -> bool {
+    let RoutingPart::Binding(binding) = part else { return false };
+    let kind = subject.routing.kind(&binding.source);
+    !subject.routing.topology().exchanges.contains_key(&binding.source)
+        || matches!(kind, None | Some(Kind::OneOf | Kind::Unknown))
 }

@@ -21,7 +21,8 @@ pub fn parse(file: usize, source: &SourceFile) -> Result<TestFile, Diagnostics> 
     if documents.len() > 1 {
         let at = documents.get(1).map_or(Location::start_of(file), |it| it.at);
         let message = "expected one YAML document";
-        diagnostics.push(Diagnostic::error("said-twice", message, at).hint("move the second document to its own file"));
+        diagnostics
+            .push(Diagnostic::error("wrong-value", message, at).hint("move the second document to its own file"));
     }
     for mut document in documents.into_iter().take(1) {
         if let Value::Table(entries) = &mut document.value {
@@ -105,6 +106,7 @@ impl Reader<'_> {
         let exchange_at = node.get("exchange").map_or(node.at, |it| it.at);
         let case = |route: &str, at: Location, headers: Arguments, routing_key: &str, to: &Node| Case {
             name: format!("{}: {route}", entry.key),
+            test: entry.key.clone(),
             at,
             only,
             publication: Sourced::new(publication(exchange, routing_key, headers), exchange_at),
@@ -140,23 +142,35 @@ impl Reader<'_> {
         }
         let expected = expected(node);
         // A message always reaches the queue to which it is published.
-        let is_certain = node.get("publish").and_then(|it| it.get("queue")).and_then(Node::text).is_some_and(|queue| {
+        let is_certain = publication.value.exchange.as_str().is_empty() && {
+            let queue = publication.value.routing_key.as_str();
             let is_only = |names: &Option<Sourced<BTreeMap<QueueName, Location>>>| {
-                names.as_ref().is_none_or(|names| names.value.keys().all(|name| name.as_str() == queue))
+                let names = names.as_ref().map(|names| &names.value);
+                names.is_none_or(|names| !names.is_empty() && names.keys().all(|name| name.as_str() == queue))
             };
             let others = Expected { to: None, reaches: None, ..expected.clone() };
-            !others.can_fail() && is_only(&expected.to) && is_only(&expected.reaches)
-        });
+            expected.can_fail() && !others.can_fail() && is_only(&expected.to) && is_only(&expected.reaches)
+        };
         if !expected.can_fail() || is_certain {
-            let only_weak = expected.within.is_some();
-            let hint = if only_weak {
-                "`within` also passes if no message moves: add `to`, `attempts` or `ends`"
-            } else {
-                "add an expectation: `to`, `reaches`, `never`, `attempts`, `ends`, `publisher` or `refused`"
+            let hint = match (is_certain, expected.within.is_some()) {
+                (true, _) => "a message always reaches the queue to which it is published; add `attempts` or `ends`",
+                (false, true) => "add `attempts` or `ends`; `within` also passes if no worker receives the message",
+                (false, false) => {
+                    "add an expectation: `to`, `reaches`, `never`, `attempts`, `ends`, `publisher`, `refused` or \
+                     `deadLettered`"
+                }
             };
             self.diagnostics.push(Diagnostic::error("missing-key", "this case cannot fail", entry.at).hint(hint));
         }
-        Some(Case { name: entry.key.clone(), at: entry.at, only, publication, workers, expected })
+        Some(Case {
+            name: entry.key.clone(),
+            test: entry.key.clone(),
+            at: entry.at,
+            only,
+            publication,
+            workers,
+            expected,
+        })
     }
 
     fn publication(&mut self, node: &Node) -> Option<Sourced<Publication>> {

@@ -1,6 +1,6 @@
 //! Checks the names in the cases of a file against the topology.
 
-use super::case::{Attempts, Case, TestFile};
+use super::case::{Case, TestFile};
 use super::subject::Subject;
 use crate::model::{ExchangeName, QueueName};
 use crate::rabbitmq::routing::{Keys, Kind};
@@ -12,7 +12,7 @@ use crate::spec::{Diagnostic, Diagnostics, Location, Severity, closest};
 pub fn check(file: &TestFile, subject: &Subject<'_>) -> Diagnostics {
     let mut checker = Checker { subject, diagnostics: Diagnostics::new() };
     let version = subject.profile.version;
-    for case in file.cases.iter().filter(|case| case.only.is_none_or(|only| only.holds_for(version))) {
+    for case in file.cases.iter().filter(|case| case.only.is_none_or(|only| only.is_met_by(version))) {
         checker.case(case);
     }
     checker.diagnostics
@@ -41,7 +41,7 @@ impl Checker<'_, '_> {
         }
         for (queue, attempts) in &expected.attempts {
             self.queue(queue, attempts.at);
-            if !case.workers.contains_key(queue) && attempts.value != Attempts::Number(0) {
+            if !case.workers.contains_key(queue) {
                 let message = format!("queue `{queue}` has no worker in this case, so it delivers no message");
                 self.report(message, attempts.at, format!("add `workers: {{{queue}: ack}}`"));
             }
@@ -78,7 +78,7 @@ impl Checker<'_, '_> {
         }
         if self.subject.is_external_queue(queue) {
             let hint = "test only queues that the spec declares".to_owned();
-            return self.report(format!("queue `{queue}` is external, so its settings are not known"), at, hint);
+            return self.report(format!("queue `{queue}` is external, so its settings are unknown"), at, hint);
         }
         let near = closest(queue.as_str(), topology.queues.keys().map(QueueName::as_str));
         let hint = near.map_or_else(|| "declare it in the spec".to_owned(), |near| format!("did you mean `{near}`?"));
@@ -94,7 +94,7 @@ impl Checker<'_, '_> {
             }
             (Some(Kind::Unknown), None) => {
                 let hint = "test only exchanges that the spec declares".to_owned();
-                self.report(format!("exchange `{exchange}` is external, so its bindings are not known"), at, hint);
+                self.report(format!("exchange `{exchange}` is external, so its bindings are unknown"), at, hint);
             }
             (Some(_), _) => {}
             (None, _) => {

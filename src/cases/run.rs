@@ -41,6 +41,8 @@ impl FileReport {
 pub struct CaseResult {
     /// The name of the case.
     pub name: String,
+    /// The name of the test; a table of routes is one test.
+    pub test: String,
     /// The position in the test file.
     pub at: Location,
     /// The outcome.
@@ -59,7 +61,7 @@ pub enum CaseOutcome {
         /// The simulated result.
         simulated: Box<Outcome>,
     },
-    /// The case does not hold for this version.
+    /// The case does not apply to this version.
     Skipped,
 }
 
@@ -67,7 +69,7 @@ pub enum CaseOutcome {
 pub fn run(file: &TestFile, subject: &Subject<'_>, filter: &str) -> Vec<CaseResult> {
     let simulation = subject.simulation();
     let run = |case: &Case| {
-        let is_skipped = case.only.is_some_and(|only| !only.holds_for(subject.profile.version));
+        let is_skipped = case.only.is_some_and(|only| !only.is_met_by(subject.profile.version));
         let outcome = if is_skipped {
             CaseOutcome::Skipped
         } else {
@@ -77,7 +79,7 @@ pub fn run(file: &TestFile, subject: &Subject<'_>, filter: &str) -> Vec<CaseResu
                 mismatches => CaseOutcome::Failed { mismatches, simulated: Box::new(simulated) },
             }
         };
-        CaseResult { name: case.name.clone(), at: case.at, outcome }
+        CaseResult { name: case.name.clone(), test: case.test.clone(), at: case.at, outcome }
     };
     file.cases.iter().filter(|case| case.name.contains(filter)).map(run).collect()
 }

@@ -2,48 +2,65 @@
 //!
 //! A snapshot contains a table of routes for each exchange, with a message for each binding that is routed differently
 //! without the binding, and a message that no binding matches. It also contains a case for each reason for which a queue
-//! dead-letters messages. A change of the topology therefore changes the snapshot.
+//! dead-letters messages. A topology without one of the bindings, alternate exchanges or reasons therefore fails it.
 
 use super::compare::time;
-use super::parts::{Death, parts};
+use super::parts::{Scenario, changes_without, is_unknown, parts};
 use super::subject::Subject;
-use crate::model::yaml::{Entry, Text, Tree, entry, value};
-use crate::model::{Arguments, Binding, Destination, ExchangeName, ObjectId, QueueName};
-use crate::rabbitmq::routing::difference::{ExampleMessage, routing_changes};
+use crate::model::yaml::{Entry, Text, Tree, literal_entry, value};
+use crate::model::{Arguments, Binding, BrokerVersion, Destination, ExchangeName, ObjectId, QueueName};
+use crate::rabbitmq::routing::difference::ExampleMessage;
 use crate::rabbitmq::routing::{Kind, Message, Reason};
-use crate::simulation::{Behavior, End, Outcome, RoutingPart};
+use crate::simulation::{Behavior, End, Outcome, RoutingPart, Simulation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Routing keys among which a snapshot chooses one that no binding matches.
 const UNMATCHED: [&str; 4] = ["unmatched", "unmatched.x", "x.unmatched.x", ""];
 
-/// The snapshot of a topology, with the positions of the specs relative to the snapshot.
+/// The maximum length of a routing key, in bytes.
+const MAX_KEY: usize = 255;
+
+/// The origin of a snapshot, with the paths of the specs relative to the snapshot.
 pub struct SnapshotSource<'s> {
     /// The value of `spec`.
     pub specs: &'s [String],
     /// The value of `vhost`; `None` if the specs declare one vhost.
     pub vhost: Option<&'s str>,
+    /// The value of `brokers`; empty for the newest known version.
+    pub brokers: &'s [BrokerVersion],
+    /// The tests that apply only from the version of the subject on.
+    pub restricted: &'s BTreeSet<String>,
 }
 
 /// Returns the text of a snapshot.
 pub fn snapshot(subject: &Subject<'_>, source: &SnapshotSource<'_>) -> String {
-    let mut tests: Vec<Entry> = Vec::new();
+    let mut tests: Vec<(String, Vec<Entry>)> = Vec::new();
     for (exchange, routes) in routes(subject) {
-        let name = format!("routes of {exchange}");
-        tests.push(entry(&name, table(subject, &exchange, &routes)));
+        tests.push((format!("routes of {exchange}"), table(subject, &exchange, &routes)));
     }
+    let simulation = subject.simulation().recording();
     tests.extend(parts(subject).into_iter().filter_map(|part| match part {
-        RoutingPart::DeadLettering(queue, reason) => dead_lettering(subject, &queue, reason),
+        RoutingPart::DeadLettering(queue, reason) => dead_lettering(subject, &simulation, &queue, reason),
         RoutingPart::Binding(_) | RoutingPart::Alternate(_) => None,
     }));
     let specs = match source.specs {
-        [one] => Tree::text(one),
-        several => Tree::list(several.iter().map(|spec| Tree::text(spec))),
+        [one] => Tree::literal(one),
+        several => Tree::list(several.iter().map(|spec| Tree::literal(spec))),
     };
-    let mut sections = vec![entry("version", Tree::plain(1)), entry("spec", specs)];
-    sections.extend(source.vhost.map(|vhost| entry("vhost", Tree::text(vhost))));
-    sections.push(entry("snapshot", Tree::plain(true)));
-    sections.push(entry("tests", Tree::table(tests)));
+    let mut sections = vec![literal_entry("version", Tree::plain(1)), literal_entry("spec", specs)];
+    sections.extend(source.vhost.map(|vhost| literal_entry("vhost", Tree::literal(vhost))));
+    sections.push(literal_entry("snapshot", Tree::plain(true)));
+    if !source.brokers.is_empty() {
+        let versions = source.brokers.iter().map(|version| Tree::plain(format!("\"{version}\"")));
+        sections.push(literal_entry("brokers", Tree::list(versions)));
+    }
+    let tests = tests.into_iter().map(|(name, mut test)| {
+        if source.restricted.contains(&name) {
+            test.push(literal_entry("only", Tree::plain(format!("\">= {}\"", subject.profile.version))));
+        }
+        literal_entry(&name, Tree::table(test).block())
+    });
+    sections.push(literal_entry("tests", Tree::table(tests)));
     let header = "# Written by `topo test --init`. To update this file, run `topo test --update`.\n";
     Text::of(&sections).with_header(header.to_owned()).text
 }
@@ -63,8 +80,16 @@ fn routes(subject: &Subject<'_>) -> BTreeMap<ExchangeName, BTreeSet<(String, Arg
     let mut found: BTreeMap<ExchangeName, BTreeSet<(String, Arguments)>> =
         entries.iter().map(|entry| (entry.clone(), BTreeSet::new())).collect();
     for part in parts(subject) {
-        let Some((exchange, message)) = telling_message(subject, &part, &entries) else { continue };
+        let Some((exchange, message)) = distinguishing_message(subject, &part, &entries) else { continue };
         found.entry(exchange).or_default().insert((message.routing_key, message.headers));
+    }
+    for binding in &topology.bindings {
+        if let Some(messages) =
+            found.get_mut(&binding.source).filter(|_| subject.routing.kind(&binding.source) == Some(Kind::Topic))
+        {
+            let keys = variants(&binding.routing_key).into_iter().filter(|key| key.len() <= MAX_KEY);
+            messages.extend(keys.map(|key| (key, Arguments::new())));
+        }
     }
     for (exchange, messages) in &mut found {
         let is_unmatched =
@@ -78,7 +103,7 @@ fn routes(subject: &Subject<'_>) -> BTreeMap<ExchangeName, BTreeSet<(String, Arg
 
 /// Returns a message that is routed differently without a binding or an alternate exchange, and the exchange to which it
 /// is published.
-fn telling_message(
+fn distinguishing_message(
     subject: &Subject<'_>,
     part: &RoutingPart,
     entries: &BTreeSet<ExchangeName>,
@@ -90,13 +115,28 @@ fn telling_message(
     {
         return Some((binding.source.clone(), example));
     }
-    let mut topology = subject.routing.topology().clone();
-    if !part.remove_from(&mut topology) {
+    if matches!(part, RoutingPart::DeadLettering(..)) || is_unknown(subject, part) {
         return None;
     }
-    let (with, without) = (subject.routing_of(subject.routing.topology()), subject.routing_of(&topology));
-    let changes = routing_changes(&with, &without, entries).changes;
+    let changes = changes_without(subject, part, entries).changes;
     changes.into_iter().next().map(|change| (change.entry, change.example))
+}
+
+/// Returns keys that a pattern with `#` matches, with no word and with two words for each `#`. They show whether a change
+/// makes the pattern narrower.
+fn variants(pattern: &str) -> Vec<String> {
+    if !pattern.split('.').any(|word| word == "#") {
+        return Vec::new();
+    }
+    let with = |words: &[&str]| {
+        let words = pattern.split('.').flat_map(|word| match word {
+            "#" => words.to_vec(),
+            "*" => vec!["x"],
+            word => vec![word],
+        });
+        words.collect::<Vec<_>>().join(".")
+    };
+    vec![with(&[]), with(&["x", "x"])]
 }
 
 /// Returns a message that only this binding of its exchange matches; `None` if the exchange has an alternate exchange, or
@@ -122,81 +162,88 @@ fn message(routing_key: &str, headers: &Arguments) -> Message {
 }
 
 /// Returns a table of routes.
-fn table(subject: &Subject<'_>, exchange: &ExchangeName, messages: &BTreeSet<(String, Arguments)>) -> Tree {
+fn table(subject: &Subject<'_>, exchange: &ExchangeName, messages: &BTreeSet<(String, Arguments)>) -> Vec<Entry> {
     let queues = |key: &str, headers: &Arguments| {
         let route = subject.routing.route(exchange, &message(key, headers));
-        Tree::list(route.certain_queues.iter().map(|queue| Tree::text(queue.as_str())))
+        Tree::list(route.certain_queues.iter().map(|queue| Tree::literal(queue.as_str())))
     };
     let routes = if messages.iter().all(|(_, headers)| headers.is_empty()) {
-        Tree::table(messages.iter().map(|(key, headers)| entry(key, queues(key, headers)))).block()
+        Tree::table(messages.iter().map(|(key, headers)| literal_entry(key, queues(key, headers)))).block()
     } else {
         Tree::list(messages.iter().map(|(key, headers)| {
             let mut route = Vec::new();
             if !key.is_empty() {
-                route.push(entry("routingKey", Tree::text(key)));
+                route.push(literal_entry("routingKey", Tree::literal(key)));
             }
             if !headers.is_empty() {
-                let headers = headers.iter().map(|(name, of)| entry(name, value::exact(of)));
-                route.push(entry("headers", Tree::table(headers)));
+                let headers = headers.iter().map(|(name, of)| literal_entry(name, value::exact(of)));
+                route.push(literal_entry("headers", Tree::table(headers)));
             }
-            route.push(entry("to", queues(key, headers)));
+            route.push(literal_entry("to", queues(key, headers)));
             Tree::table(route)
         }))
         .block()
     };
-    Tree::table([entry("exchange", Tree::text(exchange.as_str())), entry("routes", routes)]).block()
+    vec![literal_entry("exchange", Tree::literal(exchange.as_str())), literal_entry("routes", routes)]
 }
 
-/// Returns a case in which a queue dead-letters messages for a reason; `None` if the simulation has no such result.
-fn dead_lettering(subject: &Subject<'_>, queue: &QueueName, reason: Reason) -> Option<Entry> {
+/// Returns a case in which a queue dead-letters messages for a reason. Returns `None` if the simulation does not produce
+/// this result.
+fn dead_lettering(
+    subject: &Subject<'_>,
+    simulation: &Simulation<'_, '_>,
+    queue: &QueueName,
+    reason: Reason,
+) -> Option<(String, Vec<Entry>)> {
     if !subject.spec.queues.contains_key(queue) && !subject.spec.dead_letter_queues.contains_key(queue) {
         // The cases of a queue with retries also test the queues of its retries.
         return None;
     }
-    let death = Death::of(subject, queue, reason)?;
-    let outcome = death.run(subject);
+    let scenario = Scenario::of(subject, queue, reason)?;
+    let outcome = scenario.run(simulation);
     let part = RoutingPart::DeadLettering(queue.clone(), reason);
     if !outcome.unknown.is_empty() || !outcome.taken.contains(&part) {
         return None;
     }
-    let mut publish = vec![entry("queue", Tree::text(queue.as_str()))];
-    publish.extend(death.expiration.map(|expiration| entry("expiration", Tree::plain(time(expiration)))));
-    if death.count > 1 {
-        publish.push(entry("count", Tree::plain(death.count)));
+    let mut publish = vec![literal_entry("queue", Tree::literal(queue.as_str()))];
+    publish.extend(scenario.expiration.map(|expiration| literal_entry("expiration", Tree::plain(time(expiration)))));
+    if scenario.count > 1 {
+        publish.push(literal_entry("count", Tree::plain(scenario.count)));
     }
-    let mut case = vec![entry("publish", Tree::table(publish))];
-    let of_queue = |tree: Tree| Tree::table([entry(queue.as_str(), tree)]);
-    if let Some(behavior) = death.behavior {
-        case.push(entry("workers", of_queue(Tree::plain(behavior.as_str()))));
+    let mut case = vec![literal_entry("publish", Tree::table(publish))];
+    let of_queue = |tree: Tree| Tree::table([literal_entry(queue.as_str(), tree)]);
+    if let Some(behavior) = scenario.behavior {
+        case.push(literal_entry("workers", of_queue(Tree::plain(behavior.as_str()))));
         let times = outcome.attempts.get(queue).map_or(&[][..], Vec::as_slice);
         let is_delayed = times.iter().any(|at| *at > 0);
         let attempts = match is_delayed {
             true => Tree::list(times.iter().map(|at| Tree::plain(time(*at)))),
             false => Tree::plain(times.len()),
         };
-        case.push(entry("attempts", of_queue(attempts)));
+        case.push(literal_entry("attempts", of_queue(attempts)));
     }
-    case.push(entry("ends", ends(&outcome)));
-    let name = match (death.behavior, reason) {
+    case.push(literal_entry("ends", ends(&outcome)));
+    if outcome.ended_at > 0 {
+        case.push(literal_entry("within", Tree::plain(time(outcome.ended_at))));
+    }
+    let name = match (scenario.behavior, reason) {
         (Some(Behavior::Fail), _) => format!("every attempt of {queue} fails"),
         (Some(Behavior::GiveUp), _) => format!("the worker of {queue} gives up"),
         (Some(_), _) => format!("the worker of {queue} requeues every delivery"),
-        (None, Reason::Maxlen) => format!("{queue} is full"),
+        (None, Reason::Maxlen) => format!("messages overflow {queue}"),
         (None, _) => format!("messages in {queue} expire"),
     };
-    Some(entry(&name, Tree::table(case).block()))
+    Some((name, case))
 }
 
+/// Returns the final states of all copies, with their exact numbers.
 fn ends(outcome: &Outcome) -> Tree {
     let mut counts: BTreeMap<&QueueName, BTreeMap<End, u64>> = BTreeMap::new();
     for copy in &outcome.ends {
         *counts.entry(&copy.queue).or_default().entry(copy.end).or_default() += 1;
     }
     Tree::table(counts.into_iter().map(|(queue, counts)| {
-        let of_queue = match counts.iter().next() {
-            Some((end, 1)) if counts.len() == 1 => Tree::plain(end.as_str()),
-            _ => Tree::table(counts.iter().map(|(end, count)| entry(end.as_str(), Tree::plain(count)))),
-        };
-        entry(queue.as_str(), of_queue)
+        let counts = counts.iter().map(|(end, count)| literal_entry(end.as_str(), Tree::plain(count)));
+        literal_entry(queue.as_str(), Tree::table(counts))
     }))
 }

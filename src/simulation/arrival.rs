@@ -25,11 +25,15 @@ impl Run<'_, '_, '_> {
 
     /// Adds a dead-lettered copy to a queue.
     pub(super) fn arrive_dead(&mut self, DeadLetter { source, before, is_kept, target, copy }: DeadLetter) {
+        // Before 3.12, a queue that dead-letters at most once cannot publish to a stream (measured on 3.9 to 3.11).
+        let kind = self.simulation.settings.get(&target).and_then(|settings| settings.kind());
+        if !is_kept && kind == Some(QueueType::Stream) && !self.simulation.profile.version.is_at_least(3, 12) {
+            return self.end(&source, before, End::Dropped);
+        }
         match self.add(&target, copy, true) {
             Arrival::Accepted | Arrival::DeadLettered => {}
             Arrival::Rejected if is_kept => {
-                let reason =
-                    format!("queue {source} dead-letters a message to the full queue {target} again and again");
+                let reason = format!("queue {source} repeatedly dead-letters a message to the full queue {target}");
                 self.outcome.unknown.insert(reason);
             }
             Arrival::Rejected => self.end(&source, before, End::Dropped),
@@ -38,11 +42,11 @@ impl Run<'_, '_, '_> {
 
     fn add(&mut self, queue: &QueueName, mut copy: Copy, is_dead_lettered: bool) -> Arrival {
         let Some(settings) = self.simulation.settings.get(queue) else {
-            self.outcome.unknown.insert(format!("queue {queue} is external, so its settings are not known"));
+            self.outcome.unknown.insert(format!("queue {queue} is external, so its settings are unknown"));
             return Arrival::Accepted;
         };
         if self.simulation.has_uncertain_settings(queue) {
-            self.outcome.unknown.insert(format!("it is not known which policy applies to queue {queue}"));
+            self.outcome.unknown.insert(format!("more than one policy can apply to queue {queue}"));
         }
         self.outcome.reached.insert(queue.clone());
         let version = self.simulation.profile.version;
@@ -53,7 +57,9 @@ impl Run<'_, '_, '_> {
         let kind = settings.kind();
         let (is_quorum, is_stream) = (kind == Some(QueueType::Quorum), kind == Some(QueueType::Stream));
         if settings.has("max-length-bytes") && !is_stream {
-            self.outcome.unknown.insert(format!("queue {queue} limits the size of its messages, which is not known"));
+            self.outcome
+                .unknown
+                .insert(format!("queue {queue} has `max-length-bytes`, and the sizes of the messages are unknown"));
         }
         let limit = settings.integer("max-length").and_then(|limit| usize::try_from(limit).ok());
         let limit = limit.filter(|_| !is_stream && !self.is_received(queue));
@@ -79,6 +85,13 @@ impl Run<'_, '_, '_> {
             // Even if a worker waits for messages.
             self.die(queue, copy, Reason::Expired);
             return Arrival::Accepted;
+        }
+        if let Some(expires) = settings.integer("expires").filter(|_| !self.workers.contains_key(queue))
+            && ttl.is_none_or(|ttl| ttl >= expires)
+        {
+            let reason =
+                format!("queue {queue} has no worker, so the broker deletes it after {expires} ms (`expires`)");
+            self.outcome.unknown.insert(reason);
         }
         copy.expires_at = ttl.map(|ttl| self.now.saturating_add(ttl));
         if let Some(at) = copy.expires_at {

@@ -8,7 +8,7 @@ use crate::model::QueueName;
 use crate::rabbitmq::routing::{Keys, Reason};
 use std::collections::BTreeSet;
 
-/// The number of deaths of a copy after which it counts as circulating without an end.
+/// The number of deaths of a copy after which it is considered to loop.
 const MAX_DEATHS: u32 = 10_000;
 
 impl Run<'_, '_, '_> {

@@ -10,7 +10,7 @@ use crate::model::{ArgumentValue, Arguments, QueueName, QueueType};
 use crate::rabbitmq::redelivery_delays;
 use crate::rabbitmq::routing::Reason;
 
-/// The number of deliveries of a copy after which it counts as circulating without an end.
+/// The number of deliveries of a copy after which it is considered to loop.
 const MAX_DELIVERIES: u32 = 1_000;
 
 impl Run<'_, '_, '_> {
@@ -71,7 +71,7 @@ impl Run<'_, '_, '_> {
                 self.state(queue).is_blocked = true;
                 self.end(queue, copy, End::Held);
             }
-            // A stream keeps its messages, whatever a consumer replies.
+            // A stream keeps its messages regardless of the reply.
             _ if kind == Some(QueueType::Stream) => self.stay(queue, copy),
             Behavior::Ack => self.end(queue, copy, End::Acked),
             Behavior::Nack => self.die(queue, copy, Reason::Rejected),
@@ -123,7 +123,7 @@ impl Run<'_, '_, '_> {
             }
         }
         match (answer.method, answer.requeue) {
-            // The copy goes on as the same message.
+            // The published copy replaces this one.
             (Method::Ack, _) if answer.publish.is_some() => {}
             (Method::Ack, _) => self.end(queue, copy, End::Acked),
             (Method::Nack, Some(true)) => self.react(queue, copy, Behavior::NackRequeue),
@@ -179,7 +179,7 @@ fn gives_up(contract: &Contract, copy: &Copy, behavior: Behavior) -> bool {
     behavior == Behavior::GiveUp || is_counted(contract) && copy.retries >= contract.max_retries
 }
 
-/// Returns what the contract requires of the worker.
+/// Returns the reply that the contract requires.
 fn answer<'c>(contract: &'c Contract, copy: &Copy, behavior: Behavior) -> &'c Answer {
     if gives_up(contract, copy, behavior) { &contract.on_give_up } else { &contract.on_failure }
 }

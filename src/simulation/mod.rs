@@ -1,4 +1,4 @@
-//! Simulates messages in a topology: which queues they reach, how often workers receive them, when, and where they end.
+//! Simulates messages in a topology: the queues that they reach, the times of their deliveries, and their final states.
 //!
 //! The simulation has a clock of its own, and workers take no time. It follows each copy of a message from its publish to
 //! the queue in which it stays, or until a worker acknowledges it or the broker drops it. Routing, dead-lettering and
@@ -60,7 +60,7 @@ impl<'r, 'a> Simulation<'r, 'a> {
         Self(topology)
     }
 
-    /// Returns the same simulation with another routing of the same queues and policies.
+    /// Returns the same simulation with different routing. The queues and policies must be the same.
     pub fn with_routing<'s, 'b>(&self, routing: &'s Routing<'b>) -> Simulation<'s, 'b>
     where
         'r: 's,
@@ -76,7 +76,7 @@ impl<'r, 'a> Simulation<'r, 'a> {
         Self(topology)
     }
 
-    /// Publishes messages one after another, and follows them until nothing moves any more.
+    /// Publishes messages in order, and simulates them until no change is pending.
     pub fn run(&self, publication: &Publication, workers: &BTreeMap<QueueName, Worker>) -> Outcome {
         run::Run::new(&self.0, workers).run(publication)
     }

@@ -29,7 +29,9 @@ pub struct Outcome {
     pub unexpected_deliveries: BTreeSet<QueueName>,
     /// The parts of the topology that the messages took, if the simulation records them.
     pub taken: BTreeSet<RoutingPart>,
-    /// The reasons why the result is not known; empty if it is.
+    /// The reason why [`Self::routed_to`] is not known; `None` if it is.
+    pub unknown_route: Option<String>,
+    /// The reasons why the result is not known; empty if it is. They include [`Self::unknown_route`].
     pub unknown: BTreeSet<String>,
     /// The time of the last event.
     pub ended_at: i64,
@@ -70,7 +72,7 @@ pub enum End {
     Held,
     /// The copy left the queue, and reached no other.
     Dropped,
-    /// The copy moves without an end.
+    /// The copy circulates indefinitely.
     Loops,
 }
 

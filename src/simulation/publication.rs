@@ -30,9 +30,9 @@ impl Publication {
 pub enum Behavior {
     /// `basic.ack`.
     Ack,
-    /// What the contract requires when the processing fails.
+    /// The reply of the contract to a failure.
     Fail,
-    /// What the contract requires when the worker gives up.
+    /// The reply of the contract when the worker gives up.
     GiveUp,
     /// `basic.nack` with `requeue=false`.
     Nack,

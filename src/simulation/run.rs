@@ -5,17 +5,18 @@ use super::outcome::{End, EndedCopy, Event, EventKind, Outcome, PublisherResult}
 use super::part::RoutingPart;
 use super::publication::{Publication, Worker};
 use super::topology::SimulatedTopology;
+use crate::model::count::number;
 use crate::model::{ExchangeName, QueueName};
 use crate::rabbitmq::routing::Message;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
-/// The maximum number of tasks of a simulation.
-const MAX_TASKS: u32 = 1_000_000;
+/// The maximum number of tasks of a simulation: for all messages together, and in addition for each message.
+const MAX_TASKS: (u64, u64) = (50_000, 100);
 /// The maximum number of events in an outcome.
 const MAX_EVENTS: usize = 10_000;
 /// Headers that change the routing in a way that the simulation does not know.
-const UNSUPPORTED_HEADERS: [&str; 3] = ["CC", "BCC", "x-delay"];
+const UNSUPPORTED_HEADERS: [&str; 4] = ["CC", "BCC", "x-delay", "x-delivery-count"];
 
 /// A queue of the simulation.
 #[derive(Default)]
@@ -71,7 +72,8 @@ pub(super) struct Run<'s, 'r, 'a> {
     calendar: BinaryHeap<Reverse<(i64, usize)>>,
     /// The future changes by number.
     changes: Vec<Option<(QueueName, Change)>>,
-    done: u32,
+    done: u64,
+    max_tasks: u64,
     pub(super) outcome: Outcome,
 }
 
@@ -86,15 +88,26 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
             calendar: BinaryHeap::new(),
             changes: Vec::new(),
             done: 0,
+            max_tasks: MAX_TASKS.0,
             outcome: Outcome::default(),
         }
     }
 
     pub(super) fn run(mut self, publication: &Publication) -> Outcome {
-        for name in UNSUPPORTED_HEADERS.iter().filter(|name| publication.headers.contains_key(**name)) {
+        self.max_tasks = self.max_tasks.saturating_add(MAX_TASKS.1.saturating_mul(publication.count));
+        // From 4.0 on, the broker ignores the header `x-death` of clients.
+        let reads_deaths = !self.simulation.profile.version.is_at_least(4, 0);
+        let unsupported = UNSUPPORTED_HEADERS.into_iter().chain(reads_deaths.then_some("x-death"));
+        for name in unsupported.filter(|name| publication.headers.contains_key(*name)) {
             self.outcome.unknown.insert(format!("the simulation does not support the header {name}"));
         }
         for message in 1..=publication.count {
+            if message == 1 {
+                let first = Copy::published(publication, message).as_message();
+                let unclear = self.simulation.routing.route(&publication.exchange, &first).unclear;
+                let reasons = self.outcome.unknown.first().cloned();
+                self.outcome.unknown_route = reasons.or_else(|| unclear.map(|unclear| unclear.to_string()));
+            }
             let (queues, result) = self.publish(Copy::published(publication, message));
             *self.outcome.publisher.entry(result).or_default() += 1;
             if message == 1 {
@@ -119,8 +132,8 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
     fn perform_tasks(&mut self) {
         while let Some(task) = self.tasks.pop_front() {
             self.done += 1;
-            if self.done > MAX_TASKS {
-                self.outcome.unknown.insert("the messages move too often for the simulation".to_owned());
+            if self.done > self.max_tasks {
+                self.outcome.unknown.insert(format!("the simulation exceeded {} steps", number(self.max_tasks)));
                 self.tasks.clear();
                 self.calendar.clear();
                 return;

@@ -127,7 +127,7 @@ fn full_queues_drop_or_refuse_messages() {
 }
 
 #[test]
-fn endless_redeliveries_and_missing_replies_end() {
+fn endless_redeliveries_loop_and_missing_replies_are_held() {
     let spec = "queues: {work: {type: classic, deadLetter: none}}\n";
     let outcome = to_queue(spec, "work", 1, &[("work", Worker::Always(Behavior::Requeue))], NEWEST);
     assert_eq!(ends(&outcome), [("work", End::Loops)]);
@@ -136,7 +136,7 @@ fn endless_redeliveries_and_missing_replies_end() {
 }
 
 #[test]
-fn counted_returns_depend_on_the_version() {
+fn nack_with_requeue_counts_before_4_3() {
     let spec = "queues: {work: {type: quorum, deliveryLimit: 2, deadLetter: dead}}\n\
                 deadLetterQueues: {dead: {type: classic}}\n";
     let run = |behavior, version| to_queue(spec, "work", 1, &[("work", Worker::Always(behavior))], version);
@@ -168,7 +168,7 @@ fn published_deaths_are_replaced_from_4_0_on() {
 }
 
 #[test]
-fn delivery_counts_travel_from_4_3_on() {
+fn delivery_count_survives_dead_lettering_since_4_3() {
     let spec = "queues:\n  a: {type: quorum, deliveryLimit: 5, deadLetter: {exchange: '', routingKey: b}}\n  b: {type: \
                 quorum, deliveryLimit: 1, deadLetter: none}\n";
     let workers = [("a", Worker::Always(Behavior::Reject)), ("b", Worker::Always(Behavior::Requeue))];
@@ -180,7 +180,7 @@ fn delivery_counts_travel_from_4_3_on() {
 
 /// Long chains of changes need no deep stack, and a simulation ends.
 #[test]
-fn endless_chains_end() {
+fn simulation_of_endless_dead_lettering_terminates() {
     let spec = "queues:\n  a: {type: classic, maxLength: 100, deadLetter: {exchange: '', routingKey: b}}\n  b: {type: classic, \
                 deadLetter: {exchange: '', routingKey: a}}\n";
     let outcome = to_queue(spec, "a", 101, &[("b", Worker::Always(Behavior::Nack))], NEWEST);

@@ -251,6 +251,7 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
 fn list_of(subject: &str) -> String {
     match subject.trim_matches('`') {
         "owns" | "protect" | "ignore" => "a list of globs".to_owned(),
+        "to" | "reaches" | "never" => "a list of queues".to_owned(),
         key => format!("a list of {key}"),
     }
 }

@@ -39,7 +39,7 @@ fn failures_are_shown_with_their_positions() {
 }
 
 #[test]
-fn results_have_several_formats() {
+fn results_are_written_in_each_format() {
     let topo = topo();
     let flags = ["test", "--format", "json", "--also", "junit=results.xml", "--also", "text=results.txt"];
     let document = topo.run(flags).expect_code(1).json();
@@ -67,7 +67,7 @@ fn versions_come_from_the_file_or_the_flag() {
 }
 
 #[test]
-fn files_are_found_and_specs_are_named() {
+fn test_files_and_their_specs_are_found() {
     let nested = TESTS.replacen("version: 1", "version: 1\nspec: ../topology.yaml", 1);
     let topo = Topo::offline().file("topology.yaml", SPEC).file("tests/routes.test.yaml", &nested);
     topo.run(["test"]).expect_code(1).expect_text("tests/routes.test.yaml · spec tests/../topology.yaml · vhost shop");
@@ -84,7 +84,7 @@ fn files_are_found_and_specs_are_named() {
 }
 
 #[test]
-fn mistakes_in_test_files_have_positions() {
+fn errors_in_test_files_show_positions() {
     let run = |tests: &str| {
         let tests = format!("version: 1\n{tests}\n");
         Topo::offline().file("topology.yaml", SPEC).file("topology.test.yaml", &tests).run(["test"]).expect_code(65)
@@ -101,7 +101,7 @@ fn mistakes_in_test_files_have_positions() {
 
 /// A broken file does not stop the others.
 #[test]
-fn other_files_are_tested() {
+fn invalid_file_does_not_stop_other_files() {
     let topo =
         topo().file("broken.test.yaml", "version: 1\nspec: topology.yaml\ntests:\n  it: {publish: {queue: work}}\n");
     let output = topo.run(["test"]).expect_code(65);
@@ -136,12 +136,12 @@ fn schema_accepts_test_files() {
 }
 
 #[test]
-fn coverage_lists_parts_that_no_case_tests() {
+fn coverage_lists_uncovered_elements() {
     let topo = topo();
     // The case that fails covers nothing.
     let output = topo.run(["test", "--coverage"]).expect_code(1);
-    let output = output.expect_text("Coverage of topology.yaml · vhost shop: 1 of ").expect_text("of the routing (");
-    output.expect_text("dead-lettering by work (rejected): no case takes it");
+    let output = output.expect_text("Coverage of topology.yaml · vhost shop: 1 of ").expect_text(" routing elements (");
+    output.expect_text("dead-lettering from work (rejected): no case exercises it");
     topo.run(["test", "--run", "routed", "--fail-under", "90%"])
         .expect_code(1)
         .expect_error("the coverage of topology.yaml is ")
@@ -159,18 +159,20 @@ fn coverage_lists_parts_that_no_case_tests() {
     let junit = topo.read("results.xml");
     assert!(junit.contains("<testsuite name=\"coverage, topology.yaml\""), "{junit}");
     assert!(topo.read("results.md").contains("**Coverage of topology.yaml · vhost shop: 1 of "));
-    topo.run(["test", "--coverage", "--format", "github"])
-        .expect_code(1)
-        .expect_text("::notice file=topology.yaml,line=5,col=3,title=topo test%3A not covered::dead-lettering by work");
+    topo.run(["test", "--coverage", "--format", "github"]).expect_code(1).expect_text(
+        "::notice file=topology.yaml,line=5,col=3,title=topo test%3A not covered::dead-lettering from work",
+    );
 }
 
 #[test]
 fn snapshots_record_the_routing() {
     let topo = Topo::offline().file("topology.yaml", SPEC);
     topo.run(["test", "--update"]).expect_code(64).expect_error("no snapshot found").expect_text("topo test --init");
-    topo.run(["test", "--init"]).expect_code(0).expect_text("Wrote topology.routes.test.yaml: 5 cases.");
-    topo.run(["test", "--init", "topology.yaml"]).expect_code(64).expect_error("topology.routes.test.yaml exists");
-    topo.run(["test", "--fail-under", "100"]).expect_code(0).expect_text("of the routing (100%)");
+    topo.run(["test", "--init"]).expect_code(0).expect_text("Wrote topology.routes.test.yaml: 7 cases.");
+    topo.run(["test", "--init", "topology.yaml"])
+        .expect_code(64)
+        .expect_error("topology.routes.test.yaml already exists");
+    topo.run(["test", "--fail-under", "100"]).expect_code(0).expect_text("routing elements (100%)");
     topo.run(["test", "--update"]).expect_code(0).expect_text("topology.routes.test.yaml is up to date.");
     let changed = SPEC.replace("order.#", "invoice.#");
     let topo = topo.file("topology.yaml", &changed);
@@ -180,7 +182,7 @@ fn snapshots_record_the_routing() {
         .expect_text("no binding of orders");
     let updated = topo.run(["test", "--update"]).expect_code(0);
     updated
-        .expect_text("-      order.x: [work]\n+      invoice.x: [work]\n")
+        .expect_text("-      order.x.x: [work]\n+      invoice: [work]\n")
         .expect_text("Updated topology.routes.test.yaml");
     topo.run(["test"]).expect_code(0);
     // A test file without `snapshot: true` is never changed.
@@ -191,7 +193,7 @@ fn snapshots_record_the_routing() {
 }
 
 #[test]
-fn snapshots_of_several_vhosts_need_a_name() {
+fn snapshots_require_a_vhost_if_specs_declare_several() {
     let other = "version: 1\nvhost: other\nqueues: {q: {type: classic, deadLetter: none}}\n";
     let spec = format!("{SPEC}---\n{other}");
     let topo = Topo::offline().file("topology.yaml", &spec);
@@ -200,18 +202,44 @@ fn snapshots_of_several_vhosts_need_a_name() {
         .expect_error("the specs declare 2 vhosts")
         .expect_text("--vhost: other, shop");
     topo.run(["test", "--init", "--vhost", "shop"]).expect_code(0);
-    assert!(topo.read("topology.routes.test.yaml").contains("\nvhost: shop\n"));
+    assert!(topo.read("topology.shop.routes.test.yaml").contains("\nvhost: shop\n"));
     topo.run(["test", "--update"]).expect_code(0).expect_text("is up to date");
     topo.run(["test"]).expect_code(0);
     let none = Topo::offline();
     none.run(["test", "--init"]).expect_code(64).expect_error("no spec found");
-    none.run(["test", "--init", "-"]).expect_code(64).expect_error("a snapshot needs the path of a spec");
+    none.run(["test", "--init", "-"])
+        .expect_code(64)
+        .expect_error("cannot write a snapshot for a spec from standard input");
 }
 
 #[test]
-fn published_patterns_are_reported() {
+fn pattern_as_published_routing_key_is_a_warning() {
     let tests = "version: 1\ntests: {it: {publish: {exchange: orders, routingKey: 'order.*'}, to: [work]}}\n";
     let topo = Topo::offline().file("topology.yaml", SPEC).file("topology.test.yaml", tests);
     let output = topo.run(["test"]).expect_code(0);
     output.expect_text("warning[pattern-published]").expect_text("the routing key `order.*` of a published message");
+}
+
+#[test]
+fn snapshots_keep_their_versions() {
+    let topo = Topo::offline().file("topology.yaml", SPEC);
+    let versions = ["--broker-version", "3.10", "--broker-version", "4.3"];
+    topo.run([&["test", "--init"], &versions[..]].concat()).expect_code(0);
+    let text = topo.read("topology.routes.test.yaml");
+    assert!(text.contains("brokers:\n  - \"3.10."), "{text}");
+    // Before 4.0, quorum queues have no delivery limit.
+    assert!(text.contains("attempts: {work: 21}\n") && text.contains("only: \">= 4.3."), "{text}");
+    topo.run(["test"]).expect_code(0).expect_text("skip");
+    topo.run(["test", "--update"]).expect_code(0).expect_text("is up to date");
+    topo.run(["test", "--run", "absent"]).expect_code(64).expect_error("no case has a name that contains `absent`");
+}
+
+#[test]
+fn snapshots_of_folders_are_written_beside_them() {
+    let topo = Topo::offline().file("topology/shop.yaml", SPEC);
+    topo.run(["test", "--init"]).expect_code(0).expect_text("Wrote topology.routes.test.yaml");
+    assert!(topo.read("topology.routes.test.yaml").contains("spec: topology\n"));
+    topo.run(["test"]).expect_code(0);
+    let cluster = Topo::offline().file("topology.yaml", "version: 1\ncluster: {}\n");
+    cluster.run(["test", "--init"]).expect_code(64).expect_error("the specs declare no vhost");
 }

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TestArguments {
-    /// Test files, or directories to search for *.test.yaml files [default: the current directory]; with --init: the specs
+    /// Test files, or directories to search for *.test.yaml files, or, with --init, the specs to record [default: the current directory]
     #[arg(value_name = "FILE|DIR")]
     pub(super) paths: Vec<PathBuf>,
     /// Run only cases whose name contains TEXT
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(super) run: String,
-    /// RabbitMQ version to simulate, instead of the versions in the test file; may be repeated [default: the newest known]
+    /// RabbitMQ version to simulate; overrides `brokers` in test files; may be repeated [default: the newest known version]
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Vec<BrokerVersion>,
     /// Output format
@@ -28,19 +28,19 @@ pub(in crate::cli) struct TestArguments {
     /// File of NAME=VALUE lines; may be repeated
     #[arg(long, value_name = "FILE", env = "TOPO_VAR_FILE")]
     pub(super) var_file: Vec<PathBuf>,
-    /// Show the bindings, alternate exchanges and dead-letter settings without which no case fails
+    /// Report the coverage, and list the bindings, alternate exchanges and dead-letter reasons that no case covers
     #[arg(long, help_heading = "Coverage")]
     pub(super) coverage: bool,
     /// Exit with 1 if the coverage is below PERCENT; implies --coverage
     #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = "Coverage")]
     pub(super) fail_under: Option<f64>,
-    /// Record the routing of the specs in a new test file NAME.routes.test.yaml, the snapshot
+    /// Record the routing of the specs in a new snapshot, NAME.routes.test.yaml
     #[arg(long, help_heading = "Snapshots", conflicts_with_all = ["update", "coverage", "fail_under", "also", "run"])]
     pub(super) init: bool,
-    /// Vhost to record, if the specs declare several
+    /// Vhost to record in NAME.VHOST.routes.test.yaml, if the specs declare several
     #[arg(long, value_name = "NAME", requires = "init", help_heading = "Snapshots")]
     pub(super) vhost: Option<String>,
-    /// Rewrite the snapshots among the test files, and print the differences
+    /// Rewrite the snapshots (test files with `snapshot: true`) and print the differences
     #[arg(long, help_heading = "Snapshots", conflicts_with_all = ["coverage", "fail_under", "also", "run"])]
     pub(super) update: bool,
 }

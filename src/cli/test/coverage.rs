@@ -44,5 +44,5 @@ pub(super) fn below(reports: &[CoverageReport], limit: Option<f64>) -> Option<Fa
     let limit = limit?;
     let low = reports.iter().find(|report| report.coverage.percent() < limit)?;
     let message = format!("the coverage of {} is {:.1}%, below {limit}%", low.specs, low.coverage.percent());
-    Some(Failure::failed(message).hint("add cases for the parts that are not covered, or run `topo test --init`"))
+    Some(Failure::failed(message).hint("add cases for the uncovered elements (list them with --coverage), or record a snapshot with `topo test --init`"))
 }

@@ -18,6 +18,7 @@ use super::arguments::{FindingsFormat, Global};
 use super::failure::{Exit, Failure};
 use super::{input, output};
 use crate::cases::{CoverageReport, FileReport, Subject, check, run as run_cases};
+use crate::model::printable::clean;
 use crate::rabbitmq::BrokerProfile;
 use crate::render::cases::{coverage as coverage_text, github, json, junit, markdown, summary, text};
 use arguments::{AlsoFormat, TestFormat};
@@ -52,6 +53,9 @@ pub(super) fn run(arguments: &TestArguments, global: &Global) -> Result<Exit, Fa
         return Ok(broken.unwrap_or(updated));
     }
     if reports.iter().all(|report| report.results.is_empty()) {
+        if !arguments.run.is_empty() && !reports.is_empty() {
+            return Err(Failure::usage(format!("no case has a name that contains `{}`", clean(&arguments.run))));
+        }
         return Err(Failure::usage("no test cases found")
             .hint("write cases to a file beside the spec, such as topology.test.yaml")
             .hint("or specify test files: topo test FILE"));
@@ -65,7 +69,7 @@ pub(super) fn run(arguments: &TestArguments, global: &Global) -> Result<Exit, Fa
             AlsoFormat::Junit => junit(&reports, &coverages),
             AlsoFormat::Of(format) => render(&reports, &coverages, *format, global),
         };
-        output::write_file(path, &anstream::adapter::strip_str(&rendered).to_string())?;
+        output::write_public_file(path, &anstream::adapter::strip_str(&rendered).to_string())?;
     }
     output::print(&render(&reports, &coverages, arguments.format, global))?;
     let failed = if reports.iter().any(FileReport::has_failures) { Exit::Failed } else { Exit::Done };

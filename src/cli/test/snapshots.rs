@@ -2,7 +2,7 @@
 
 use super::arguments::TestArguments;
 use super::files::{ReadFile, spec_arguments};
-use crate::cases::{CaseOutcome, SnapshotSource, Subject, parse, run, snapshot};
+use crate::cases::{CaseOutcome, SnapshotSource, Subject, TestFile, parse, run, snapshot};
 use crate::cli::arguments::{FindingsFormat, Global, SpecArguments};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::files::path_argument;
@@ -14,6 +14,7 @@ use crate::rabbitmq::BrokerProfile;
 use crate::render::style::{GREEN, Painted, RED};
 use crate::spec::SourceFile;
 use similar::{ChangeTag, TextDiff};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The number of unchanged lines around a difference.
@@ -22,15 +23,13 @@ const CONTEXT: usize = 3;
 /// Writes the snapshot of specs.
 pub(super) fn init(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
     let specs = spec_arguments(arguments.paths.clone(), arguments.vhost.clone(), arguments);
-    let version = arguments.broker_version.iter().copied().max().unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let paths = sources::paths(&specs, "topo test --init")?;
-    let Some(first) = paths.first() else { return Err(Failure::usage("no spec found")) };
-    let (path, names) = snapshot_path(first, &paths)?;
+    let (path, names) = snapshot_path(&paths, arguments.vhost.as_deref())?;
     if path.exists() {
-        return Err(Failure::usage(format!("{} exists", path_argument(&path)))
+        return Err(Failure::usage(format!("{} already exists", path_argument(&path)))
             .hint("to rewrite a snapshot, run `topo test --update`"));
     }
-    let recorded = record(&specs, version, &names, arguments.vhost.as_deref())?;
+    let recorded = record(&specs, &arguments.broker_version, &names)?;
     output::write_public_file(&path, &recorded.text)?;
     if !global.quiet {
         let written = format!("Wrote {}: {}.", clean(&path.display().to_string()), count(recorded.cases, "case"));
@@ -46,9 +45,8 @@ pub(super) fn update(read: &[ReadFile], arguments: &TestArguments, global: &Glob
         return Err(Failure::usage("no snapshot found").hint("to write one, run `topo test --init`"));
     }
     for file in snapshots {
-        let vhost = file.file.vhost.as_ref().map(|vhost| vhost.value.as_str());
-        let version = file.versions(arguments).into_iter().max().unwrap_or(BrokerVersion::NEWEST_KNOWN);
-        let recorded = record(&file.spec_arguments(arguments), version, &file.file.specs, vhost)?;
+        let names = if file.file.specs.is_empty() { file_names(&file.specs) } else { file.file.specs.clone() };
+        let recorded = record(&file.spec_arguments(arguments), &file.file.brokers, &names)?;
         let name = &file.source.name;
         if recorded.text == file.source.text {
             if !global.quiet {
@@ -65,60 +63,107 @@ pub(super) fn update(read: &[ReadFile], arguments: &TestArguments, global: &Glob
     Ok(Exit::Done)
 }
 
+fn file_names(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect()
+}
+
 /// A recorded snapshot.
 struct Recorded {
     text: String,
     cases: u64,
 }
 
-/// Records the routing of specs, and checks that all cases of the snapshot pass.
-fn record(
+/// Records the routing of specs for the newest of the versions. Checks that all cases of the snapshot pass, and restricts
+/// the tests that do not pass for an older version.
+fn record(specs: &SpecArguments, brokers: &[BrokerVersion], names: &[String]) -> Result<Recorded, Failure> {
+    let newest = brokers.iter().copied().max().unwrap_or(BrokerVersion::NEWEST_KNOWN);
+    let text = |restricted: &BTreeSet<String>| {
+        with_subject(specs, newest, |subject| {
+            let vhost = specs.vhost.as_deref();
+            snapshot(subject, &SnapshotSource { specs: names, vhost, brokers, restricted })
+        })
+    };
+    let file = |text: &str| {
+        let source = SourceFile { name: "the snapshot".to_owned(), text: text.to_owned() };
+        parse(0, &source).map_err(|errors| {
+            let first = errors.iter().next().map(|error| error.message.clone()).unwrap_or_default();
+            Failure::failed("the new snapshot is invalid").because(first).hint(BUG)
+        })
+    };
+    let first = text(&BTreeSet::new())?;
+    let tests = file(&first)?;
+    if tests.cases.is_empty() {
+        return Err(Failure::usage("the specs contain no routing to record"));
+    }
+    if let Some(name) = failing(specs, newest, &tests)?.first() {
+        return Err(Failure::failed(format!("case `{}` of the new snapshot fails", clean(name))).hint(BUG));
+    }
+    let mut restricted = BTreeSet::new();
+    for version in brokers.iter().filter(|version| **version != newest) {
+        restricted.extend(failing(specs, *version, &tests)?);
+    }
+    let text = if restricted.is_empty() { first } else { text(&restricted)? };
+    let cases = file(&text)?.cases.len() as u64;
+    Ok(Recorded { text, cases })
+}
+
+/// The hint for a snapshot that is not correct.
+const BUG: &str = "this is a bug in topo; please report it and attach the spec";
+
+/// Returns the names of the tests that fail for a version.
+fn failing(specs: &SpecArguments, version: BrokerVersion, tests: &TestFile) -> Result<Vec<String>, Failure> {
+    let results = with_subject(specs, version, |subject| run(tests, subject, ""))?;
+    let failed = results.into_iter().filter(|result| matches!(result.outcome, CaseOutcome::Failed { .. }));
+    Ok(failed.map(|result| result.test).collect())
+}
+
+/// Calls a function with the only vhost of specs.
+fn with_subject<T>(
     specs: &SpecArguments,
     version: BrokerVersion,
-    names: &[String],
-    vhost: Option<&str>,
-) -> Result<Recorded, Failure> {
+    then: impl FnOnce(&Subject<'_>) -> T,
+) -> Result<T, Failure> {
     let loaded = input::load_for(specs, "topo test --init", FindingsFormat::Text, version)?;
     let [(spec, expansion)] = loaded.expanded.as_slice() else {
         let vhosts: Vec<String> = loaded.vhosts().iter().map(ToString::to_string).collect();
+        if vhosts.is_empty() {
+            return Err(Failure::usage("the specs declare no vhost, so there is no routing to record"));
+        }
         return Err(Failure::usage(format!("the specs declare {} vhosts", vhosts.len()))
             .hint(format!("select one with --vhost: {}", vhosts.join(", "))));
     };
     let profile = BrokerProfile::of(version);
     let operator_policies = expansion.topology.operator_policies();
-    let subject = Subject::new((spec, expansion), &operator_policies, &profile);
-    let text = snapshot(&subject, &SnapshotSource { specs: names, vhost });
-    let source = SourceFile { name: "the snapshot".to_owned(), text };
-    let parsed = parse(0, &source).map_err(|errors| Failure::failed(format!("the snapshot is invalid: {errors}")))?;
-    if parsed.cases.is_empty() {
-        return Err(Failure::usage("the specs route no message that a snapshot can record"));
-    }
-    let results = run(&parsed, &subject, "");
-    match results.iter().find(|result| matches!(result.outcome, CaseOutcome::Failed { .. })) {
-        Some(failed) => Err(Failure::failed(format!("case `{}` of the new snapshot fails", clean(&failed.name)))
-            .hint("this is an error of topo; please report it with the spec")),
-        None => Ok(Recorded { text: source.text, cases: results.len() as u64 }),
-    }
+    Ok(then(&Subject::new((spec, expansion), &operator_policies, &profile)))
 }
 
-/// Returns the path of the snapshot of specs, and the paths of the specs relative to it.
-fn snapshot_path(first: &Path, specs: &[PathBuf]) -> Result<(PathBuf, Vec<String>), Failure> {
-    let folder = first.parent().unwrap_or(Path::new(""));
-    let stem = if first.is_dir() { first.file_name() } else { first.file_stem() };
-    let Some(stem) = stem.map(|stem| stem.to_string_lossy().into_owned()).filter(|_| first.as_os_str() != "-") else {
-        return Err(
-            Failure::usage("a snapshot needs the path of a spec").hint("for example: topo test --init topology.yaml")
-        );
+/// Returns the path of the snapshot of specs, and the paths of the specs relative to it. With a vhost, the name contains the
+/// vhost.
+fn snapshot_path(specs: &[PathBuf], vhost: Option<&str>) -> Result<(PathBuf, Vec<String>), Failure> {
+    let from_stdin = || {
+        Failure::usage("cannot write a snapshot for a spec from standard input")
+            .hint("pass the path of a spec: topo test --init topology.yaml")
     };
+    let first = specs.first().filter(|path| path.as_os_str() != "-").ok_or_else(from_stdin)?;
+    // `.` has no name of its own.
+    let named = if first.file_name().is_some() { first.clone() } else { first.canonicalize().unwrap_or_default() };
+    let folder = if first.file_name().is_some() { first.parent().unwrap_or(Path::new("")) } else { first.as_path() };
+    let stem = if first.is_dir() { named.file_name() } else { named.file_stem() };
+    let stem = stem.map(|stem| stem.to_string_lossy().into_owned()).ok_or_else(from_stdin)?;
     let relative = |spec: &PathBuf| {
-        let inside = spec.strip_prefix(folder).ok().and_then(Path::to_str).map(str::to_owned);
+        let inside = spec.strip_prefix(folder).ok().and_then(Path::to_str);
+        let inside = inside.map(|inside| if inside.is_empty() { "." } else { inside }.to_owned());
         inside.ok_or_else(|| {
             Failure::usage(format!("{} is not in the folder of {}", path_argument(spec), path_argument(first)))
                 .hint("a snapshot and its specs must be in the same folder")
         })
     };
     let names: Result<Vec<String>, Failure> = specs.iter().map(relative).collect();
-    Ok((folder.join(format!("{stem}.routes.test.yaml")), names?))
+    let of_vhost = vhost.map_or_else(String::new, |vhost| {
+        let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        format!(".{}", vhost.chars().map(safe).collect::<String>())
+    });
+    Ok((folder.join(format!("{stem}{of_vhost}.routes.test.yaml")), names?))
 }
 
 /// Renders the differences of two texts in the unified format.

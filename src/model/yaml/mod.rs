@@ -44,6 +44,11 @@ impl Tree {
         Self::plain(scalar::text(text))
     }
 
+    /// Creates a string scalar for a file without variables, with quotes if necessary.
+    pub(crate) fn literal(text: &str) -> Self {
+        Self::plain(scalar::quote_if_needed(text))
+    }
+
     /// Creates a scalar without quotes, such as a number or a duration.
     pub(crate) fn plain(value: impl ToString) -> Self {
         Self { value: Value::Scalar(value.to_string()), about: None, anchor: None, is_block: false }
@@ -160,6 +165,11 @@ impl fmt::Display for Tree {
 /// Creates an entry. The key has quotes if necessary.
 pub(crate) fn entry(key: &str, tree: Tree) -> Entry {
     Entry { key: scalar::text(key), comments: Vec::new(), tree }
+}
+
+/// Creates an entry of a file without variables. The key has quotes if necessary.
+pub(crate) fn literal_entry(key: &str, tree: Tree) -> Entry {
+    Entry { key: scalar::quote_if_needed(key), comments: Vec::new(), tree }
 }
 
 /// Creates a merge key (`<<`), which includes all keys of the mapping with this anchor.

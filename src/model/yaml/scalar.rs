@@ -15,7 +15,7 @@ pub(crate) fn text(text: &str) -> String {
 
 /// Writes a string without quotes if possible. Otherwise, writes the string in double quotes, or in single quotes if
 /// these avoid backslash escapes.
-pub(super) fn quote_if_needed(text: &str) -> String {
+pub(crate) fn quote_if_needed(text: &str) -> String {
     if is_plain(text) {
         text.to_owned()
     } else if text.chars().any(is_escaped) {

@@ -1,7 +1,7 @@
 //! Renders the coverage of the routing by cases.
 
 use crate::cases::{CoverageReport, PartCoverage, PartState};
-use crate::model::count::count;
+use crate::model::count::{count, number};
 use crate::model::printable::clean;
 use crate::model::{Places, Source};
 use crate::render::change_details::full_binding;
@@ -33,33 +33,36 @@ pub fn coverage(report: &CoverageReport, width: usize) -> String {
     }
     let more = uncovered(report).count().saturating_sub(MAX_LISTED);
     if more > 0 {
-        let _ = writeln!(text, "  … and {} (--format json lists all)", count(more as u64, "more part"));
+        let _ = writeln!(text, "  … and {} (--format json lists all)", count(more as u64, "more element"));
     }
-    let redundant = report.coverage.parts.iter().filter(|part| part.state == PartState::Redundant);
-    for part in redundant.take(MAX_LISTED) {
-        let sentence =
-            format!("not counted: {}, because no message is routed differently without it", name(&part.part));
+    for part in report.coverage.parts.iter().filter(|part| !part.state.is_counted()).take(MAX_LISTED) {
+        let sentence = match part.state {
+            PartState::Redundant => format!("redundant: {} (removing it changes no route)", name(&part.part)),
+            PartState::Unknown => format!("unknown: {} (topo cannot simulate its exchange)", name(&part.part)),
+            PartState::Covered | PartState::Exercised | PartState::NotExercised | PartState::Unreachable => continue,
+        };
         let folded = fold(&sentence, width.saturating_sub(2));
         let _ = writeln!(text, "  {}", Painted(DIM, folded.replace('\n', "\n  ")));
     }
     text
 }
 
-/// Renders the share: `Coverage of topology.yaml: 7 of 10 parts of the routing (70%)`.
+/// Renders the share: `Coverage of topology.yaml: 7 of 10 routing elements (70%)`.
 pub(super) fn heading(report: &CoverageReport) -> String {
     let (covered, all) = report.coverage.counts();
     format!(
-        "Coverage of {} · vhost {}: {covered} of {} of the routing ({:.0}%)",
+        "Coverage of {} · vhost {}: {} of {} ({:.0}%)",
         clean(&report.specs),
         clean(report.vhost.as_str()),
-        count(all as u64, "part"),
+        number(covered as u64),
+        count(all as u64, "routing element"),
         report.coverage.percent().floor()
     )
 }
 
 /// Returns the parts that cases can cover and do not.
 pub(super) fn uncovered(report: &CoverageReport) -> impl Iterator<Item = &PartCoverage> {
-    report.coverage.parts.iter().filter(|part| matches!(part.state, PartState::OnlyTaken | PartState::NotTaken))
+    report.coverage.parts.iter().filter(|part| matches!(part.state, PartState::Exercised | PartState::NotExercised))
 }
 
 /// Names a part of the routing.
@@ -67,7 +70,9 @@ pub(super) fn name(part: &RoutingPart) -> String {
     match part {
         RoutingPart::Binding(binding) => format!("binding {}", full_binding(binding)),
         RoutingPart::Alternate(exchange) => format!("alternate exchange of {}", clean(exchange.as_str())),
-        RoutingPart::DeadLettering(queue, reason) => format!("dead-lettering by {} ({reason})", clean(queue.as_str())),
+        RoutingPart::DeadLettering(queue, reason) => {
+            format!("dead-lettering from {} ({reason})", clean(queue.as_str()))
+        }
     }
 }
 
@@ -75,13 +80,18 @@ pub(super) fn name(part: &RoutingPart) -> String {
 pub(super) fn state(part: &PartCoverage) -> String {
     let first = part.cases.first().map(|name| clean(name)).unwrap_or_default();
     match (part.state, part.cases.len()) {
-        (PartState::OnlyTaken, 1) => format!("case `{first}` takes it, but does not fail without it"),
-        (PartState::OnlyTaken, more) => {
-            format!("{} take it, such as `{first}`, but none fails without it", count(more as u64, "case"))
+        (PartState::Exercised, 1) => format!("case `{first}` exercises it, but passes without it"),
+        (PartState::Exercised, more) => {
+            format!("{}, such as `{first}`, exercise it, but all pass without it", count(more as u64, "case"))
         }
-        (PartState::Covered | PartState::NotTaken | PartState::Redundant | PartState::Unreachable, _) => {
-            "no case takes it".to_owned()
-        }
+        (
+            PartState::Covered
+            | PartState::NotExercised
+            | PartState::Redundant
+            | PartState::Unreachable
+            | PartState::Unknown,
+            _,
+        ) => "no case exercises it".to_owned(),
     }
 }
 

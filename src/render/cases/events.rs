@@ -56,16 +56,16 @@ fn event_text(event: &Event) -> String {
             }
         }
         EventKind::DeadLettered { queue, reason, exchange: None, .. } => {
-            format!("{}: {reason}, dropped (no dead-letter exchange)", clean(queue.as_str()))
+            format!("{}: dropped ({reason}, no dead-letter exchange)", clean(queue.as_str()))
         }
         EventKind::DeadLettered { queue, reason, exchange: Some(exchange), queues } => {
             let exchange = match exchange.as_str() {
                 "" => "the default exchange".to_owned(),
                 name => format!("exchange {}", clean(name)),
             };
-            format!("{}: {reason}, through {exchange} → {}", clean(queue.as_str()), names(queues))
+            format!("{}: dead-lettered ({reason}) to {exchange} → {}", clean(queue.as_str()), names(queues))
         }
-        EventKind::Refused { queue } => format!("{}: rejected the publish (queue full)", clean(queue.as_str())),
+        EventKind::Refused { queue } => format!("{}: rejected the message (the queue is full)", clean(queue.as_str())),
     }
 }
 

@@ -30,7 +30,7 @@ fn case(report: &FileReport, result: &CaseResult) -> Value {
         CaseOutcome::Skipped => document["result"] = "skipped".into(),
         CaseOutcome::Failed { mismatches, simulated } => {
             let is_known = mismatches.iter().all(|it| it.aspect != Aspect::Unknown);
-            document["result"] = if is_known { "failed" } else { "notKnown" }.into();
+            document["result"] = if is_known { "failed" } else { "unknown" }.into();
             document["mismatches"] = mismatches.iter().map(|it| mismatch(report, it)).collect();
             document["events"] = simulated.events.iter().map(event).collect();
             document["ends"] = simulated.ends.iter().map(end).collect();

@@ -29,11 +29,7 @@ pub fn junit(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
 /// Writes a suite with a test for each part of the routing. A part that is not covered is skipped, not failed: `--fail-under`
 /// decides.
 fn coverage_suite(text: &mut String, report: &CoverageReport) {
-    let parts = report
-        .coverage
-        .parts
-        .iter()
-        .filter(|part| !matches!(part.state, PartState::Redundant | PartState::Unreachable));
+    let parts = report.coverage.parts.iter().filter(|part| part.state.is_counted());
     let _ = writeln!(
         text,
         "  <testsuite name=\"coverage, {}\" tests=\"{}\" failures=\"0\" errors=\"0\" skipped=\"{}\" time=\"0\">",
@@ -46,8 +42,10 @@ fn coverage_suite(text: &mut String, report: &CoverageReport) {
         let _ =
             write!(text, "    <testcase classname=\"{}\" name=\"{name}\" time=\"0\"", escaped(report.vhost.as_str()));
         match part.state {
-            PartState::Covered | PartState::Redundant | PartState::Unreachable => text.push_str("/>\n"),
-            PartState::OnlyTaken | PartState::NotTaken => {
+            PartState::Covered | PartState::Redundant | PartState::Unreachable | PartState::Unknown => {
+                text.push_str("/>\n")
+            }
+            PartState::Exercised | PartState::NotExercised => {
                 let _ = writeln!(text, "><skipped message=\"{}\"/></testcase>", escaped(&coverage::state(part)));
             }
         }

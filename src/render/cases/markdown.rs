@@ -28,7 +28,7 @@ pub fn markdown(reports: &[FileReport], coverages: &[CoverageReport]) -> String 
                 let indented = details.lines().map(|line| format!("  {line}\n")).collect::<String>();
                 let _ = writeln!(
                     out,
-                    "\n  <details><summary>Events</summary>\n\n  {fence}text\n{indented}  {fence}\n\n  </details>"
+                    "\n  <details><summary>Details</summary>\n\n  {fence}text\n{indented}  {fence}\n\n  </details>"
                 );
             }
         }

@@ -23,7 +23,7 @@ use crate::model::printable::clean;
 fn sentence(mismatch: &Mismatch) -> String {
     let queue = mismatch.queue.as_ref().map(|queue| clean(queue.as_str()));
     let what = match (mismatch.aspect, queue) {
-        (Aspect::Unknown, _) => return format!("the result is not known: {}", clean(&mismatch.actual)),
+        (Aspect::Unknown, _) => return format!("cannot determine the result: {}", clean(&mismatch.actual)),
         (Aspect::Attempts, Some(queue)) => format!("attempts of {queue}"),
         (Aspect::Ends, Some(queue)) => format!("ends in {queue}"),
         (Aspect::Workers, Some(queue)) => format!("deliveries to the worker of {queue}"),

@@ -14,7 +14,7 @@ use super::case::{Case, MAX_DELIVERIES, Result};
 use crate::support::worker::{Work, as_number, as_text, header};
 use crate::support::{Message, Outcome, Vhost, Worker, block_on};
 
-/// The time without a delivery after which nothing moves any more. The delays of the cases are shorter.
+/// The time without a delivery after which a case is considered complete. The delays of the cases are shorter.
 const QUIET: Duration = Duration::from_millis(2_500);
 
 /// Runs a case. `contract` is the contract of its queue `work.N`.

@@ -3,7 +3,7 @@
 //!
 //! | file | topic |
 //! |---|---|
-//! | [`case`] | a case: a queue with its dead letters, published messages and a worker |
+//! | [`case`] | a case: a queue with its dead-letter queue, published messages and a worker |
 //! | [`live`] | the result of a case on a broker |
 //! | [`random`] | random cases |
 
