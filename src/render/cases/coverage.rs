@@ -1,5 +1,6 @@
 //! Renders the coverage of the routing by cases.
 
+use super::margin::with_position;
 use crate::cases::{CoverageReport, PartCoverage, PartState};
 use crate::model::count::{count, number};
 use crate::model::printable::clean;
@@ -7,7 +8,7 @@ use crate::model::{Places, Source};
 use crate::render::change_details::full_binding;
 use crate::render::markdown::inline;
 use crate::render::plan_github::annotate;
-use crate::render::style::{BOLD, DIM, Painted, columns, fold};
+use crate::render::style::{BOLD, DIM, Painted, fold};
 use crate::simulation::RoutingPart;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -22,14 +23,7 @@ pub fn coverage(report: &CoverageReport, width: usize) -> String {
     for part in uncovered(report).take(MAX_LISTED) {
         let sentence = format!("{}: {}", name(&part.part), state(part));
         let at = position(report, part).map(|at| format!("{}:{}", clean(&at.file), at.line)).unwrap_or_default();
-        let folded = fold(&sentence, width.saturating_sub(2));
-        let last = folded.lines().last().map_or(0, columns) + 2;
-        let at = match width.checked_sub(last + columns(&at)).filter(|room| *room >= 2) {
-            _ if at.is_empty() => String::new(),
-            Some(room) => format!("{}{}", " ".repeat(room), Painted(DIM, at)),
-            None => format!(" {}", Painted(DIM, format!("({at})"))),
-        };
-        let _ = writeln!(text, "  {}{at}", folded.replace('\n', "\n  "));
+        let _ = writeln!(text, "  {}", with_position(&sentence, &at, 2, width));
     }
     let more = uncovered(report).count().saturating_sub(MAX_LISTED);
     if more > 0 {
@@ -50,8 +44,12 @@ pub fn coverage(report: &CoverageReport, width: usize) -> String {
 /// Renders the share: `Coverage of topology.yaml: 7 of 10 routing elements (70%)`.
 pub(super) fn heading(report: &CoverageReport) -> String {
     let (covered, all) = report.coverage.counts();
+    let ignored = match report.coverage.ignored {
+        0 => String::new(),
+        number => format!(" · {} ignored", count(number as u64, "failed case")),
+    };
     format!(
-        "Coverage of {} · vhost {}: {} of {} ({:.0}%)",
+        "Coverage of {} · vhost {}: {} of {} ({:.0}%){ignored}",
         clean(&report.specs),
         clean(report.vhost.as_str()),
         number(covered as u64),

@@ -6,6 +6,7 @@ mod events;
 mod github;
 mod json;
 mod junit;
+mod margin;
 mod markdown;
 mod text;
 

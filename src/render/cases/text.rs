@@ -1,11 +1,12 @@
 //! Renders results as text: a line for each case, and the differences and events of a failed case.
 
 use super::events::events;
+use super::margin::with_position;
 use super::{Counts, sentence};
-use crate::cases::{CaseOutcome, CaseResult, FileReport};
+use crate::cases::{CaseOutcome, FileReport};
 use crate::model::count::{count, number};
 use crate::model::printable::clean;
-use crate::render::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, columns, fold};
+use crate::render::style::{BOLD, GREEN, Painted, RED, YELLOW, fold};
 use std::fmt::Write;
 
 /// Renders the results of a test file.
@@ -21,23 +22,16 @@ pub fn text(report: &FileReport, width: usize) -> String {
     let _ = writeln!(text, "{}", Painted(BOLD, fold(&heading, width)));
     for result in &report.results {
         match &result.outcome {
-            CaseOutcome::Passed => {
-                line(&mut text, &Painted(GREEN, "pass").to_string(), &clean(&result.name), "", width)
-            }
-            CaseOutcome::Skipped => {
-                line(&mut text, &Painted(YELLOW, "skip").to_string(), &clean(&result.name), "", width)
-            }
+            CaseOutcome::Passed => line(&mut text, Painted(GREEN, "pass"), &clean(&result.name), "", width),
+            CaseOutcome::Skipped => line(&mut text, Painted(YELLOW, "skip"), &clean(&result.name), "", width),
             CaseOutcome::Failed { mismatches, simulated } => {
-                let at = place(&report.file, result);
-                line(&mut text, &Painted(RED, "FAIL").to_string(), &clean(&result.name), &at, width);
+                let at = format!("{}:{}", clean(&report.file), result.at.line);
+                line(&mut text, Painted(RED, "FAIL"), &clean(&result.name), &at, width);
                 for mismatch in mismatches {
                     let at = mismatch.at.and_then(|at| report.spec_position(at)).unwrap_or_default();
-                    let folded = fold(&sentence(mismatch), width.saturating_sub(8));
-                    let mut lines = folded.lines();
-                    line_at(&mut text, lines.next().unwrap_or_default(), &at, width);
-                    lines.for_each(|rest| line_at(&mut text, rest, "", width));
+                    indented(&mut text, &sentence(mismatch), &at, width);
                     if let Some(because) = &mismatch.because {
-                        line_at(&mut text, &fold(&clean(because), width.saturating_sub(8)), "", width);
+                        indented(&mut text, &clean(because), "", width);
                     }
                 }
                 events(&mut text, simulated, width);
@@ -56,28 +50,15 @@ pub fn summary(reports: &[FileReport]) -> String {
     format!("{}: {}\n", count(counts.all(), "case"), parts.join(", "))
 }
 
-fn place(file: &str, result: &CaseResult) -> String {
-    format!("{}:{}", clean(file), result.at.line)
+/// Writes the first line of a case: its result and its name.
+fn line(text: &mut String, result: Painted<&str>, name: &str, at: &str, width: usize) {
+    let _ = writeln!(text, "  {result} {}", with_position(name, at, INDENT, width));
 }
 
-/// Writes a line of a case, with a position at the right margin.
-fn line(text: &mut String, word: &str, name: &str, at: &str, width: usize) {
-    let used = 7 + columns(name);
-    let _ = writeln!(text, "  {word} {name}{}", right(used, at, width));
+/// Writes a sentence about a failed case.
+fn indented(text: &mut String, sentence: &str, at: &str, width: usize) {
+    let _ = writeln!(text, "{}{}", " ".repeat(INDENT), with_position(sentence, at, INDENT, width));
 }
 
-/// Writes a line of a failed case.
-fn line_at(text: &mut String, sentence: &str, at: &str, width: usize) {
-    let _ = writeln!(text, "       {sentence}{}", right(7 + columns(sentence), at, width));
-}
-
-/// Returns a position for the right margin, or in parentheses without room for it.
-fn right(used: usize, at: &str, width: usize) -> String {
-    if at.is_empty() {
-        return String::new();
-    }
-    match width.checked_sub(used + columns(at)).filter(|room| *room >= 2) {
-        Some(room) => format!("{}{}", " ".repeat(room), Painted(DIM, at)),
-        None => format!(" {}", Painted(DIM, format!("({at})"))),
-    }
-}
+/// The columns before the name of a case.
+const INDENT: usize = 7;

@@ -155,9 +155,11 @@ impl<'a> Fixture<'a> {
             channel.basic_qos(1000, BasicQosOptions::default()).await?;
             let options = BasicConsumeOptions::default();
             let mut consumer = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await?;
+            let mut is_empty = false;
             loop {
                 match tokio::time::timeout(Duration::from_secs(1), consumer.next()).await {
                     Ok(delivery) => {
+                        is_empty = false;
                         let delivery = delivery.expect("the queue exists")?;
                         delivery.ack(BasicAckOptions::default()).await?;
                         messages.push(delivery.into());
@@ -165,10 +167,11 @@ impl<'a> Fixture<'a> {
                     Err(_) => {
                         let passive = QueueDeclareOptions { passive: true, ..Default::default() };
                         let counted = channel.queue_declare(queue.into(), passive, FieldTable::default()).await?;
-                        // A busy broker can deliver late.
-                        if counted.message_count() == 0 {
+                        // A busy broker can deliver late. A large delivery can arrive just before this reply.
+                        if is_empty {
                             break;
                         }
+                        is_empty = counted.message_count() == 0;
                     }
                 }
             }
