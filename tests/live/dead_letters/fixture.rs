@@ -168,10 +168,10 @@ impl<'a> Fixture<'a> {
                         let passive = QueueDeclareOptions { passive: true, ..Default::default() };
                         let counted = channel.queue_declare(queue.into(), passive, FieldTable::default()).await?;
                         // A busy broker can deliver late. A large delivery can arrive just before this reply.
-                        if is_empty {
+                        let was_empty = std::mem::replace(&mut is_empty, counted.message_count() == 0);
+                        if was_empty && is_empty {
                             break;
                         }
-                        is_empty = counted.message_count() == 0;
                     }
                 }
             }
