@@ -110,8 +110,7 @@ pub fn coverage<'c>(files: impl IntoIterator<Item = &'c TestFile>, subject: &Sub
     let applies = |case: &&Case| case.only.is_none_or(|only| only.is_met_by(version));
     let cases = files.into_iter().flat_map(|file| &file.cases).filter(applies);
     let results = cases.map(|case| Passed { case, outcome: simulation.run(&case.publication.value, &case.workers()) });
-    let (passed, failed): (Vec<_>, Vec<_>) =
-        results.partition(|it| compare(it.case, &it.outcome, subject).is_empty());
+    let (passed, failed): (Vec<_>, Vec<_>) = results.partition(|it| compare(it.case, &it.outcome, subject).is_empty());
     let mut taken: BTreeMap<&RoutingPart, Vec<&Case>> = BTreeMap::new();
     for it in &passed {
         it.outcome.taken.iter().for_each(|part| taken.entry(part).or_default().push(it.case));

@@ -8,7 +8,7 @@ use super::compare::time;
 use super::parts::{Scenario, changes_without, is_unknown, parts};
 use super::subject::Subject;
 use crate::model::yaml::{Entry, Text, Tree, literal_entry, value};
-use crate::model::{Arguments, Binding, BrokerVersion, Destination, ExchangeName, ObjectId, QueueName};
+use crate::model::{ArgumentValue, Arguments, Binding, BrokerVersion, Destination, ExchangeName, ObjectId, QueueName};
 use crate::rabbitmq::routing::difference::ExampleMessage;
 use crate::rabbitmq::routing::{Kind, Message, Reason};
 use crate::simulation::{Behavior, End, Outcome, RoutingPart, Simulation};
@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Routing keys among which a snapshot chooses one that no binding matches.
 const UNMATCHED: [&str; 4] = ["unmatched", "unmatched.x", "x.unmatched.x", ""];
-
 /// The maximum length of a routing key, in bytes.
 const MAX_KEY: usize = 255;
 
@@ -122,16 +121,15 @@ fn distinguishing_message(
     changes.into_iter().next().map(|change| (change.entry, change.example))
 }
 
-/// Returns keys that a pattern with `#` matches, with no word and with two words for each `#`. They show whether a change
-/// makes the pattern narrower.
+/// Returns keys with no word and with two words for each wildcard of a pattern. They show most changes that make the pattern
+/// narrower or wider.
 fn variants(pattern: &str) -> Vec<String> {
-    if !pattern.split('.').any(|word| word == "#") {
+    if !pattern.split('.').any(|word| matches!(word, "*" | "#")) {
         return Vec::new();
     }
     let with = |words: &[&str]| {
         let words = pattern.split('.').flat_map(|word| match word {
-            "#" => words.to_vec(),
-            "*" => vec!["x"],
+            "#" | "*" => words.to_vec(),
             word => vec![word],
         });
         words.collect::<Vec<_>>().join(".")
@@ -176,7 +174,7 @@ fn table(subject: &Subject<'_>, exchange: &ExchangeName, messages: &BTreeSet<(St
                 route.push(literal_entry("routingKey", Tree::literal(key)));
             }
             if !headers.is_empty() {
-                let headers = headers.iter().map(|(name, of)| literal_entry(name, value::exact(of)));
+                let headers = headers.iter().map(|(name, of)| literal_entry(name, header(of)));
                 route.push(literal_entry("headers", Tree::table(headers)));
             }
             route.push(literal_entry("to", queues(key, headers)));
@@ -185,6 +183,10 @@ fn table(subject: &Subject<'_>, exchange: &ExchangeName, messages: &BTreeSet<(St
         .block()
     };
     vec![literal_entry("exchange", Tree::literal(exchange.as_str())), literal_entry("routes", routes)]
+}
+
+fn header(value: &ArgumentValue) -> Tree {
+    value.as_text().map_or_else(|| value::exact(value), Tree::literal)
 }
 
 /// Returns a case in which a queue dead-letters messages for a reason. Returns `None` if the simulation does not produce

@@ -338,7 +338,7 @@ queues: {q: {type: classic, deadLetter: none, bindings: [{exchange: '$${X}', rou
 }
 
 #[test]
-fn snapshots_notice_narrower_patterns() {
+fn snapshots_notice_narrower_and_wider_patterns() {
     let spec = |key: &str| {
         format!(
             "exchanges: {{e: {{type: topic}}}}\nqueues: {{q: {{type: classic, deadLetter: none, bindings: [{{exchange: e, \
@@ -347,9 +347,18 @@ fn snapshots_notice_narrower_patterns() {
     };
     let text = uncovered_by_snapshot(&spec("order.#")).1;
     let file = parse(0, &SourceFile { name: "snapshot".to_owned(), text }).unwrap();
+    let notices = |key: &str| {
+        let outcomes = with_subject(&spec(key), |subject| run(&file, subject, ""));
+        outcomes.iter().any(|it| it.outcome != CaseOutcome::Passed)
+    };
     for narrower in ["order.*", "order.*.#", "order", "*.*"] {
-        let outcomes = with_subject(&spec(narrower), |subject| run(&file, subject, ""));
-        assert!(outcomes.iter().any(|it| it.outcome != CaseOutcome::Passed), "{narrower}");
+        assert!(notices(narrower), "{narrower}");
+    }
+    let text = uncovered_by_snapshot(&spec("order.*")).1;
+    let file = parse(0, &SourceFile { name: "snapshot".to_owned(), text }).unwrap();
+    for wider in ["order.#", "order.*.#", "#"] {
+        let outcomes = with_subject(&spec(wider), |subject| run(&file, subject, ""));
+        assert!(outcomes.iter().any(|it| it.outcome != CaseOutcome::Passed), "{wider}");
     }
 }
 
