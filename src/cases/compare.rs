@@ -242,8 +242,8 @@ impl Comparison<'_, '_> {
         let queue = Some(&copy.queue);
         let mut text = |what: &str, expected: &Option<String>, actual: &str| {
             if let Some(expected) = expected.as_ref().filter(|it| *it != actual) {
-                let quoted = |text: &str| match (what, text) {
-                    ("exchange", "") => "the default exchange".to_owned(),
+                let quoted = |text: &str| match what {
+                    "exchange" => exchange(text),
                     _ => format!("{what} `{text}`"),
                 };
                 self.add(Aspect::DeadLettered, queue, quoted(expected), quoted(actual));

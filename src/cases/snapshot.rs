@@ -31,8 +31,8 @@ pub struct SnapshotSource<'s> {
     pub restricted: &'s BTreeSet<String>,
 }
 
-/// Returns the text of a snapshot.
-pub fn snapshot(subject: &Subject<'_>, source: &SnapshotSource<'_>) -> String {
+/// Returns the text of a snapshot. Returns `None` if the topology contains no routing to record.
+pub fn snapshot(subject: &Subject<'_>, source: &SnapshotSource<'_>) -> Option<String> {
     let mut tests: Vec<(String, Vec<Entry>)> = Vec::new();
     for (exchange, routes) in routes(subject) {
         tests.push((format!("routes of {exchange}"), table(subject, &exchange, &routes)));
@@ -42,6 +42,9 @@ pub fn snapshot(subject: &Subject<'_>, source: &SnapshotSource<'_>) -> String {
         RoutingPart::DeadLettering(queue, reason) => dead_lettering(subject, &simulation, &queue, reason),
         RoutingPart::Binding(_) | RoutingPart::Alternate(_) => None,
     }));
+    if tests.is_empty() {
+        return None;
+    }
     let specs = match source.specs {
         [one] => Tree::literal(one),
         several => Tree::list(several.iter().map(|spec| Tree::literal(spec))),
@@ -61,7 +64,7 @@ pub fn snapshot(subject: &Subject<'_>, source: &SnapshotSource<'_>) -> String {
     });
     sections.push(literal_entry("tests", Tree::table(tests)));
     let header = "# Written by `topo test --init`. To update this file, run `topo test --update`.\n";
-    Text::of(&sections).with_header(header.to_owned()).text
+    Some(Text::of(&sections).with_header(header.to_owned()).text)
 }
 
 /// Returns the exchanges to which applications publish, with the messages of the snapshot.

@@ -219,7 +219,8 @@ fn uncovered_by_snapshot(spec: &str) -> (Vec<String>, String) {
                 brokers: &[],
                 restricted: &BTreeSet::new(),
             },
-        );
+        )
+        .unwrap();
         let file = parse(0, &SourceFile { name: "snapshot".to_owned(), text: text.clone() }).unwrap();
         assert!(file.is_snapshot && !check(&file, subject).has_errors(), "{text}");
         assert!(run(&file, subject, "").iter().all(|it| it.outcome == CaseOutcome::Passed), "{text}");

@@ -242,4 +242,7 @@ fn snapshots_of_folders_are_written_beside_them() {
     topo.run(["test"]).expect_code(0);
     let cluster = Topo::offline().file("topology.yaml", "version: 1\ncluster: {}\n");
     cluster.run(["test", "--init"]).expect_code(64).expect_error("the specs declare no vhost");
+    let alone = "version: 1\nvhost: shop\nqueues: {alone: {type: classic, deadLetter: none}}\n";
+    let unrouted = Topo::offline().file("topology.yaml", alone);
+    unrouted.run(["test", "--init"]).expect_code(64).expect_error("the specs contain no routing to record");
 }
