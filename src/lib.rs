@@ -9,6 +9,7 @@
 //! contract describes what workers must do, and the lifecycle of a message. Like lint, it reads spec + topology.
 //! graph computes the drawing of a spec or a plan, including its layout.
 //! rabbitmq predicts the behavior of the broker for the other modules.
+//! live runs test cases in scratch vhosts of a broker, and compares them with the simulation.
 //! render turns values into text.   cli connects the modules.
 //! ```
 //!
@@ -117,6 +118,8 @@ pub mod broker;
 pub mod apply;
 
 pub mod operate;
+
+pub mod live;
 
 pub mod render;
 

@@ -26,6 +26,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("broker", &["plan", "rabbitmq", "model"]),
     ("apply", &["broker", "plan", "rabbitmq", "model"]),
     ("operate", &["broker", "apply", "plan", "contract", "expand", "spec", "rabbitmq", "model"]),
+    ("live", &["apply", "broker", "plan", "cases", "simulation", "contract", "expand", "spec", "rabbitmq", "model"]),
     (
         "render",
         &[
@@ -60,6 +61,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "broker",
             "apply",
             "operate",
+            "live",
             "render",
             "simulation",
             "cases",
@@ -77,7 +79,7 @@ const LIBRARY_LAYERS: &[(&str, &[&str])] = &[
     ("pcre2", &["rabbitmq"]),
     ("reqwest", &["broker"]),
     ("lapin", &["broker"]),
-    ("tokio", &["broker", "apply", "operate", "cli"]),
+    ("tokio", &["broker", "apply", "operate", "live", "cli"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),

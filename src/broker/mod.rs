@@ -34,6 +34,7 @@ mod redact;
 mod shovels;
 mod statistics;
 mod ticks;
+mod vhosts;
 mod wire;
 
 pub use access::{Access, TransportKind};
@@ -51,3 +52,4 @@ pub use read::QueueState;
 pub use redact::{redacted_argument, redacted_url, redacted_urls_in};
 pub use snapshot::{Snapshot, Survey, VhostLists};
 pub use statistics::{NodeState, QueueHistory, QueueReading, Window};
+pub use vhosts::ListedVhost;

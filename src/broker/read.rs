@@ -52,7 +52,7 @@ impl QueueState {
 
 /// The path that lists the vhosts without statistics. The broker would compute the statistics for each request, at a
 /// cost that grows with the number of vhosts.
-const VHOSTS: &str = "/api/vhosts?columns=name,description,tags,default_queue_type";
+pub(super) const VHOSTS: &str = "/api/vhosts?columns=name,description,tags,default_queue_type";
 
 /// The query for queues without statistics, with only the columns that topo reads. The broker responds in half the
 /// time, with two thirds of the data.

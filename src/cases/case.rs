@@ -148,7 +148,7 @@ impl VersionCondition {
 
 impl Case {
     /// Returns the workers without their positions.
-    pub(super) fn workers(&self) -> BTreeMap<QueueName, Worker> {
+    pub fn workers(&self) -> BTreeMap<QueueName, Worker> {
         self.workers.iter().map(|(queue, (worker, _))| (queue.clone(), worker.clone())).collect()
     }
 }

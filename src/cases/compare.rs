@@ -34,6 +34,8 @@ pub enum Aspect {
     Workers,
     /// The simulation does not know the result.
     Unknown,
+    /// The broker and the simulation differ.
+    Live,
 }
 
 impl Aspect {
@@ -51,6 +53,7 @@ impl Aspect {
             Self::DeadLettered => "deadLettered",
             Self::Workers => "workers",
             Self::Unknown => "unknown",
+            Self::Live => "live",
         }
     }
 }
@@ -70,6 +73,14 @@ pub struct Mismatch {
     pub because: Option<String>,
     /// The position in the spec that determines the result, if there is one.
     pub at: Option<Location>,
+}
+
+impl Mismatch {
+    /// A difference between the broker and the simulation.
+    pub(super) fn live(difference: String) -> Self {
+        let expected = "the simulated result".to_owned();
+        Self { aspect: Aspect::Live, queue: None, expected, actual: difference, because: None, at: None }
+    }
 }
 
 /// Returns the differences.

@@ -34,6 +34,6 @@ pub use compare::{Aspect, Mismatch};
 pub use coverage::{Coverage, CoverageReport, PartCoverage, PartState, coverage};
 pub use read::parse;
 pub use references::check;
-pub use run::{CaseOutcome, CaseResult, FileReport, run};
+pub use run::{CaseOutcome, CaseResult, FileReport, LiveResult, LiveTarget, run};
 pub use snapshot::{SnapshotSource, snapshot};
 pub use subject::Subject;

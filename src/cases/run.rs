@@ -20,8 +20,30 @@ pub struct FileReport {
     pub vhost: VhostName,
     /// The RabbitMQ version.
     pub version: BrokerVersion,
+    /// The broker on which the cases ran as well; `None` if they ran only offline.
+    pub live: Option<LiveTarget>,
     /// The results.
     pub results: Vec<CaseResult>,
+}
+
+/// The broker on which cases ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveTarget {
+    /// The URL of the management API.
+    pub url: String,
+    /// The number by which times were divided.
+    pub time_scale: u64,
+}
+
+/// The result of a case on a broker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LiveResult {
+    /// The broker and the simulation agree, so the offline result of the case holds on the broker.
+    Agrees,
+    /// The broker and the simulation differ: a defect of topo.
+    Differs,
+    /// The case did not run on the broker, for this reason.
+    NotRun(String),
 }
 
 impl FileReport {
@@ -47,6 +69,25 @@ pub struct CaseResult {
     pub at: Location,
     /// The outcome.
     pub outcome: CaseOutcome,
+    /// The result on a broker; `None` if the case ran only offline.
+    pub live: Option<LiveResult>,
+}
+
+impl CaseResult {
+    /// Records the differences between the broker and the simulation. With a difference, the case fails.
+    pub fn record_live(&mut self, differences: Vec<String>, simulated: &Outcome) {
+        if differences.is_empty() {
+            self.live = Some(LiveResult::Agrees);
+            return;
+        }
+        self.live = Some(LiveResult::Differs);
+        let mut mismatches = match std::mem::replace(&mut self.outcome, CaseOutcome::Skipped) {
+            CaseOutcome::Failed { mismatches, .. } => mismatches,
+            CaseOutcome::Passed | CaseOutcome::Skipped => Vec::new(),
+        };
+        mismatches.extend(differences.into_iter().map(Mismatch::live));
+        self.outcome = CaseOutcome::Failed { mismatches, simulated: Box::new(simulated.clone()) };
+    }
 }
 
 /// The outcome of a case.
@@ -79,7 +120,7 @@ pub fn run(file: &TestFile, subject: &Subject<'_>, filter: &str) -> Vec<CaseResu
                 mismatches => CaseOutcome::Failed { mismatches, simulated: Box::new(simulated) },
             }
         };
-        CaseResult { name: case.name.clone(), test: case.test.clone(), at: case.at, outcome }
+        CaseResult { name: case.name.clone(), test: case.test.clone(), at: case.at, outcome, live: None }
     };
     file.cases.iter().filter(|case| case.name.contains(filter)).map(run).collect()
 }

@@ -34,8 +34,18 @@ impl<'a> Subject<'a> {
         Self { spec, expansion, profile, routing, contracts, operator_policies }
     }
 
+    /// Returns the routing of the topology.
+    pub fn routing(&self) -> &Routing<'a> {
+        &self.routing
+    }
+
+    /// Returns the contracts of the queues.
+    pub fn contracts(&self) -> &BTreeMap<QueueName, Contract> {
+        &self.contracts
+    }
+
     /// Returns the simulation of the topology.
-    pub(super) fn simulation(&self) -> Simulation<'_, 'a> {
+    pub fn simulation(&self) -> Simulation<'_, 'a> {
         Simulation::new(&self.routing, &self.contracts, self.profile)
     }
 

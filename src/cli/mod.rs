@@ -88,7 +88,7 @@ fn run(cli: commands::Cli) -> Result<Exit, Failure> {
         Command::Dlq(arguments) => in_runtime(dlq::run(&arguments, &cli.global)),
         Command::Lock(arguments) => in_runtime(lock::run(&arguments, &cli.global)),
         Command::Show(arguments) => show::run(&arguments, &cli.global),
-        Command::Test(arguments) => test::run(&arguments, &cli.global),
+        Command::Test(arguments) => in_runtime(test::run(&arguments, &cli.global)),
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
         Command::Export(arguments) => in_runtime(export::run(&arguments, &cli.global)),
         Command::Contract(arguments) => contract::run(&arguments),

@@ -7,6 +7,7 @@
 mod context;
 mod document;
 pub mod lifecycle;
+mod reaction;
 mod replay;
 pub mod schema;
 mod terms;
@@ -23,6 +24,7 @@ pub use document::{
     FORMAT_VERSION, GrowthThreshold, Method, Original, Publish, QueueThresholds, Replay, SeverityLevels,
     VhostContracts, Wait,
 };
+pub use reaction::Reaction;
 pub(crate) use terms::contract_of;
 pub use variables::{NameConflict, variables};
 

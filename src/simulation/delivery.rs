@@ -4,9 +4,8 @@ use super::copy::Copy;
 use super::outcome::{End, EventKind, PublisherResult};
 use super::publication::Behavior;
 use super::run::{Change, Run};
-use crate::contract::{Answer, AttemptCounter, Contract, Method};
-use crate::model::message_headers::{ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT};
-use crate::model::{ArgumentValue, Arguments, QueueName, QueueType};
+use crate::contract::{Contract, Method};
+use crate::model::{QueueName, QueueType};
 use crate::rabbitmq::redelivery_delays;
 use crate::rabbitmq::routing::Reason;
 
@@ -57,7 +56,7 @@ impl Run<'_, '_, '_> {
             Behavior::Crash | Behavior::Hold => None,
             Behavior::Fail | Behavior::GiveUp => {
                 let contract = self.simulation.contracts.get(queue)?;
-                let answer = answer(contract, copy, behavior);
+                let answer = contract.reaction(copy.retries, behavior == Behavior::GiveUp).answer;
                 Some((answer.method, answer.requeue))
             }
         }
@@ -97,23 +96,17 @@ impl Run<'_, '_, '_> {
 
     /// Performs the reaction that a contract requires.
     fn reply(&mut self, queue: &QueueName, copy: Copy, contract: &Contract, behavior: Behavior) {
-        let (is_counted, gives_up) = (is_counted(contract), gives_up(contract, &copy, behavior));
-        let answer = answer(contract, &copy, behavior);
+        let reaction = contract.reaction(copy.retries, behavior == Behavior::GiveUp);
+        let answer = reaction.answer;
         if let Some(publish) = &answer.publish {
-            let last = publish.routing_keys.len().saturating_sub(1);
-            let index = usize::try_from(copy.retries).unwrap_or(usize::MAX).min(last);
             let mut next = copy.clone();
-            if is_counted && !gives_up {
+            let headers = reaction.headers(copy.exchange.as_str(), &copy.routing_key);
+            if !headers.is_empty() {
                 next.retries += 1;
-                let mut headers: Arguments = [(RETRY_COUNT.to_owned(), i64::from(next.retries).into())].into();
-                if copy.retries == 0 {
-                    headers.insert(ORIGINAL_EXCHANGE.to_owned(), ArgumentValue::from(copy.exchange.as_str()));
-                    headers.insert(ORIGINAL_ROUTING_KEY.to_owned(), ArgumentValue::from(copy.routing_key.as_str()));
-                }
                 next.set_headers(&headers);
             }
             next.exchange = publish.exchange.clone();
-            next.routing_key = publish.routing_keys.get(index).cloned().unwrap_or_default();
+            next.routing_key = reaction.routing_key(publish).to_owned();
             next.delivery_count = 0;
             // The broker does not read `x-death` of clients from 4.0 on.
             next.has_foreign_deaths = self.simulation.profile.version.is_at_least(4, 0);
@@ -167,19 +160,4 @@ impl Run<'_, '_, '_> {
             None => self.plan(due, queue, Change::Redeliver(Box::new(copy))),
         }
     }
-}
-
-/// Returns true if the worker counts the retries.
-fn is_counted(contract: &Contract) -> bool {
-    contract.counter.as_ref().is_some_and(|it| it.counted_by == AttemptCounter::Worker)
-}
-
-/// Returns true if the worker gives up.
-fn gives_up(contract: &Contract, copy: &Copy, behavior: Behavior) -> bool {
-    behavior == Behavior::GiveUp || is_counted(contract) && copy.retries >= contract.max_retries
-}
-
-/// Returns the reply that the contract requires.
-fn answer<'c>(contract: &'c Contract, copy: &Copy, behavior: Behavior) -> &'c Answer {
-    if gives_up(contract, copy, behavior) { &contract.on_give_up } else { &contract.on_failure }
 }

@@ -89,7 +89,7 @@ pub enum Worker {
 
 impl Worker {
     /// Returns the behavior at a delivery, counted from 0; `None` if no further delivery is expected.
-    pub(super) fn behavior(&self, number: usize) -> Option<Behavior> {
+    pub fn behavior(&self, number: usize) -> Option<Behavior> {
         match self {
             Self::Always(behavior) => Some(*behavior),
             Self::Each(behaviors) => behaviors.get(number).copied(),

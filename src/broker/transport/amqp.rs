@@ -35,6 +35,14 @@ impl AmqpTransport {
         self.0.cluster()
     }
 
+    /// Opens another connection to the same vhost, as the same user.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub async fn reconnected(&self) -> Result<Self, BrokerError> {
+        Self::connect(self.0.options.clone()).await
+    }
+
     /// Starts a move.
     ///
     /// topo detects an unroutable target only with the first message, which stays in the source. The move then ends

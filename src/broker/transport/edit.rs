@@ -1,7 +1,10 @@
-//! Edits encoded message properties: removes and adds headers, and keeps all other bytes.
+//! Encodes the properties of a new message, and edits encoded properties: removes and adds headers, and keeps all other
+//! bytes.
 
 use super::field_table::Entries;
-use super::raw_properties::{DELIVERY_MODE_INDEX, HEADERS_INDEX, RawProperties, join};
+use super::raw_properties::{
+    DELIVERY_MODE_INDEX, EXPIRATION_INDEX, HEADERS_INDEX, MESSAGE_ID_INDEX, RawProperties, join,
+};
 use crate::broker::message::HeaderValue;
 
 /// The delivery mode of a persistent message.
@@ -11,7 +14,8 @@ const PERSISTENT: [u8; 1] = [2];
 pub struct PropertyEdit<'a> {
     /// Returns true for the headers to remove.
     pub removes: fn(&str) -> bool,
-    /// The headers to add. A string and an integer are supported. An existing header with this name is replaced.
+    /// The headers to add. A string, an integer, a boolean and a floating-point number are supported. An existing header
+    /// with this name is replaced.
     pub adds: &'a [(&'a str, HeaderValue)],
     /// True to make the message persistent.
     pub makes_persistent: bool,
@@ -35,28 +39,7 @@ pub fn edited(encoded: &[u8], edit: &PropertyEdit<'_>) -> Option<Vec<u8>> {
         return None;
     }
     for (name, value) in edit.adds {
-        kept.push(u8::try_from(name.len()).ok()?);
-        kept.extend(name.as_bytes());
-        match value {
-            HeaderValue::Integer(number) => {
-                kept.push(b'l');
-                kept.extend(i64::try_from(*number).ok()?.to_be_bytes());
-            }
-            HeaderValue::Text(text) => {
-                kept.push(b'S');
-                kept.extend(u32::try_from(text.len()).ok()?.to_be_bytes());
-                kept.extend(text.as_bytes());
-            }
-            HeaderValue::Void
-            | HeaderValue::Boolean(_)
-            | HeaderValue::Float(_)
-            | HeaderValue::Decimal(..)
-            | HeaderValue::Bytes(_)
-            | HeaderValue::Timestamp(_)
-            | HeaderValue::List(_)
-            | HeaderValue::Table(_)
-            | HeaderValue::Opaque => return None,
-        }
+        push_header(&mut kept, name, value)?;
     }
     if !kept.is_empty() || parts[HEADERS_INDEX].is_some() {
         parts[HEADERS_INDEX] = Some(&kept);
@@ -65,6 +48,50 @@ pub fn edited(encoded: &[u8], edit: &PropertyEdit<'_>) -> Option<Vec<u8>> {
         parts[DELIVERY_MODE_INDEX] = Some(&PERSISTENT);
     }
     join(&parts)
+}
+
+/// Returns the properties of a new persistent message; `None` if a value is too long or not supported.
+pub fn encoded(headers: &[(&str, HeaderValue)], expiration: Option<&str>, message_id: Option<&str>) -> Option<Vec<u8>> {
+    let mut table = Vec::new();
+    for (name, value) in headers {
+        push_header(&mut table, name, value)?;
+    }
+    let mut parts = [None; 14];
+    parts[HEADERS_INDEX] = Some(table.as_slice()).filter(|table| !table.is_empty());
+    parts[DELIVERY_MODE_INDEX] = Some(&PERSISTENT[..]);
+    parts[EXPIRATION_INDEX] = expiration.map(str::as_bytes);
+    parts[MESSAGE_ID_INDEX] = message_id.map(str::as_bytes);
+    join(&parts)
+}
+
+/// Appends a header to an encoded table; returns `None` if it is too long or its type is not supported.
+fn push_header(table: &mut Vec<u8>, name: &str, value: &HeaderValue) -> Option<()> {
+    table.push(u8::try_from(name.len()).ok()?);
+    table.extend(name.as_bytes());
+    match value {
+        HeaderValue::Boolean(value) => table.extend([b't', u8::from(*value)]),
+        HeaderValue::Integer(number) => {
+            table.push(b'l');
+            table.extend(i64::try_from(*number).ok()?.to_be_bytes());
+        }
+        HeaderValue::Float(number) => {
+            table.push(b'd');
+            table.extend(number.to_be_bytes());
+        }
+        HeaderValue::Text(text) => {
+            table.push(b'S');
+            table.extend(u32::try_from(text.len()).ok()?.to_be_bytes());
+            table.extend(text.as_bytes());
+        }
+        HeaderValue::Void
+        | HeaderValue::Decimal(..)
+        | HeaderValue::Bytes(_)
+        | HeaderValue::Timestamp(_)
+        | HeaderValue::List(_)
+        | HeaderValue::Table(_)
+        | HeaderValue::Opaque => return None,
+    }
+    Some(())
 }
 
 #[cfg(test)]
@@ -86,6 +113,16 @@ mod tests {
         assert_eq!((read.delivery_mode, read.priority), (Some(2), Some(5)));
         assert_eq!(read.texts, [("content_type", "text".to_owned()), ("user_id", "me".to_owned())]);
         assert_eq!(edited(&edited_once, &edit), Some(edited_once), "an edit replaces its own headers");
+    }
+
+    #[test]
+    fn properties_of_a_new_message_are_encoded() {
+        let headers = [("a", HeaderValue::Boolean(true)), ("b", HeaderValue::Float(0.5))];
+        let read = properties(&encoded(&headers, Some("100"), Some("m/1")).unwrap());
+        assert_eq!(read.headers, headers.map(|(name, value)| (name.to_owned(), value)));
+        assert_eq!(read.delivery_mode, Some(2));
+        assert_eq!(read.texts, [("expiration", "100".to_owned()), ("message_id", "m/1".to_owned())]);
+        assert_eq!(encoded(&[("a", HeaderValue::Void)], None, None), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 pub mod address;
 pub mod amqp;
 mod answers;
+mod application;
 mod argument_types;
 mod connection;
 pub mod declare;
@@ -27,10 +28,11 @@ mod temporary;
 
 pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
 pub use amqp::{AmqpMove, AmqpTransport};
+pub use application::{ApplicationChannel, Delivered, Published, Subscription, WorkerReply};
 pub use argument_types::Typing;
 pub use declare::Binder;
 pub use decode::properties as decode_properties;
-pub use edit::{PropertyEdit, edited};
+pub use edit::{PropertyEdit, edited, encoded};
 pub use endpoints::QueueCounts;
 pub use process::{Decision, Gate, MAX_CONSUMERS, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 pub use progress::{Fault, Order, Progress, State};

@@ -63,6 +63,8 @@ const PROPERTIES: [Encoding; 14] = [
 ];
 pub(super) const HEADERS_INDEX: usize = 2;
 pub(super) const DELIVERY_MODE_INDEX: usize = 3;
+pub(super) const EXPIRATION_INDEX: usize = 7;
+pub(super) const MESSAGE_ID_INDEX: usize = 8;
 const USER_ID_INDEX: usize = 11;
 
 /// The AMQP names of the properties, in the order of their flags.

@@ -12,7 +12,8 @@ use super::target::{
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::count;
-use crate::operate::dlq::{DropOptions, InspectOptions, Inspection, Selection, Store, drop_messages, inspect, run_id};
+use crate::model::naming::run_id;
+use crate::operate::dlq::{DropOptions, InspectOptions, Inspection, Selection, Store, drop_messages, inspect};
 use crate::render::dlq::{StoppedRun, audit_line, drop_plan_json, drop_plan_text, report_json, report_text};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;

@@ -11,9 +11,10 @@ use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::{count, number};
 use crate::model::naming::TierName;
+use crate::model::naming::run_id;
 use crate::model::printable::clean;
 use crate::operate::dlq::{
-    Breaker, Destination, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
+    Breaker, Destination, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay,
 };
 use crate::render::dlq::{StoppedRun, audit_line, plan_json, plan_text, report_json, report_text};
 use clap::Args;

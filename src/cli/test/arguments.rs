@@ -1,9 +1,12 @@
 //! The arguments of `topo test`.
 
-use crate::cli::value_parsers::{broker_version, variable};
+use crate::cli::connection::ConnectionArguments;
+use crate::cli::value_parsers::{broker_version, duration, positive_duration, variable};
 use crate::model::BrokerVersion;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TestArguments {
@@ -43,6 +46,37 @@ pub(in crate::cli) struct TestArguments {
     /// Rewrite the snapshots (test files with `snapshot: true`) and print the differences
     #[arg(long, help_heading = "Snapshots", conflicts_with_all = ["coverage", "fail_under", "also", "run"])]
     pub(super) update: bool,
+    #[command(flatten)]
+    pub(super) live: LiveArguments,
+    #[command(flatten)]
+    pub(super) connection: ConnectionArguments,
+}
+
+/// The arguments of a run on a broker.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Test on a broker")]
+pub(super) struct LiveArguments {
+    /// Also run the cases on the broker, in temporary vhosts, and compare the results with the simulation
+    #[arg(long, conflicts_with_all = ["init", "update", "for_version"])]
+    pub(super) live: bool,
+    /// Existing, empty vhost to use, for users without the tag `administrator` [default: temporary vhosts]
+    #[arg(long, value_name = "NAME", requires = "live", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) scratch_vhost: Option<String>,
+    /// Number by which all times are divided on the broker [default: the largest number with reliable results]
+    #[arg(long, value_name = "N", requires = "live", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) time_scale: Option<u64>,
+    /// Maximum time of a case on the broker; a longer case runs only offline
+    #[arg(long, value_name = "DURATION", requires = "live", default_value = "2m", value_parser = positive_duration)]
+    pub(super) time_limit: Duration,
+    /// Keep the vhosts and their contents after the run
+    #[arg(long, requires = "live")]
+    pub(super) keep: bool,
+    /// Delete the temporary vhosts that killed runs left behind
+    #[arg(long, conflicts_with_all = ["live", "init", "update", "coverage", "fail_under", "also", "run", "paths"])]
+    pub(super) clean: bool,
+    /// Minimum age of the temporary vhosts that --clean deletes
+    #[arg(long, value_name = "DURATION", requires = "clean", default_value = "1h", value_parser = duration)]
+    pub(super) older_than: Duration,
 }
 
 /// Output format of test results.

@@ -2,9 +2,10 @@
 
 use super::arguments::{TestArguments, TestFormat};
 use crate::cases::{TestFile, parse};
-use crate::cli::arguments::SpecArguments;
+use crate::cli::arguments::{FindingsFormat, SpecArguments};
 use crate::cli::failure::Failure;
 use crate::cli::files::{path_argument, read_failure, stem_of_test_file};
+use crate::cli::input::{self, Loaded};
 use crate::cli::output;
 use crate::model::BrokerVersion;
 use crate::model::printable::clean;
@@ -44,6 +45,11 @@ impl ReadFile {
     pub(super) fn versions(&self, arguments: &TestArguments) -> Vec<BrokerVersion> {
         let asked = if arguments.broker_version.is_empty() { &self.file.brokers } else { &arguments.broker_version };
         if asked.is_empty() { vec![BrokerVersion::NEWEST_KNOWN] } else { asked.clone() }
+    }
+
+    /// Loads the specs of the file for a version.
+    pub(super) fn load(&self, arguments: &TestArguments, version: BrokerVersion) -> Result<Loaded, Failure> {
+        input::load_for(&self.spec_arguments(arguments), "topo test", FindingsFormat::Text, version)
     }
 
     /// Returns the arguments that load the specs of the file.

@@ -6,41 +6,59 @@
 //! | [`files`] | the test files and their specs |
 //! | [`coverage`] | the coverage of the routing |
 //! | [`snapshots`] | `--init` and `--update` |
+//! | [`live`] | `--live` and `--clean` |
 
 mod arguments;
 mod coverage;
 mod files;
+mod live;
 mod snapshots;
 
 pub(super) use arguments::TestArguments;
 
-use super::arguments::{FindingsFormat, Global};
+use super::arguments::Global;
 use super::failure::{Exit, Failure};
-use super::{input, output};
+use super::input::Loaded;
+use super::{connection, output};
 use crate::cases::{CoverageReport, FileReport, Subject, check, run as run_cases};
+use crate::expand::Expansion;
+use crate::model::BrokerVersion;
 use crate::model::printable::clean;
 use crate::rabbitmq::BrokerProfile;
 use crate::render::cases::{coverage as coverage_text, github, json, junit, markdown, summary, text};
+use crate::spec::Spec;
 use arguments::{AlsoFormat, TestFormat};
 use files::{ReadFile, refused, test_files, warn};
+use live::LiveBroker;
 
-pub(super) fn run(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
+pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
+    connection::refuse_password(&arguments.connection)?;
+    if arguments.live.clean {
+        return live::clean_leftovers(arguments, global).await;
+    }
     if arguments.init {
         return snapshots::init(arguments, global);
     }
     let (mut read, mut reports) = (Vec::new(), Vec::new());
     let mut broken = None;
+    let broker = match arguments.live.live {
+        true => Some(LiveBroker::connect(arguments, global).await?),
+        false => None,
+    };
     for path in test_files(&arguments.paths)? {
         let found = ReadFile::read(path, arguments.format);
-        let ran = found.and_then(|file| match arguments.update {
-            true => Ok((file, Vec::new())),
-            false => run_file(&file, arguments).map(|of_file| (file, of_file)),
-        });
+        let ran = match (found, &broker) {
+            (Err(failure), _) => Err(failure),
+            (Ok(file), _) if arguments.update => Ok((file, Vec::new())),
+            (Ok(file), Some(broker)) => broker.run_file(&file).await.map(|of_file| (file, vec![of_file])),
+            (Ok(file), None) => run_file(&file, arguments).map(|of_file| (file, of_file)),
+        };
         match ran {
             Ok((file, of_file)) => {
                 reports.extend(of_file);
                 read.push(file);
             }
+            Err(failure) if failure.is_interruption() => return Err(failure),
             // The other files are tested as well.
             Err(failure) => broken = Some(failure.report()),
         }
@@ -97,33 +115,49 @@ fn render(reports: &[FileReport], coverages: &[CoverageReport], format: TestForm
 
 /// Runs the cases of a file, once for each version.
 fn run_file(read: &ReadFile, arguments: &TestArguments) -> Result<Vec<FileReport>, Failure> {
-    let (name, specs) = (&read.source.name, read.spec_arguments(arguments));
-    let mut reports = Vec::new();
+    let mut reports: Vec<FileReport> = Vec::new();
     for version in read.versions(arguments) {
-        let loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, version)?;
-        let [(spec, expansion)] = loaded.expanded.as_slice() else {
-            let vhosts: Vec<String> = loaded.vhosts().iter().map(ToString::to_string).collect();
-            return Err(Failure::spec(format!("the specs of {name} declare {} vhosts", vhosts.len()))
-                .hint(format!("add `vhost:` to the test file: {}", vhosts.join(", "))));
-        };
-        let profile = BrokerProfile::of(version);
-        let operator_policies = expansion.topology.operator_policies();
-        let subject = Subject::new((spec, expansion), &operator_policies, &profile);
-        let found = check(&read.file, &subject);
-        if found.has_errors() {
-            return Err(refused(&found, &read.source, arguments.format));
-        }
-        if !found.is_empty() && reports.is_empty() {
-            warn(&found, &read.source, arguments.format)?;
-        }
-        reports.push(FileReport {
-            file: name.clone(),
-            specs: loaded.names.clone(),
-            spec_files: spec.files.clone(),
-            vhost: spec.vhost.value.clone(),
-            version,
-            results: run_cases(&read.file, &subject, &arguments.run),
-        });
+        let loaded = read.load(arguments, version)?;
+        reports.push(offline_report(read, &loaded, version, (arguments, reports.is_empty()))?);
     }
     Ok(reports)
+}
+
+/// Runs the cases of a file for a version. If `warns` is true, prints warnings.
+fn offline_report(
+    read: &ReadFile,
+    loaded: &Loaded,
+    version: BrokerVersion,
+    (arguments, warns): (&TestArguments, bool),
+) -> Result<FileReport, Failure> {
+    let (spec, expansion) = checked_spec(read, loaded)?;
+    let profile = BrokerProfile::of(version);
+    let operator_policies = expansion.topology.operator_policies();
+    let subject = Subject::new((spec, expansion), &operator_policies, &profile);
+    let found = check(&read.file, &subject);
+    if found.has_errors() {
+        return Err(refused(&found, &read.source, arguments.format));
+    }
+    if !found.is_empty() && warns {
+        warn(&found, &read.source, arguments.format)?;
+    }
+    Ok(FileReport {
+        file: read.source.name.clone(),
+        specs: loaded.names.clone(),
+        spec_files: spec.files.clone(),
+        vhost: spec.vhost.value.clone(),
+        version,
+        live: None,
+        results: run_cases(&read.file, &subject, &arguments.run),
+    })
+}
+
+/// Returns the spec of a test file, which has one vhost.
+fn checked_spec<'l>(read: &ReadFile, loaded: &'l Loaded) -> Result<(&'l Spec, &'l Expansion), Failure> {
+    let [(spec, expansion)] = loaded.expanded.as_slice() else {
+        let vhosts: Vec<String> = loaded.vhosts().iter().map(ToString::to_string).collect();
+        return Err(Failure::spec(format!("the specs of {} declare {} vhosts", read.source.name, vhosts.len()))
+            .hint(format!("add `vhost:` to the test file: {}", vhosts.join(", "))));
+    };
+    Ok((spec, expansion))
 }

@@ -24,7 +24,7 @@ pub use inspection::{InspectOptions, Inspection, InspectionEnd, inspect};
 pub use opened::HoldLimits;
 pub use removal::{DropOptions, Store, drop_messages};
 pub use replay::{
-    Breaker, Destination, MAX_WAIT, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay, run_id,
+    Breaker, Destination, MAX_WAIT, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay,
 };
 pub use report::{CameBack, Continuation, HOLD_FULL, RunCounts, RunEnd, RunReport};
 pub use restore::{RestoreOptions, RestoreReport, check_restore, restore};

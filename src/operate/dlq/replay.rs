@@ -17,7 +17,6 @@ use super::hazard::Hazard;
 use super::opened::HoldLimits;
 use super::selection::Selection;
 use crate::model::QueueName;
-use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// The destination of replayed messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,10 +52,4 @@ pub struct ReplayOptions {
     pub allowed: Vec<Hazard>,
     /// The identifier of the run.
     pub run: String,
-}
-
-/// Returns a new identifier of a run: eight hexadecimal digits.
-pub fn run_id() -> String {
-    // The keys of this hasher are the standard library's only source of randomness.
-    format!("{:08x}", RandomState::new().build_hasher().finish() as u32)
 }

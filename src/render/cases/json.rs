@@ -1,7 +1,7 @@
 //! Renders results as JSON.
 
 use super::{Counts, coverage, sentence};
-use crate::cases::{Aspect, CaseOutcome, CaseResult, CoverageReport, FileReport, Mismatch};
+use crate::cases::{Aspect, CaseOutcome, CaseResult, CoverageReport, FileReport, LiveResult, Mismatch};
 use crate::model::printable::clean_json;
 use crate::simulation::{EndedCopy, Event, EventKind};
 use serde_json::{Value, json};
@@ -21,10 +21,20 @@ pub fn json(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
 }
 
 fn case(report: &FileReport, result: &CaseResult) -> Value {
+    let mode = if report.live.is_some() { "live" } else { "offline" };
     let mut document = json!({
-        "name": result.name, "vhost": report.vhost, "brokerVersion": report.version, "mode": "offline",
+        "name": result.name, "vhost": report.vhost, "brokerVersion": report.version, "mode": mode,
         "source": {"file": report.file, "line": result.at.line},
     });
+    if let Some(live) = &report.live {
+        document["timeScale"] = live.time_scale.into();
+    }
+    match &result.live {
+        None => {}
+        Some(LiveResult::Agrees) => document["live"] = json!({"result": "agrees"}),
+        Some(LiveResult::Differs) => document["live"] = json!({"result": "differs"}),
+        Some(LiveResult::NotRun(reason)) => document["live"] = json!({"result": "notRun", "reason": reason}),
+    }
     match &result.outcome {
         CaseOutcome::Passed => document["result"] = "passed".into(),
         CaseOutcome::Skipped => document["result"] = "skipped".into(),

@@ -25,6 +25,12 @@ fn sentence(mismatch: &Mismatch) -> String {
     let queue = mismatch.queue.as_ref().map(|queue| clean(queue.as_str()));
     let what = match (mismatch.aspect, queue) {
         (Aspect::Unknown, _) => return format!("cannot determine the result: {}", clean(&mismatch.actual)),
+        (Aspect::Live, _) => {
+            let difference = clean(&mismatch.actual);
+            return format!(
+                "the broker and the simulation differ (a defect of topo; please report the case): {difference}"
+            );
+        }
         (Aspect::Attempts, Some(queue)) => format!("attempts of {queue}"),
         (Aspect::Ends, Some(queue)) => format!("ends in {queue}"),
         (Aspect::Workers, Some(queue)) => format!("deliveries to the worker of {queue}"),

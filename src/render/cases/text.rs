@@ -3,7 +3,7 @@
 use super::events::events;
 use super::margin::with_position;
 use super::{Counts, sentence};
-use crate::cases::{CaseOutcome, FileReport};
+use crate::cases::{CaseOutcome, FileReport, LiveResult};
 use crate::model::count::{count, number};
 use crate::model::printable::clean;
 use crate::render::style::{BOLD, GREEN, Painted, RED, YELLOW, fold};
@@ -12,8 +12,12 @@ use std::fmt::Write;
 /// Renders the results of a test file.
 pub fn text(report: &FileReport, width: usize) -> String {
     let mut text = String::new();
+    let live = report.live.as_ref().map_or_else(String::new, |live| match live.time_scale {
+        1 => format!(" at {}", clean(&live.url)),
+        scale => format!(" at {} · times divided by {}", clean(&live.url), number(scale)),
+    });
     let heading = format!(
-        "{} · spec {} · vhost {} · RabbitMQ {}",
+        "{} · spec {} · vhost {} · RabbitMQ {}{live}",
         clean(&report.file),
         clean(&report.specs),
         clean(report.vhost.as_str()),
@@ -36,6 +40,9 @@ pub fn text(report: &FileReport, width: usize) -> String {
                 }
                 events(&mut text, simulated, width);
             }
+        }
+        if let Some(LiveResult::NotRun(reason)) = &result.live {
+            indented(&mut text, &format!("only offline: {}", clean(reason)), "", width);
         }
     }
     text

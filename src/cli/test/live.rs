@@ -1,0 +1,284 @@
+//! `topo test --live`: runs the cases on a broker as well, in scratch vhosts, which are deleted afterwards. `--clean`
+//! deletes the scratch vhosts of killed runs.
+
+use super::arguments::TestArguments;
+use super::files::ReadFile;
+use super::{checked_spec, offline_report};
+use crate::apply::Interrupt;
+use crate::broker::{Access, BrokerError};
+use crate::cases::{CaseOutcome, CaseResult, FileReport, LiveResult, LiveTarget};
+use crate::cli::arguments::Global;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::progress::Progress;
+use crate::cli::{connection, interaction, output};
+use crate::live::{self, LiveError, Preparation, Scale, prepare};
+use crate::model::count::{count, number};
+use crate::model::printable::clean;
+use crate::model::{BrokerVersion, Intervals, VhostName};
+use crate::rabbitmq::BrokerProfile;
+use crate::render::shell::quote;
+use std::cell::Cell;
+use std::time::Duration;
+
+/// The number of cases for each scratch vhost.
+const CASES_PER_VHOST: usize = 3;
+/// The maximum number of scratch vhosts of a file.
+const MAX_VHOSTS: usize = 4;
+/// The age from which a scratch vhost is reported as left behind.
+const OLD: Duration = Duration::from_secs(3600);
+
+/// The pause between two checks for a signal.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A broker on which cases run.
+pub(super) struct LiveBroker<'a> {
+    access: Access,
+    version: BrokerVersion,
+    arguments: &'a TestArguments,
+    global: &'a Global,
+    /// Requested by a signal.
+    interrupt: Interrupt,
+}
+
+impl<'a> LiveBroker<'a> {
+    /// Connects to the broker.
+    pub(super) async fn connect(arguments: &'a TestArguments, global: &'a Global) -> Result<Self, Failure> {
+        let access = connection::connect(&arguments.connection, Intervals::default())?;
+        let reading = Progress::new(global).start_spinner(format!("reading {}", access.broker.shown_url()));
+        let survey = access.broker.survey().await?;
+        let version = survey.profile(&VhostName::new("/")).version;
+        if let Ok(old) = live::leftovers(&access, OLD).await
+            && !old.is_empty()
+            && !global.quiet
+        {
+            let number = count(old.len() as u64, "temporary vhost");
+            let flags = connection::flags(&arguments.connection);
+            output::eprint(&format!(
+                "note: killed runs left {number} behind; to delete them: topo test --clean{flags}\n"
+            ));
+        }
+        drop(reading);
+        let interrupt = Interrupt::default();
+        let requested = interrupt.clone();
+        // From now on, a signal does not end the process.
+        tokio::spawn(async move {
+            interaction::interrupted().await;
+            requested.request();
+        });
+        Ok(Self { access, version, arguments, global, interrupt })
+    }
+
+    /// Runs the cases of a file offline and on the broker.
+    pub(super) async fn run_file(&self, read: &ReadFile) -> Result<FileReport, Failure> {
+        if self.interrupt.is_requested() {
+            return Err(Stopped::Interrupted.into_failure());
+        }
+        let loaded = read.load(self.arguments, self.version)?;
+        let (spec, expansion) = checked_spec(read, &loaded)?;
+        let profile = BrokerProfile::of(self.version);
+        let mut report = offline_report(read, &loaded, self.version, (self.arguments, true))?;
+        let url = self.access.broker.shown_url();
+        if !is_for(&read.file.brokers, self.version) {
+            report.live = Some(LiveTarget { url, time_scale: 1 });
+            let versions: Vec<String> = read.file.brokers.iter().map(ToString::to_string).collect();
+            let reason = format!("the test file is for RabbitMQ {}", versions.join(", "));
+            for result in &mut report.results {
+                (result.outcome, result.live) = (CaseOutcome::Skipped, Some(LiveResult::NotRun(reason.clone())));
+            }
+            return Ok(report);
+        }
+        let live = &self.arguments.live;
+        let limits = (live.time_scale.map(Scale::new), live.time_limit);
+        let preparation = prepare(&read.file, &self.arguments.run, (spec, expansion), &profile, limits);
+        report.live = Some(LiveTarget { url, time_scale: preparation.scale.divisor() });
+        for (index, reason) in &preparation.not_run {
+            if let Some(result) = report.results.get_mut(*index) {
+                result.live = Some(LiveResult::NotRun(reason.clone()));
+            }
+        }
+        if !preparation.cases.is_empty() {
+            self.run_cases(&preparation, &mut report.results).await?;
+        }
+        Ok(report)
+    }
+
+    /// Runs the cases in scratch vhosts, and deletes them, even after a failure or a signal.
+    async fn run_cases(&self, preparation: &Preparation, results: &mut [CaseResult]) -> Result<(), Failure> {
+        let provided = self.arguments.live.scratch_vhost.as_deref().map(VhostName::new);
+        let is_provided = provided.is_some();
+        let vhosts: Vec<VhostName> = match provided {
+            Some(vhost) => vec![vhost],
+            None => {
+                let number = preparation.cases.len().div_ceil(CASES_PER_VHOST).min(MAX_VHOSTS);
+                (0..number).map(|_| live::new_name()).collect()
+            }
+        };
+        let ran = self.run_in(&vhosts, is_provided, preparation, results).await;
+        if matches!(ran, Err(Stopped::Unused(_))) {
+            return ran.map_err(Stopped::into_failure);
+        }
+        let cleaned = match self.arguments.live.keep {
+            true => {
+                let names: Vec<String> = vhosts.iter().map(|vhost| clean(vhost.as_str())).collect();
+                output::eprint(&format!("kept: {}\n", names.join(", ")));
+                Ok(())
+            }
+            false => self.clean_up(&vhosts, is_provided).await,
+        };
+        match (ran, cleaned) {
+            (Ok(()), cleaned) => cleaned,
+            (Err(stopped), Ok(())) => Err(stopped.into_failure()),
+            (Err(stopped), Err(left)) => {
+                stopped.into_failure().report();
+                Err(left)
+            }
+        }
+    }
+
+    async fn run_in(
+        &self,
+        vhosts: &[VhostName],
+        is_provided: bool,
+        preparation: &Preparation,
+        results: &mut [CaseResult],
+    ) -> Result<(), Stopped> {
+        if is_provided {
+            for vhost in vhosts {
+                live::expect_empty(&self.access, vhost).await.map_err(|error| Stopped::Unused(self.failure(error)))?;
+            }
+        } else {
+            let default_type = preparation.default_queue_type();
+            for vhost in vhosts {
+                // Not interrupted: a request without a response can create the vhost after its deletion.
+                let created = live::create(&self.access, vhost, default_type.clone()).await;
+                created.map_err(|error| Stopped::Failed(self.creation_failure(error)))?;
+            }
+        }
+        let total = preparation.cases.len() as u64;
+        let running = Progress::new(self.global).start_spinner(format!(
+            "running {} on {}",
+            count(total, "case"),
+            self.access.broker.shown_url()
+        ));
+        let done = Cell::new(0);
+        let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr()) && !self.global.quiet;
+        let observe = || {
+            done.set(done.get() + 1);
+            if is_terminal {
+                running.update(&format!("{} of {} run", number(done.get()), count(total, "case")));
+            }
+        };
+        let ran = tokio::select! {
+            biased;
+            () = self.interrupted() => return Err(Stopped::Interrupted),
+            ran = live::run(&self.access, vhosts, preparation, &observe) => ran,
+        };
+        for (case, differences) in ran.map_err(|error| Stopped::Failed(self.failure(error)))? {
+            if let Some(result) = results.get_mut(case.index) {
+                result.record_live(differences, &case.outcome);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a signal.
+    async fn interrupted(&self) {
+        while !self.interrupt.is_requested() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Deletes the scratch vhosts, or empties the vhost that the user provided.
+    async fn clean_up(&self, vhosts: &[VhostName], is_provided: bool) -> Result<(), Failure> {
+        let mut left = Vec::new();
+        for vhost in vhosts {
+            let cleaned = match is_provided {
+                true => live::clear(&self.access, vhost).await,
+                false => live::delete(&self.access, vhost).await.map_err(LiveError::from),
+            };
+            left.extend(cleaned.err().map(|error| (vhost, error)));
+        }
+        let Some((_, error)) = left.first() else { return Ok(()) };
+        let names: Vec<String> = left.iter().map(|(vhost, _)| clean(vhost.as_str())).collect();
+        let flags = connection::flags(&self.arguments.connection);
+        let what = if is_provided { "emptied" } else { "deleted" };
+        let failure = Failure::failed(format!("not {what}: vhost {}", names.join(", "))).exit(Exit::Partial);
+        let failure = failure.because(error.to_string());
+        Err(match is_provided {
+            true => failure.hint("delete the queues, exchanges and policies of the vhost before the next run"),
+            false => failure.hint(format!("delete the vhosts: topo test --clean --older-than 0s{flags}")),
+        })
+    }
+
+    fn creation_failure(&self, error: BrokerError) -> Failure {
+        let is_refused = matches!(error, BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. });
+        let failure = Failure::from(error);
+        if !is_refused {
+            return failure;
+        }
+        failure.hint(
+            "temporary vhosts require the tag `administrator`; without it, provide an empty vhost: --scratch-vhost NAME",
+        )
+    }
+
+    fn failure(&self, error: LiveError) -> Failure {
+        let message = clean(&error.to_string());
+        match error {
+            LiveError::Broker(error) => Failure::from(error),
+            LiveError::Amqp(_) => Failure::failed(message).hint("set the address of the broker with --amqp-url"),
+            LiveError::NotDeclared { reasons, .. } => {
+                reasons.iter().fold(Failure::failed(message), |failure, reason| failure.because(clean(reason)))
+            }
+            LiveError::NoVhost(vhost) => {
+                Failure::failed(message).hint(format!("create it: rabbitmqctl add_vhost {}", quote(vhost.as_str())))
+            }
+            LiveError::NotEmpty(_) => Failure::failed(message).hint("use another vhost, or delete its objects"),
+        }
+    }
+}
+
+/// The reason why the cases did not all run.
+enum Stopped {
+    /// The provided vhost cannot be used, and was not changed.
+    Unused(Failure),
+    Failed(Failure),
+    Interrupted,
+}
+
+impl Stopped {
+    fn into_failure(self) -> Failure {
+        match self {
+            Self::Unused(failure) | Self::Failed(failure) => failure,
+            Self::Interrupted => Failure::failed("interrupted").exit(Exit::Interrupted),
+        }
+    }
+}
+
+/// Returns true if the cases of a file with these versions hold for the broker: for all patches of a series.
+fn is_for(versions: &[BrokerVersion], broker: BrokerVersion) -> bool {
+    let series = |version: &BrokerVersion| (version.major, version.minor);
+    versions.is_empty() || versions.iter().any(|version| series(version) == series(&broker))
+}
+
+/// Deletes the scratch vhosts that killed runs left behind.
+pub(super) async fn clean_leftovers(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
+    let access = connection::connect(&arguments.connection, Intervals::default())?;
+    let leftovers = live::leftovers(&access, arguments.live.older_than).await?;
+    let mut deleted = 0;
+    for leftover in &leftovers {
+        if let Err(error) = live::delete(&access, &leftover.vhost).await {
+            let exit = if deleted == 0 { Exit::Failed } else { Exit::Partial };
+            let failure = Failure::failed(format!("vhost {} was not deleted", clean(leftover.vhost.as_str())));
+            return Err(failure.exit(exit).because_of(&error));
+        }
+        deleted += 1;
+        if !global.quiet {
+            output::print(&format!("deleted {}\n", clean(leftover.vhost.as_str())))?;
+        }
+    }
+    if leftovers.is_empty() && !global.quiet {
+        let age = humantime::format_duration(arguments.live.older_than);
+        output::print(&format!("no temporary vhosts of at least {age} found\n"))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,50 @@
+//! Determines the reaction of a worker to a message that it failed to process, and the headers of the published copy.
+
+use super::document::{Answer, AttemptCounter, Contract, Publish};
+use crate::model::message_headers::{ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT};
+use crate::model::{ArgumentValue, Arguments};
+
+/// The reaction to a failed delivery.
+#[derive(Clone, Copy, Debug)]
+pub struct Reaction<'c> {
+    /// The copy to publish, and the method to call.
+    pub answer: &'c Answer,
+    /// True if the worker increments the number of retries in the copy.
+    is_counted: bool,
+    retries: u32,
+}
+
+impl Contract {
+    /// Returns the reaction after this number of retries, which the worker reads from the header
+    /// [`RETRY_COUNT`](crate::model::message_headers::RETRY_COUNT). A worker that counts the retries gives up after the
+    /// last one; `gives_up` is true if it gives up in any case.
+    pub fn reaction(&self, retries: u32, gives_up: bool) -> Reaction<'_> {
+        let is_worker = self.counter.as_ref().is_some_and(|it| it.counted_by == AttemptCounter::Worker);
+        let gives_up = gives_up || is_worker && retries >= self.max_retries;
+        let answer = if gives_up { &self.on_give_up } else { &self.on_failure };
+        Reaction { answer, is_counted: is_worker && !gives_up, retries }
+    }
+}
+
+impl Reaction<'_> {
+    /// Returns the routing key of the copy.
+    pub fn routing_key<'p>(&self, publish: &'p Publish) -> &'p str {
+        let last = publish.routing_keys.len().saturating_sub(1);
+        let index = usize::try_from(self.retries).unwrap_or(usize::MAX).min(last);
+        publish.routing_keys.get(index).map_or("", String::as_str)
+    }
+
+    /// Returns the headers that the worker sets in the copy of a message with this exchange and routing key.
+    pub fn headers(&self, exchange: &str, routing_key: &str) -> Arguments {
+        if !self.is_counted {
+            return Arguments::new();
+        }
+        let next = i64::from(self.retries.saturating_add(1));
+        let mut headers: Arguments = [(RETRY_COUNT.to_owned(), next.into())].into();
+        if self.retries == 0 {
+            headers.insert(ORIGINAL_EXCHANGE.to_owned(), ArgumentValue::from(exchange));
+            headers.insert(ORIGINAL_ROUTING_KEY.to_owned(), ArgumentValue::from(routing_key));
+        }
+        headers
+    }
+}

@@ -1,0 +1,34 @@
+//! Runs the cases of test files on a broker, in scratch vhosts, and compares the results with the simulation.
+//!
+//! The offline result of a case holds on the broker if the broker and the simulation agree on everything that an
+//! application can observe: the replies to the publisher, the deliveries to workers, and the messages that stay in
+//! queues. A disagreement is a defect of topo.
+//!
+//! Times are divided by a number, so that a case with long delays takes seconds. The cases run one after another in a
+//! vhost, and concurrently in several vhosts.
+//!
+//! | file | topic |
+//! |---|---|
+//! | [`scratch`] | the scratch vhosts: names, creation, deletion, and the vhosts of killed runs |
+//! | [`scale`] | the times of a topology, divided by a number |
+//! | [`preparation`] | the cases to run, and the reasons why others do not run |
+//! | [`declare`] | the declaration of a topology in a scratch vhost |
+//! | [`worker`] | a worker that follows its contract |
+//! | [`execution`] | a case on the broker |
+//! | [`observation`] | what an application can observe, and the differences |
+//! | [`run`] | the cases in the scratch vhosts |
+
+mod declare;
+mod execution;
+mod observation;
+mod preparation;
+mod run;
+mod scale;
+mod scratch;
+mod worker;
+
+pub use declare::{clear, expect_empty};
+pub use preparation::{Preparation, RunnableCase, prepare};
+pub use run::{LiveError, run};
+pub use scale::Scale;
+pub use scratch::{Leftover, create, delete, leftovers, new_name};
