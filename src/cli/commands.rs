@@ -112,7 +112,7 @@ pub(super) enum Command {
     #[command(
         after_long_help = "Examples:\n  topo test\n  topo test topology.test.yaml --broker-version 3.13 --also junit=results.xml\n  topo test --coverage --fail-under 80\n  topo test --init topology.yaml"
     )]
-    Test(TestArguments),
+    Test(Box<TestArguments>),
     /// Check specs offline
     #[command(
         after_long_help = "Examples:\n  topo validate topology.yaml\n  topo validate topology/ --broker-version 3.13 --fail-on warning"

@@ -45,6 +45,13 @@ impl Log {
         self.attempts.borrow_mut().entry(queue.clone()).or_default().push(Instant::now());
     }
 
+    /// Returns the times of the deliveries, in milliseconds since `start`.
+    fn attempts_since(&self, start: Instant) -> BTreeMap<QueueName, Vec<i64>> {
+        let since = |at: &Instant| i64::try_from(at.saturating_duration_since(start).as_millis()).unwrap_or(i64::MAX);
+        let attempts = self.attempts.borrow();
+        attempts.iter().map(|(queue, times)| (queue.clone(), times.iter().map(since).collect())).collect()
+    }
+
     fn deliveries(&self, queue: &QueueName) -> usize {
         self.attempts.borrow().get(queue).map_or(0, Vec::len)
     }
@@ -118,11 +125,7 @@ impl Execution<'_> {
                 observation.add_message(&queue, message);
             }
         }
-        let since =
-            |at: &Instant| i64::try_from(at.saturating_duration_since(published).as_millis()).unwrap_or(i64::MAX);
-        let attempts = log.attempts.borrow();
-        observation.attempts =
-            attempts.iter().map(|(queue, times)| (queue.clone(), times.iter().map(since).collect())).collect();
+        observation.attempts = log.attempts_since(published);
         channel.close().await;
         Ok(observation)
     }

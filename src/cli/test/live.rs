@@ -127,6 +127,10 @@ impl<'a> LiveBroker<'a> {
         };
         match (ran, cleaned) {
             (Ok(()), cleaned) => cleaned,
+            (Err(Stopped::Interrupted), Ok(())) if !self.arguments.live.keep => {
+                let what = if is_provided { "the vhost was emptied" } else { "the temporary vhosts were deleted" };
+                Err(Failure::failed(format!("interrupted; {what}")).exit(Exit::Interrupted))
+            }
             (Err(stopped), Ok(())) => Err(stopped.into_failure()),
             (Err(stopped), Err(left)) => {
                 stopped.into_failure().report();
@@ -264,14 +268,12 @@ fn is_for(versions: &[BrokerVersion], broker: BrokerVersion) -> bool {
 pub(super) async fn clean_leftovers(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
     let access = connection::connect(&arguments.connection, Intervals::default())?;
     let leftovers = live::leftovers(&access, arguments.live.older_than).await?;
-    let mut deleted = 0;
-    for leftover in &leftovers {
+    for (deleted, leftover) in leftovers.iter().enumerate() {
         if let Err(error) = live::delete(&access, &leftover.vhost).await {
             let exit = if deleted == 0 { Exit::Failed } else { Exit::Partial };
             let failure = Failure::failed(format!("vhost {} was not deleted", clean(leftover.vhost.as_str())));
             return Err(failure.exit(exit).because_of(&error));
         }
-        deleted += 1;
         if !global.quiet {
             output::print(&format!("deleted {}\n", clean(leftover.vhost.as_str())))?;
         }
