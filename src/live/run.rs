@@ -50,8 +50,8 @@ pub async fn run<'p>(
     let waiting = RefCell::new(waiting);
     let results = RefCell::new(Vec::new());
     let in_vhost = async |vhost: &VhostName| {
-        declare(access, vhost, &preparation.desired).await?;
         let amqp = access.amqp(vhost).await.map_err(LiveError::Amqp)?;
+        declare(access, vhost, &preparation.desired).await?;
         let queues = &preparation.desired.topology.queues;
         loop {
             let Some(case) = waiting.borrow_mut().pop() else { break };

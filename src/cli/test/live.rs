@@ -113,17 +113,19 @@ impl<'a> LiveBroker<'a> {
                 (0..number).map(|_| live::new_name()).collect()
             }
         };
-        let ran = self.run_in(&vhosts, is_provided, preparation, results).await;
+        // The vhosts that may exist.
+        let mut used = Vec::new();
+        let ran = self.run_in((&vhosts, is_provided), &mut used, preparation, results).await;
         if matches!(ran, Err(Stopped::Unused(_))) {
             return ran.map_err(Stopped::into_failure);
         }
         let cleaned = match self.arguments.live.keep {
             true => {
-                let names: Vec<String> = vhosts.iter().map(|vhost| clean(vhost.as_str())).collect();
+                let names: Vec<String> = used.iter().map(|vhost| clean(vhost.as_str())).collect();
                 output::eprint(&format!("kept: {}\n", names.join(", ")));
                 Ok(())
             }
-            false => self.clean_up(&vhosts, is_provided).await,
+            false => self.clean_up(&used, is_provided).await,
         };
         match (ran, cleaned) {
             (Ok(()), cleaned) => cleaned,
@@ -141,22 +143,24 @@ impl<'a> LiveBroker<'a> {
 
     async fn run_in(
         &self,
-        vhosts: &[VhostName],
-        is_provided: bool,
+        (vhosts, is_provided): (&[VhostName], bool),
+        used: &mut Vec<VhostName>,
         preparation: &Preparation,
         results: &mut [CaseResult],
     ) -> Result<(), Stopped> {
-        if is_provided {
-            for vhost in vhosts {
+        let default_type = preparation.default_queue_type();
+        for vhost in vhosts {
+            if is_provided {
                 live::expect_empty(&self.access, vhost).await.map_err(|error| Stopped::Unused(self.failure(error)))?;
+                used.push(vhost.clone());
+                continue;
             }
-        } else {
-            let default_type = preparation.default_queue_type();
-            for vhost in vhosts {
-                // Not interrupted: a request without a response can create the vhost after its deletion.
-                let created = live::create(&self.access, vhost, default_type.clone()).await;
-                created.map_err(|error| Stopped::Failed(self.creation_failure(error)))?;
+            // Not interrupted: a request without a response can create the vhost after its deletion.
+            let created = live::create(&self.access, vhost, default_type.clone()).await;
+            if !created.as_ref().is_err_and(is_refused) {
+                used.push(vhost.clone());
             }
+            created.map_err(|error| Stopped::Failed(creation_failure(error)))?;
         }
         let total = preparation.cases.len() as u64;
         let running = Progress::new(self.global).start_spinner(format!(
@@ -214,17 +218,6 @@ impl<'a> LiveBroker<'a> {
         })
     }
 
-    fn creation_failure(&self, error: BrokerError) -> Failure {
-        let is_refused = matches!(error, BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. });
-        let failure = Failure::from(error);
-        if !is_refused {
-            return failure;
-        }
-        failure.hint(
-            "temporary vhosts require the tag `administrator`; without it, provide an empty vhost: --scratch-vhost NAME",
-        )
-    }
-
     fn failure(&self, error: LiveError) -> Failure {
         let message = clean(&error.to_string());
         match error {
@@ -256,6 +249,21 @@ impl Stopped {
             Self::Interrupted => Failure::failed("interrupted").exit(Exit::Interrupted),
         }
     }
+}
+
+/// Returns true if the broker refused a request because of the user's rights.
+fn is_refused(error: &BrokerError) -> bool {
+    matches!(error, BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. })
+}
+
+/// Returns the failure of a run that cannot create its vhosts.
+fn creation_failure(error: BrokerError) -> Failure {
+    if !is_refused(&error) {
+        return Failure::from(error);
+    }
+    Failure::failed("the user may not create temporary vhosts, which requires the tag `administrator`")
+        .because(error.to_string())
+        .hint("provide an empty vhost in which the user may configure, write and read everything: --scratch-vhost NAME")
 }
 
 /// Returns true if the cases of a file with these versions hold for the broker: for all patches of a series.
