@@ -1,6 +1,6 @@
 //! Declares a topology in a scratch vhost, and removes it from a scratch vhost that the user provided.
 
-use super::run::LiveError;
+use super::error::LiveError;
 use crate::apply::{self, Interrupt, RunOptions, RunRequest};
 use crate::broker::Access;
 use crate::model::{Desired, ExchangeName, VhostName};

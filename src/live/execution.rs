@@ -1,6 +1,7 @@
 //! Runs a case on the broker: starts its workers, publishes its messages, waits until nothing moves, and reads the messages
 //! that stay in queues.
 
+use super::log::{Log, number_of};
 use super::observation::Observation;
 use super::preparation::RunnableCase;
 use super::worker::{LiveWorker, header};
@@ -8,12 +9,11 @@ use crate::broker::BrokerError;
 use crate::broker::message::{HeaderValue, ReceivedMessage};
 use crate::broker::transport::{AmqpTransport, ApplicationChannel, Published, encoded};
 use crate::contract::Contract;
-use crate::model::naming::run_id;
+use crate::model::run_id;
 use crate::model::{Queue, QueueName, QueueType};
 use crate::simulation::PublisherResult;
 use futures_util::future::{join_all, try_join_all};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -27,40 +27,6 @@ const RETURN_TIME: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(10);
 /// The maximum number of queues that are queried at the same time.
 const CONCURRENT_QUERIES: usize = 32;
-
-/// The deliveries to the workers of a case.
-pub(super) struct Log {
-    subscribed: RefCell<BTreeSet<QueueName>>,
-    attempts: RefCell<BTreeMap<QueueName, Vec<Instant>>>,
-}
-
-impl Log {
-    /// Records that a worker consumes its queue.
-    pub(super) fn subscribed(&self, queue: &QueueName) {
-        self.subscribed.borrow_mut().insert(queue.clone());
-    }
-
-    /// Records a delivery.
-    pub(super) fn delivered(&self, queue: &QueueName) {
-        self.attempts.borrow_mut().entry(queue.clone()).or_default().push(Instant::now());
-    }
-
-    /// Returns the times of the deliveries, in milliseconds since `start`.
-    fn attempts_since(&self, start: Instant) -> BTreeMap<QueueName, Vec<i64>> {
-        let since = |at: &Instant| i64::try_from(at.saturating_duration_since(start).as_millis()).unwrap_or(i64::MAX);
-        let attempts = self.attempts.borrow();
-        attempts.iter().map(|(queue, times)| (queue.clone(), times.iter().map(since).collect())).collect()
-    }
-
-    fn deliveries(&self, queue: &QueueName) -> usize {
-        self.attempts.borrow().get(queue).map_or(0, Vec::len)
-    }
-}
-
-/// Returns the number of a message of the case; `None` for messages of other cases.
-pub(super) fn number_of(message: &ReceivedMessage, case: &str) -> Option<u64> {
-    message.text("message_id")?.strip_prefix(case)?.strip_prefix('/')?.parse().ok()
-}
 
 /// A case, and the queues of its vhost.
 pub(super) struct Execution<'c> {
@@ -76,7 +42,7 @@ impl Execution<'_> {
     /// The broker refused a request, or the connection failed.
     pub(super) async fn run(&self, amqp: &AmqpTransport) -> Result<Observation, BrokerError> {
         let id = format!("topo-test/{}", run_id());
-        let log = Log { subscribed: RefCell::default(), attempts: RefCell::default() };
+        let log = Log::default();
         let workers: Vec<LiveWorker<'_>> = self
             .case
             .workers
@@ -107,7 +73,7 @@ impl Execution<'_> {
 
     /// Publishes the messages, and observes the result.
     async fn observe(&self, amqp: &AmqpTransport, id: &str, log: &Log) -> Result<Observation, BrokerError> {
-        while log.subscribed.borrow().len() < self.case.workers.len() {
+        while log.subscriptions() < self.case.workers.len() {
             sleep(PAUSE).await;
         }
         let channel = amqp.application_channel().await?;

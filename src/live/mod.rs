@@ -15,11 +15,15 @@
 //! | [`declare`] | the declaration of a topology in a scratch vhost |
 //! | [`worker`] | a worker that follows its contract |
 //! | [`execution`] | a case on the broker |
+//! | [`log`] | the deliveries to workers |
 //! | [`observation`] | what an application can observe, and the differences |
 //! | [`run`] | the cases in the scratch vhosts |
+//! | [`error`] | the errors |
 
 mod declare;
+mod error;
 mod execution;
+mod log;
 mod observation;
 mod preparation;
 mod run;
@@ -28,7 +32,8 @@ mod scratch;
 mod worker;
 
 pub use declare::{clear, expect_empty};
+pub use error::LiveError;
 pub use preparation::{Preparation, RunnableCase, prepare};
-pub use run::{LiveError, run};
+pub use run::run;
 pub use scale::Scale;
 pub use scratch::{Leftover, create, delete, leftovers, new_name};

@@ -1,37 +1,13 @@
 //! Runs the prepared cases of a file in scratch vhosts, several vhosts concurrently.
 
 use super::declare::declare;
+use super::error::LiveError;
 use super::execution::Execution;
 use super::preparation::{Preparation, RunnableCase};
-use crate::broker::{Access, BrokerError};
+use crate::broker::Access;
 use crate::model::VhostName;
 use futures_util::future::try_join_all;
 use std::cell::RefCell;
-
-/// The reason why the cases could not run on the broker.
-#[derive(Debug, thiserror::Error)]
-pub enum LiveError {
-    /// The broker refused a request, or could not be reached.
-    #[error(transparent)]
-    Broker(#[from] BrokerError),
-    /// AMQP is not available.
-    #[error("topo publishes and consumes over AMQP, which is not available: {0}")]
-    Amqp(String),
-    /// The topology could not be declared.
-    #[error("the topology could not be declared in vhost {vhost}")]
-    NotDeclared {
-        /// The vhost.
-        vhost: VhostName,
-        /// The reasons.
-        reasons: Vec<String>,
-    },
-    /// The vhost that the user provided does not exist.
-    #[error("vhost {0} does not exist, or this user may not see it")]
-    NoVhost(VhostName),
-    /// The vhost that the user provided is in use.
-    #[error("vhost {0} is not empty; topo tests only in a vhost without queues, exchanges, bindings and policies")]
-    NotEmpty(VhostName),
-}
 
 /// Declares the topology in the vhosts, and runs the cases. Returns the cases with the differences between the broker and
 /// the simulation. Each vhost must exist and be empty. Calls `observe` after each case.

@@ -2,7 +2,7 @@
 //! killed runs left behind.
 
 use crate::broker::{Access, BrokerError, ListedVhost};
-use crate::model::naming::run_id;
+use crate::model::run_id;
 use crate::model::{Vhost, VhostName};
 use crate::plan::Action;
 use std::time::{Duration, SystemTime};

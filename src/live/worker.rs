@@ -1,6 +1,6 @@
 //! A worker of a queue: it receives one message at a time, and behaves as the case says.
 
-use super::execution::{Log, number_of};
+use super::log::{Log, number_of};
 use crate::broker::BrokerError;
 use crate::broker::message::{HeaderValue, ReceivedMessage};
 use crate::broker::transport::{AmqpTransport, ApplicationChannel, Delivered, PropertyEdit, WorkerReply, edited};

@@ -4,7 +4,6 @@ use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, MAX_NAME_BYTES, pattern_of as pa
 use super::names::{ExchangeName, PolicyName, QueueName};
 use super::units::{duration, milliseconds};
 use sha2::{Digest, Sha256};
-use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// The name suffix of the policy that sets the dead-letter exchange of a queue.
 const DEAD_LETTER_POLICY_SUFFIX: &str = ".topo.dead-letter";
@@ -26,12 +25,6 @@ const GENERATION: char = '~';
 const SHOVEL_PREFIX: &str = "topo.move.";
 /// The consumer tag of topo's AMQP transport. The tag distinguishes topo from the consumers of applications.
 pub const TRANSPORT_TAG: &str = "topo.move";
-
-/// Returns a new identifier of a run: eight hexadecimal digits.
-pub fn run_id() -> String {
-    // The keys of this hasher are the standard library's only source of randomness.
-    format!("{:08x}", RandomState::new().build_hasher().finish() as u32)
-}
 
 /// Returns the guard exchange of a queue with a ladder. The guard exchange receives all dead-lettered messages of the
 /// queue. From RabbitMQ 3.13 on, it routes messages that expired, overflowed or reached the delivery limit to the final

@@ -55,6 +55,7 @@ mod shovel_interference;
 mod simulation;
 mod static_binary;
 mod status;
+mod test_command;
 mod tls;
 mod topic_permissions;
 mod transport;

@@ -12,7 +12,7 @@ use super::target::{
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::count;
-use crate::model::naming::run_id;
+use crate::model::run_id;
 use crate::operate::dlq::{DropOptions, InspectOptions, Inspection, Selection, Store, drop_messages, inspect};
 use crate::render::dlq::{StoppedRun, audit_line, drop_plan_json, drop_plan_text, report_json, report_text};
 use clap::Args;

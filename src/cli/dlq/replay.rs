@@ -11,8 +11,8 @@ use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::{count, number};
 use crate::model::naming::TierName;
-use crate::model::naming::run_id;
 use crate::model::printable::clean;
+use crate::model::run_id;
 use crate::operate::dlq::{
     Breaker, Destination, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay,
 };

@@ -1,11 +1,11 @@
-//! `topo test --live`: runs the cases on a broker as well, in scratch vhosts, which are deleted afterwards. `--clean`
-//! deletes the scratch vhosts of killed runs.
+//! `topo test --live`: runs the cases on a broker as well, in scratch vhosts, which are deleted afterwards.
 
 use super::arguments::TestArguments;
 use super::files::ReadFile;
-use super::{checked_spec, offline_report};
+use super::offline::{checked_spec, offline_report};
+use super::scratch::{creation_failure, delete_or_clear, is_refused};
 use crate::apply::Interrupt;
-use crate::broker::{Access, BrokerError};
+use crate::broker::Access;
 use crate::cases::{CaseOutcome, CaseResult, FileReport, LiveResult, LiveTarget};
 use crate::cli::arguments::Global;
 use crate::cli::failure::{Exit, Failure};
@@ -38,6 +38,8 @@ pub(super) struct LiveBroker<'a> {
     global: &'a Global,
     /// Requested by a signal.
     interrupt: Interrupt,
+    /// True if a scratch vhost could not be deleted or emptied.
+    has_left: Cell<bool>,
 }
 
 impl<'a> LiveBroker<'a> {
@@ -65,7 +67,12 @@ impl<'a> LiveBroker<'a> {
             interaction::interrupted().await;
             requested.request();
         });
-        Ok(Self { access, version, arguments, global, interrupt })
+        Ok(Self { access, version, arguments, global, interrupt, has_left: Cell::new(false) })
+    }
+
+    /// Returns true if a scratch vhost could not be deleted or emptied.
+    pub(super) fn has_left_vhosts(&self) -> bool {
+        self.has_left.get()
     }
 
     /// Runs the cases of a file offline and on the broker.
@@ -125,19 +132,22 @@ impl<'a> LiveBroker<'a> {
                 output::eprint(&format!("kept: {}\n", names.join(", ")));
                 Ok(())
             }
-            false => self.clean_up(&used, is_provided).await,
+            false => delete_or_clear(&self.access, (&used, is_provided), &self.arguments.connection).await,
         };
         match (ran, cleaned) {
-            (Ok(()), cleaned) => cleaned,
+            (Ok(()), Ok(())) => Ok(()),
+            // The results are complete.
+            (Ok(()), Err(left)) => {
+                left.added_to(Failure::failed("the results are complete, but vhosts are left")).report();
+                self.has_left.set(true);
+                Ok(())
+            }
             (Err(Stopped::Interrupted), Ok(())) if !self.arguments.live.keep => {
                 let what = if is_provided { "the vhost was emptied" } else { "the temporary vhosts were deleted" };
                 Err(Failure::failed(format!("interrupted; {what}")).exit(Exit::Interrupted))
             }
             (Err(stopped), Ok(())) => Err(stopped.into_failure()),
-            (Err(stopped), Err(left)) => {
-                stopped.into_failure().report();
-                Err(left)
-            }
+            (Err(stopped), Err(left)) => Err(left.added_to(stopped.into_failure())),
         }
     }
 
@@ -196,28 +206,6 @@ impl<'a> LiveBroker<'a> {
         }
     }
 
-    /// Deletes the scratch vhosts, or empties the vhost that the user provided.
-    async fn clean_up(&self, vhosts: &[VhostName], is_provided: bool) -> Result<(), Failure> {
-        let mut left = Vec::new();
-        for vhost in vhosts {
-            let cleaned = match is_provided {
-                true => live::clear(&self.access, vhost).await,
-                false => live::delete(&self.access, vhost).await.map_err(LiveError::from),
-            };
-            left.extend(cleaned.err().map(|error| (vhost, error)));
-        }
-        let Some((_, error)) = left.first() else { return Ok(()) };
-        let names: Vec<String> = left.iter().map(|(vhost, _)| clean(vhost.as_str())).collect();
-        let flags = connection::flags(&self.arguments.connection);
-        let what = if is_provided { "emptied" } else { "deleted" };
-        let failure = Failure::failed(format!("not {what}: vhost {}", names.join(", "))).exit(Exit::Partial);
-        let failure = failure.because(error.to_string());
-        Err(match is_provided {
-            true => failure.hint("delete the queues, exchanges and policies of the vhost before the next run"),
-            false => failure.hint(format!("delete the vhosts: topo test --clean --older-than 0s{flags}")),
-        })
-    }
-
     fn failure(&self, error: LiveError) -> Failure {
         let message = clean(&error.to_string());
         match error {
@@ -251,44 +239,8 @@ impl Stopped {
     }
 }
 
-/// Returns true if the broker refused a request because of the user's rights.
-fn is_refused(error: &BrokerError) -> bool {
-    matches!(error, BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. })
-}
-
-/// Returns the failure of a run that cannot create its vhosts.
-fn creation_failure(error: BrokerError) -> Failure {
-    if !is_refused(&error) {
-        return Failure::from(error);
-    }
-    Failure::failed("the user may not create temporary vhosts, which requires the tag `administrator`")
-        .because(error.to_string())
-        .hint("provide an empty vhost in which the user may configure, write and read everything: --scratch-vhost NAME")
-}
-
 /// Returns true if the cases of a file with these versions hold for the broker: for all patches of a series.
 fn is_for(versions: &[BrokerVersion], broker: BrokerVersion) -> bool {
     let series = |version: &BrokerVersion| (version.major, version.minor);
     versions.is_empty() || versions.iter().any(|version| series(version) == series(&broker))
-}
-
-/// Deletes the scratch vhosts that killed runs left behind.
-pub(super) async fn clean_leftovers(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
-    let access = connection::connect(&arguments.connection, Intervals::default())?;
-    let leftovers = live::leftovers(&access, arguments.live.older_than).await?;
-    for (deleted, leftover) in leftovers.iter().enumerate() {
-        if let Err(error) = live::delete(&access, &leftover.vhost).await {
-            let exit = if deleted == 0 { Exit::Failed } else { Exit::Partial };
-            let failure = Failure::failed(format!("vhost {} was not deleted", clean(leftover.vhost.as_str())));
-            return Err(failure.exit(exit).because_of(&error));
-        }
-        if !global.quiet {
-            output::print(&format!("deleted {}\n", clean(leftover.vhost.as_str())))?;
-        }
-    }
-    if leftovers.is_empty() && !global.quiet {
-        let age = humantime::format_duration(arguments.live.older_than);
-        output::print(&format!("no temporary vhosts of at least {age} found\n"))?;
-    }
-    Ok(Exit::Done)
 }

@@ -4,37 +4,37 @@
 //! |---|---|
 //! | [`arguments`] | the arguments |
 //! | [`files`] | the test files and their specs |
+//! | [`offline`] | the cases in the simulation |
 //! | [`coverage`] | the coverage of the routing |
 //! | [`snapshots`] | `--init` and `--update` |
-//! | [`live`] | `--live` and `--clean` |
+//! | [`live`] | `--live` |
+//! | [`scratch`] | the deletion of scratch vhosts, and `--clean` |
 
 mod arguments;
 mod coverage;
 mod files;
 mod live;
+mod offline;
+mod scratch;
 mod snapshots;
 
 pub(super) use arguments::TestArguments;
 
 use super::arguments::Global;
 use super::failure::{Exit, Failure};
-use super::input::Loaded;
 use super::{connection, output};
-use crate::cases::{CoverageReport, FileReport, Subject, check, run as run_cases};
-use crate::expand::Expansion;
-use crate::model::BrokerVersion;
+use crate::cases::{CoverageReport, FileReport};
 use crate::model::printable::clean;
-use crate::rabbitmq::BrokerProfile;
 use crate::render::cases::{coverage as coverage_text, github, json, junit, markdown, summary, text};
-use crate::spec::Spec;
 use arguments::{AlsoFormat, TestFormat};
-use files::{ReadFile, refused, test_files, warn};
+use files::{ReadFile, test_files};
 use live::LiveBroker;
+use offline::run_file;
 
 pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
     connection::refuse_password(&arguments.connection)?;
     if arguments.live.clean {
-        return live::clean_leftovers(arguments, global).await;
+        return scratch::clean_leftovers(arguments, global).await;
     }
     if arguments.init {
         return snapshots::init(arguments, global);
@@ -91,7 +91,10 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
     }
     output::print(&render(&reports, &coverages, arguments.format, global))?;
     let failed = if reports.iter().any(FileReport::has_failures) { Exit::Failed } else { Exit::Done };
-    let exit = broken.unwrap_or(failed);
+    let exit = match broker.is_some_and(|broker| broker.has_left_vhosts()) {
+        true => Exit::Partial,
+        false => broken.unwrap_or(failed),
+    };
     match coverage::below(&coverages, arguments.fail_under) {
         Some(failure) if exit == Exit::Done => Err(failure),
         _ => Ok(exit),
@@ -111,53 +114,4 @@ fn render(reports: &[FileReport], coverages: &[CoverageReport], format: TestForm
         TestFormat::Github => github(reports, coverages),
         TestFormat::Markdown => markdown(reports, coverages),
     }
-}
-
-/// Runs the cases of a file, once for each version.
-fn run_file(read: &ReadFile, arguments: &TestArguments) -> Result<Vec<FileReport>, Failure> {
-    let mut reports: Vec<FileReport> = Vec::new();
-    for version in read.versions(arguments) {
-        let loaded = read.load(arguments, version)?;
-        reports.push(offline_report(read, &loaded, version, (arguments, reports.is_empty()))?);
-    }
-    Ok(reports)
-}
-
-/// Runs the cases of a file for a version. If `warns` is true, prints warnings.
-fn offline_report(
-    read: &ReadFile,
-    loaded: &Loaded,
-    version: BrokerVersion,
-    (arguments, warns): (&TestArguments, bool),
-) -> Result<FileReport, Failure> {
-    let (spec, expansion) = checked_spec(read, loaded)?;
-    let profile = BrokerProfile::of(version);
-    let operator_policies = expansion.topology.operator_policies();
-    let subject = Subject::new((spec, expansion), &operator_policies, &profile);
-    let found = check(&read.file, &subject);
-    if found.has_errors() {
-        return Err(refused(&found, &read.source, arguments.format));
-    }
-    if !found.is_empty() && warns {
-        warn(&found, &read.source, arguments.format)?;
-    }
-    Ok(FileReport {
-        file: read.source.name.clone(),
-        specs: loaded.names.clone(),
-        spec_files: spec.files.clone(),
-        vhost: spec.vhost.value.clone(),
-        version,
-        live: None,
-        results: run_cases(&read.file, &subject, &arguments.run),
-    })
-}
-
-/// Returns the spec of a test file, which has one vhost.
-fn checked_spec<'l>(read: &ReadFile, loaded: &'l Loaded) -> Result<(&'l Spec, &'l Expansion), Failure> {
-    let [(spec, expansion)] = loaded.expanded.as_slice() else {
-        let vhosts: Vec<String> = loaded.vhosts().iter().map(ToString::to_string).collect();
-        return Err(Failure::spec(format!("the specs of {} declare {} vhosts", read.source.name, vhosts.len()))
-            .hint(format!("add `vhost:` to the test file: {}", vhosts.join(", "))));
-    };
-    Ok((spec, expansion))
 }

@@ -17,19 +17,19 @@ pub(super) const MAX_DELIVERIES: usize = 60;
 
 /// A queue `work.N` with a dead-letter queue, published messages, and the behaviors of the worker of `work.N`.
 #[derive(Clone, Debug)]
-pub(super) struct Case {
+pub(in crate::live) struct Case {
     /// The keys of `work.N`; `N` is replaced by the number of the case.
-    pub(super) work: String,
+    pub(in crate::live) work: String,
     /// The keys of the dead-letter queue `dead.N`.
-    pub(super) dead: String,
+    pub(in crate::live) dead: String,
     /// The exchange to which the messages are published; empty for the default exchange. `x.N` is a topic exchange with
     /// the alternate exchange `alt.N`, to which `other.N` is bound.
-    pub(super) exchange: &'static str,
-    pub(super) key: &'static str,
-    pub(super) count: u64,
-    pub(super) expiration: Option<i64>,
+    pub(in crate::live) exchange: &'static str,
+    pub(in crate::live) key: &'static str,
+    pub(in crate::live) count: u64,
+    pub(in crate::live) expiration: Option<i64>,
     /// The behaviors at the deliveries; the last one repeats. `None`: no worker.
-    pub(super) behaviors: Option<Vec<Behavior>>,
+    pub(in crate::live) behaviors: Option<Vec<Behavior>>,
 }
 
 /// The result of a case.
@@ -43,13 +43,13 @@ pub(super) struct Result {
 }
 
 impl Case {
-    pub(super) fn numbered(text: &str, number: usize) -> String {
+    pub(in crate::live) fn numbered(text: &str, number: usize) -> String {
         text.replace(".N", &format!(".{number}"))
     }
 }
 
 /// Returns the spec of a batch of cases.
-pub(super) fn spec(batch: &[Case]) -> String {
+pub(in crate::live) fn spec(batch: &[Case]) -> String {
     let (mut exchanges, mut queues, mut dead) = (String::new(), String::new(), String::new());
     for (number, case) in batch.iter().enumerate() {
         exchanges += "  x.N: {type: topic, alternateExchange: alt.N}\n  alt.N: {type: fanout}\n";

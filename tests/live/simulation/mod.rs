@@ -7,9 +7,9 @@
 //! | [`live`] | the result of a case on a broker |
 //! | [`random`] | random cases |
 
-mod case;
+pub(super) mod case;
 mod live;
-mod random;
+pub(super) mod random;
 
 use std::thread;
 

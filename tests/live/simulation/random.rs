@@ -6,7 +6,7 @@ use super::case::Case;
 use crate::support::{Node, Random};
 
 /// Returns cases for all strategies of retries, and for routes, alternate exchanges and cycles.
-pub(super) fn fixed() -> Vec<Case> {
+pub(in crate::live) fn fixed() -> Vec<Case> {
     let base = Case {
         work: String::new(),
         dead: "type: classic".to_owned(),
@@ -43,7 +43,7 @@ pub(super) fn fixed() -> Vec<Case> {
 }
 
 /// Returns a random case.
-pub(super) fn random_case(random: &mut Random, node: &Node) -> Case {
+pub(in crate::live) fn random_case(random: &mut Random, node: &Node) -> Case {
     let kind = *random.pick(&["classic", "quorum"]);
     let is_quorum = kind == "quorum";
     let has_worker = random.chance(65);

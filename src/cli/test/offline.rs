@@ -1,0 +1,60 @@
+//! Runs the cases of a test file in the simulation.
+
+use super::arguments::TestArguments;
+use super::files::{ReadFile, refused, warn};
+use crate::cases::{FileReport, Subject, check, run as run_cases};
+use crate::cli::failure::Failure;
+use crate::cli::input::Loaded;
+use crate::expand::Expansion;
+use crate::model::BrokerVersion;
+use crate::rabbitmq::BrokerProfile;
+use crate::spec::Spec;
+
+/// Runs the cases of a file, once for each version.
+pub(super) fn run_file(read: &ReadFile, arguments: &TestArguments) -> Result<Vec<FileReport>, Failure> {
+    let mut reports: Vec<FileReport> = Vec::new();
+    for version in read.versions(arguments) {
+        let loaded = read.load(arguments, version)?;
+        reports.push(offline_report(read, &loaded, version, (arguments, reports.is_empty()))?);
+    }
+    Ok(reports)
+}
+
+/// Runs the cases of a file for a version. If `warns` is true, prints warnings.
+pub(super) fn offline_report(
+    read: &ReadFile,
+    loaded: &Loaded,
+    version: BrokerVersion,
+    (arguments, warns): (&TestArguments, bool),
+) -> Result<FileReport, Failure> {
+    let (spec, expansion) = checked_spec(read, loaded)?;
+    let profile = BrokerProfile::of(version);
+    let operator_policies = expansion.topology.operator_policies();
+    let subject = Subject::new((spec, expansion), &operator_policies, &profile);
+    let found = check(&read.file, &subject);
+    if found.has_errors() {
+        return Err(refused(&found, &read.source, arguments.format));
+    }
+    if !found.is_empty() && warns {
+        warn(&found, &read.source, arguments.format)?;
+    }
+    Ok(FileReport {
+        file: read.source.name.clone(),
+        specs: loaded.names.clone(),
+        spec_files: spec.files.clone(),
+        vhost: spec.vhost.value.clone(),
+        version,
+        live: None,
+        results: run_cases(&read.file, &subject, &arguments.run),
+    })
+}
+
+/// Returns the spec of a test file, which has one vhost.
+pub(super) fn checked_spec<'l>(read: &ReadFile, loaded: &'l Loaded) -> Result<(&'l Spec, &'l Expansion), Failure> {
+    let [(spec, expansion)] = loaded.expanded.as_slice() else {
+        let vhosts: Vec<String> = loaded.vhosts().iter().map(ToString::to_string).collect();
+        return Err(Failure::spec(format!("the specs of {} declare {} vhosts", read.source.name, vhosts.len()))
+            .hint(format!("add `vhost:` to the test file: {}", vhosts.join(", "))));
+    };
+    Ok((spec, expansion))
+}
