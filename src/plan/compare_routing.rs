@@ -2,15 +2,17 @@
 //! unroutable.
 //!
 //! The comparison covers messages that applications publish, or queues dead-letter, to an exchange that exists before and
-//! after. It does not cover changes of a queue's dead-letter exchange, the headers `CC` and `BCC`, and permissions.
+//! after. [`compare_dead_letters`](super::compare_dead_letters) covers changes of a queue's dead-letter exchange. Neither covers
+//! the headers `CC` and `BCC`, and permissions.
 
 use super::action::Action;
 use super::changes_by_kind::PlanBuilder;
+use super::compare_dead_letters::Sides;
 use super::context::PlanContext;
 use super::document::Step;
 use super::hazard::HazardKind;
 use super::routing_changes::{CauseKind, NotCompared, RoutedMessage, RoutingCause, RoutingChange, RoutingChanges};
-use super::{before_migrations, simulate};
+use super::{before_migrations, compare_dead_letters, simulate};
 use crate::model::count::number;
 use crate::model::{Exchange, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Topology};
 use crate::rabbitmq::profile::predeclared_in_every_vhost;
@@ -37,8 +39,10 @@ pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
     let no_operator: [(&PolicyName, &Policy); 0] = [];
     let before_routing = Routing::new(&before, no_operator, &none, context.profile).complete();
     let after_routing = Routing::new(&after, no_operator, &none, context.profile).complete();
-    let found =
-        difference::routing_changes(&before_routing, &after_routing, &entries(context, &after, &before_routing));
+    let entries = entries(context, &after, &before_routing);
+    let sides = Sides { before: &before_routing, after: &after_routing, entries: &entries };
+    let dead_letters = compare_dead_letters::compare(builder, context, &sides);
+    let found = difference::routing_changes(&before_routing, &after_routing, &entries);
     for (exchange, example) in found.losses {
         let reached = before_routing.route(&exchange, &example.message()).certain_queues;
         let queues: Vec<&str> = reached.iter().map(QueueName::as_str).take(MAX_QUEUES).collect();
@@ -78,6 +82,7 @@ pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
     });
     RoutingChanges {
         changes: changes.collect(),
+        dead_letters,
         not_compared: found
             .not_compared
             .into_iter()

@@ -11,6 +11,7 @@ mod auto_delete;
 mod backup_scope;
 mod changes_by_kind;
 pub mod cluster;
+mod compare_dead_letters;
 mod compare_routing;
 mod conflict;
 mod context;
@@ -60,6 +61,8 @@ pub use planner::{assemble, moves_messages, needs_activity, plan_vhost};
 pub use request::{Method, Request, request};
 pub use resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
 pub use rights::{Permission, User};
-pub use routing_changes::{CauseKind, NotCompared, RoutedMessage, RoutingCause, RoutingChange, RoutingChanges};
+pub use routing_changes::{
+    CauseKind, DeadLetterChange, NotCompared, RoutedMessage, RoutingCause, RoutingChange, RoutingChanges,
+};
 pub use topic_permissions::deletes_exchanges;
 pub use verdict::Verdict;

@@ -14,6 +14,9 @@ use std::fmt;
 pub struct RoutingChanges {
     /// The changes, by exchange and cause.
     pub changes: Vec<RoutingChange>,
+    /// The queues whose dead-lettered messages reach different queues.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub dead_letters: Vec<DeadLetterChange>,
     /// The causes whose effect on routing is not known.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub not_compared: Vec<NotCompared>,
@@ -22,7 +25,7 @@ pub struct RoutingChanges {
 impl RoutingChanges {
     /// Returns true if no message reaches other queues, and everything was compared.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.not_compared.is_empty()
+        self.changes.is_empty() && self.dead_letters.is_empty() && self.not_compared.is_empty()
     }
 }
 
@@ -117,6 +120,34 @@ pub enum CauseKind {
     AlternateExchange,
     /// The type of an exchange changes.
     ExchangeType,
+}
+
+/// A change in the queues that the dead-lettered messages of a queue reach, after all retries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterChange {
+    /// The queue that dead-letters the messages.
+    pub queue: QueueName,
+    /// The address of the queue.
+    pub address: Address,
+    /// The position of the queue in the spec.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source: Option<Source>,
+    /// The reasons for which the messages are dead-lettered: `rejected`, `expired`, `maxlen` or `delivery_limit`.
+    pub reasons: Vec<String>,
+    /// The queues that some messages no longer reach.
+    pub lost: BTreeSet<QueueName>,
+    /// The queues that some messages reach only after the plan.
+    pub gained: BTreeSet<QueueName>,
+    /// One of the messages. If possible, a message that reaches no queue after the plan.
+    pub example: RoutedMessage,
+    /// The queues that the example reaches before the plan.
+    pub before: BTreeSet<QueueName>,
+    /// The queues that the example reaches after the plan.
+    pub after: BTreeSet<QueueName>,
+    /// The reason why the queues are not certain.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unknown: Option<String>,
 }
 
 /// A cause whose effect on routing is not known.

@@ -6,7 +6,7 @@ use super::markdown::{inline, with_code};
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, fold};
 use crate::model::count::{count, number};
 use crate::model::{ExchangeName, Object, QueueName, Source};
-use crate::plan::{CauseKind, ChangeKind, NotCompared, RoutingCause, RoutingChange, VhostPlan};
+use crate::plan::{CauseKind, ChangeKind, DeadLetterChange, NotCompared, RoutingCause, RoutingChange, VhostPlan};
 use anstyle::Style;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -19,6 +19,8 @@ struct Listed<'a> {
     changes: Vec<Group<'a>>,
     /// The number of changes that only route messages to new queues. The plan shows these bindings anyway.
     to_new_queues: usize,
+    /// The changes of dead letters.
+    dead_letters: &'a [DeadLetterChange],
     /// The changes with an unknown effect.
     not_compared: &'a [NotCompared],
     /// The number of other changes that are not listed.
@@ -42,12 +44,14 @@ impl<'a> Listed<'a> {
         let mut changes = grouped(shown);
         let to_new_queues = grouped(hidden).len();
         let max = if all { usize::MAX } else { MAX_LISTED };
-        let number = changes.len() + part.routing.not_compared.len();
+        let number = changes.len() + part.routing.dead_letters.len() + part.routing.not_compared.len();
         changes.truncate(max);
+        let dead_letters = &part.routing.dead_letters;
+        let dead_letters = dead_letters.get(..max).unwrap_or(dead_letters);
         let not_compared = &part.routing.not_compared;
         let not_compared = not_compared.get(..max).unwrap_or(not_compared);
-        let omitted = number - changes.len() - not_compared.len();
-        Self { changes, to_new_queues, not_compared, omitted }
+        let omitted = number - changes.len() - dead_letters.len() - not_compared.len();
+        Self { changes, to_new_queues, dead_letters, not_compared, omitted }
     }
 
     /// Returns a sentence about the changes that are not listed; `None` if all are listed.
@@ -100,7 +104,7 @@ fn grouped(changes: Vec<&RoutingChange>) -> Vec<Group<'_>> {
 /// Writes the routing changes of a part of a plan; nothing if there are none.
 pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: usize) {
     let listed = Listed::of(part, all);
-    if listed.changes.is_empty() && part.routing.not_compared.is_empty() {
+    if listed.changes.is_empty() && listed.dead_letters.is_empty() && listed.not_compared.is_empty() {
         return;
     }
     let _ = writeln!(text, "{}", Painted(BOLD, "Routing changes"));
@@ -108,7 +112,7 @@ pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: 
     for group in &listed.changes {
         let change = group.change;
         if last.replace(&change.cause) != Some(&change.cause) {
-            head(text, &change.cause, width);
+            head(text, symbol(change.cause.kind), &cause_text(&change.cause), change.cause.source.as_ref(), width);
         }
         indented(text, &sentence(group, &clean), width);
         indented(text, &format!("example: {}", example(group, &clean)), width);
@@ -116,8 +120,17 @@ pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: 
             indented(text, &format!("not affected: for example, {}", clean(&unaffected.to_string())), width);
         }
     }
+    let mut last = None;
+    for it in listed.dead_letters {
+        if last.replace(&it.queue) != Some(&it.queue) {
+            let what = format!("dead letters of queue {}", clean(it.queue.as_str()));
+            head(text, ("~", YELLOW), &what, it.source.as_ref(), width);
+        }
+        indented(text, &dead_letter_sentence(it, &clean), width);
+        indented(text, &format!("example: {}", dead_letter_example(it, &clean)), width);
+    }
     for it in listed.not_compared {
-        head(text, &it.cause, width);
+        head(text, symbol(it.cause.kind), &cause_text(&it.cause), it.cause.source.as_ref(), width);
         let exchange = clean(it.exchange.as_str());
         let reason = clean(&it.reason);
         indented(text, &format!("unknown effect on messages to exchange {exchange}: {reason}"), width);
@@ -135,12 +148,10 @@ fn indented(text: &mut String, sentence: &str, width: usize) {
     }
 }
 
-/// Writes the cause, and its position in the spec at the right margin.
-fn head(text: &mut String, cause: &RoutingCause, width: usize) {
-    let (symbol, style) = symbol(cause.kind);
-    let what = cause_text(cause);
-    let end = 4 + columns(&what);
-    let source = cause.source.as_ref().map(place).unwrap_or_default();
+/// Writes what changes, and its position in the spec at the right margin.
+fn head(text: &mut String, (symbol, style): (&str, Style), what: &str, source: Option<&Source>, width: usize) {
+    let end = 4 + columns(what);
+    let source = source.map(place).unwrap_or_default();
     let room = width.checked_sub(end + columns(&source)).filter(|room| *room >= 2 && !source.is_empty());
     let source = room.map_or_else(String::new, |room| format!("{}{}", " ".repeat(room), Painted(DIM, source)));
     let _ = writeln!(text, "  {} {what}{source}", Painted(style, symbol));
@@ -176,6 +187,24 @@ fn sentence(Group { change, exchanges }: &Group<'_>, escaped: &dyn Fn(&str) -> S
     let gained = (!change.gained.is_empty()).then(|| format!("will reach {}", queues(&change.gained, escaped)));
     let effects: Vec<String> = lost.into_iter().chain(gained).collect();
     format!("{all} {which} {to} {} {}", names.join(" and "), effects.join(&format!(", and {all} ")))
+}
+
+/// Describes the queues that lose and gain dead-lettered messages of a queue.
+fn dead_letter_sentence(change: &DeadLetterChange, escaped: &dyn Fn(&str) -> String) -> String {
+    let which = format!("messages that are dead-lettered ({})", change.reasons.join(", "));
+    if let Some(reason) = &change.unknown {
+        return format!("unknown effect on {which}: {}", escaped(reason));
+    }
+    let lost = (!change.lost.is_empty()).then(|| format!("will no longer reach {}", queues(&change.lost, escaped)));
+    let gained = (!change.gained.is_empty()).then(|| format!("will reach {}", queues(&change.gained, escaped)));
+    let effects: Vec<String> = lost.into_iter().chain(gained).collect();
+    format!("{which} {}", effects.join(", and "))
+}
+
+/// Describes an example of a dead-lettered message.
+fn dead_letter_example(change: &DeadLetterChange, escaped: &dyn Fn(&str) -> String) -> String {
+    let (before, after) = (queues(&change.before, escaped), queues(&change.after, escaped));
+    format!("{} (before: {before}; after: {after})", clean(&change.example.to_string()))
 }
 
 /// Describes an example: `routing key `order.x` (before: billing; after: no queue)`.
@@ -236,7 +265,17 @@ pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limi
         let reason = with_code(&it.reason);
         format!("| {} {cause} | unknown effect on messages to exchange {exchange}: {reason} | | | |", inline(sign))
     });
-    let rows: Vec<String> = rows.chain(unknown).collect();
+    let dead_letters = listed.dead_letters.iter().map(|it| {
+        let cells = [
+            format!("{} dead letters of queue {}", inline("~"), inline(it.queue.as_str())),
+            dead_letter_sentence(it, &inline),
+            with_code(&it.example.to_string()),
+            queues(&it.before, &inline),
+            queues(&it.after, &inline),
+        ];
+        format!("| {} |", cells.join(" | "))
+    });
+    let rows: Vec<String> = rows.chain(dead_letters).chain(unknown).collect();
     if rows.is_empty() {
         return;
     }
@@ -259,5 +298,11 @@ pub(super) fn annotations(part: &VhostPlan) -> Vec<(&Source, String)> {
     let listed = Listed::of(part, false);
     let message = |group: &Group<'_>| format!("{}\nexample: {}", sentence(group, &clean), example(group, &clean));
     let changes = listed.changes.iter();
-    changes.filter_map(|group| Some((group.change.cause.source.as_ref()?, message(group)))).collect()
+    let changes = changes.filter_map(|group| Some((group.change.cause.source.as_ref()?, message(group))));
+    let dead_letters = listed.dead_letters.iter().filter_map(|it| {
+        let sentence =
+            format!("dead letters of queue {}: {}", clean(it.queue.as_str()), dead_letter_sentence(it, &clean));
+        Some((it.source.as_ref()?, format!("{sentence}\nexample: {}", dead_letter_example(it, &clean))))
+    });
+    changes.chain(dead_letters).collect()
 }

@@ -125,3 +125,44 @@ fn specs_to_compare_with_can_be_incomplete_or_wrong() {
     let plan = topo.run(["plan", "ours.yaml", "--against", "theirs.yaml"]).expect_code(0);
     plan.expect_text("all matching messages to exchange amq.topic will reach q").expect_no_text("unknown");
 }
+
+const DEAD_LETTERS_BEFORE: &str = r##"version: 1
+vhost: shop
+exchanges:
+  failed: {type: direct}
+queues:
+  direct: {type: quorum, deadLetter: dead}
+  retried: {type: quorum, deadLetter: dead, retry: {delays: [5s, 30s]}}
+  by-key: {type: classic, deadLetter: {exchange: failed}, bindings: [{exchange: amq.topic, routingKey: a}]}
+  unchanged: {type: quorum, deadLetter: dead, retry: {delays: [5s]}}
+  failed.a: {type: classic, bindings: [{exchange: failed, routingKey: a}]}
+deadLetterQueues:
+  dead: {type: quorum}
+  quarantine: {type: quorum}
+"##;
+
+/// The dead letters of a queue go to another queue, with and without retries. A routing key that matches no binding drops
+/// them. More retries change nothing.
+#[test]
+fn changed_dead_lettering_is_compared() {
+    let after = DEAD_LETTERS_BEFORE
+        .replace("direct: {type: quorum, deadLetter: dead}", "direct: {type: quorum, deadLetter: quarantine}")
+        .replace("retried: {type: quorum, deadLetter: dead,", "retried: {type: quorum, deadLetter: quarantine,")
+        .replace("{exchange: failed}, bind", "{exchange: failed, routingKey: b}, bind")
+        .replace("retry: {delays: [5s]}", "retry: {delays: [5s, 10s]}");
+    let topo = Topo::offline().file("old.yaml", DEAD_LETTERS_BEFORE).spec(&after);
+    let recreated = ["--recreate", "queues/shop/direct=discard", "--recreate", "queues/shop/by-key=discard"];
+    let words = ["plan", "--against", "old.yaml"].into_iter().chain(recreated);
+    let compared = |flags: &[&str]| topo.run(words.clone().chain(flags.iter().copied()));
+    expect_file(&compared(&[]).expect_code(0), "plan-dead-letters.txt");
+    let document = compared(&["--format", "json"]).expect_code(0).plan();
+    let changes = document["vhosts"][0]["routing"]["deadLetters"].as_array().unwrap().clone();
+    let queues: Vec<&str> = changes.iter().map(|change| change["queue"].as_str().unwrap()).collect();
+    assert_eq!(queues, ["by-key", "direct", "retried"], "{changes:#?}");
+    assert_eq!(changes[2]["lost"], serde_json::json!(["dead"]), "{changes:#?}");
+    assert_eq!(changes[2]["gained"], serde_json::json!(["quarantine"]), "{changes:#?}");
+    let hazards = document["vhosts"][0]["hazards"].as_array().unwrap();
+    let losses: Vec<_> = hazards.iter().filter(|hazard| hazard["kind"] == "routing-loss").collect();
+    assert_eq!(losses.len(), 1, "{hazards:#?}");
+    assert_eq!(losses[0]["address"], "queues/shop/by-key");
+}
