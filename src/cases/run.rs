@@ -38,9 +38,9 @@ pub struct LiveTarget {
 /// The result of a case on a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LiveResult {
-    /// The broker and the simulation agree, so the offline result of the case holds on the broker.
+    /// The broker and the simulation agree, so the offline result is valid for the broker.
     Agrees,
-    /// The broker and the simulation differ: a defect of topo.
+    /// The broker and the simulation differ: a bug in topo, or another client.
     Differs,
     /// The case did not run on the broker, for this reason.
     NotRun(String),

@@ -108,9 +108,9 @@ pub(super) enum Command {
     /// Show who holds the lock of a vhost; with --break, delete the lock
     #[command(after_long_help = "Examples:\n  topo lock topology.yaml\n  topo lock --vhost shop --break")]
     Lock(Box<LockArguments>),
-    /// Run topology tests offline
+    /// Run topology tests offline, or also on a broker
     #[command(
-        after_long_help = "Examples:\n  topo test\n  topo test topology.test.yaml --broker-version 3.13 --also junit=results.xml\n  topo test --coverage --fail-under 80\n  topo test --init topology.yaml"
+        after_long_help = "Examples:\n  topo test\n  topo test topology.test.yaml --broker-version 3.13 --also junit=results.xml\n  topo test --coverage --fail-under 80\n  topo test --init topology.yaml\n  topo test --live --url http://localhost:15672"
     )]
     Test(Box<TestArguments>),
     /// Check specs offline

@@ -85,11 +85,6 @@ impl Failure {
         Self::new(Exit::Spec, message)
     }
 
-    /// Returns true if a signal ended the command.
-    pub(super) fn is_interruption(&self) -> bool {
-        self.exit == Exit::Interrupted
-    }
-
     /// Replaces the exit code.
     pub(super) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;

@@ -17,7 +17,7 @@ pub struct Reaction<'c> {
 impl Contract {
     /// Returns the reaction after this number of retries, which the worker reads from the header
     /// [`RETRY_COUNT`](crate::model::message_headers::RETRY_COUNT). A worker that counts the retries gives up after the
-    /// last one; `gives_up` is true if it gives up in any case.
+    /// last one. If `gives_up` is true, the worker gives up regardless of the number of retries.
     pub fn reaction(&self, retries: u32, gives_up: bool) -> Reaction<'_> {
         let is_worker = self.counter.as_ref().is_some_and(|it| it.counted_by == AttemptCounter::Worker);
         let gives_up = gives_up || is_worker && retries >= self.max_retries;

@@ -1,83 +1,114 @@
 //! Declares a topology in a scratch vhost, and removes it from a scratch vhost that the user provided.
 
 use super::error::LiveError;
-use crate::apply::{self, Interrupt, RunOptions, RunRequest};
-use crate::broker::Access;
-use crate::model::{Desired, ExchangeName, VhostName};
+use super::preparation::Preparation;
+use crate::apply::{self, Interrupt, RunError, RunOptions, RunRequest};
+use crate::broker::{Access, BrokerError};
+use crate::model::{Desired, ExchangeName, Topology, VhostName};
 use crate::plan::{Action, Allowance, Guard, HazardKind, Options, blockers_of};
 use std::sync::Arc;
 
-/// Declares the topology. The vhost must exist and be empty.
+/// Declares the topology. The vhost must exist and be empty. An interruption ends the declaration after the requests in
+/// progress.
 ///
 /// # Errors
-/// The broker refuses an object, or could not be reached.
-pub(super) async fn declare(access: &Access, vhost: &VhostName, template: &Desired) -> Result<(), LiveError> {
+/// The broker refused an object or could not be reached, or another run uses the vhost.
+pub(super) async fn declare(
+    access: &Access,
+    vhost: &VhostName,
+    template: &Desired,
+    interrupt: &Interrupt,
+) -> Result<(), LiveError> {
     let mut desired = template.clone();
     desired.topology.vhost = vhost.clone();
-    // The settings of the vhost stay as they are.
-    let snapshots = access.broker.read(std::slice::from_ref(vhost)).await?;
-    desired.topology.settings = snapshots.into_iter().next().and_then(|snapshot| snapshot.topology.settings);
+    let found = read(access, vhost).await?;
+    // Another run may have declared its topology since the vhost was checked.
+    if !is_empty(&found) {
+        return Err(LiveError::InUse(vhost.clone()));
+    }
+    // Keeps the settings of the vhost.
+    desired.topology.settings = found.settings;
     let desired = [Arc::new(desired)];
     let plan = apply::plan(access, &desired, &Options::default()).await?;
-    // The vhost contains no messages.
+    // The vhost contains no messages, so all hazards are allowed.
     let allow = |hazard| Allowance { hazard, addresses: None, messages: None };
     let allowed: Vec<Allowance> = HazardKind::ALL.into_iter().map(allow).collect();
+    let not_declared = |reasons| LiveError::NotDeclared { vhost: vhost.clone(), reasons };
     let blockers = blockers_of(&plan, &allowed);
     if !blockers.is_empty() {
-        let reasons = blockers.blocks.iter().map(|block| block.text.clone()).collect();
-        return Err(LiveError::NotDeclared { vhost: vhost.clone(), reasons });
+        return Err(not_declared(blockers.blocks.iter().map(|block| block.text.clone()).collect()));
     }
+    let options = RunOptions::default();
     let request = RunRequest {
         access,
         desired: &desired,
         reviewed: &plan,
         allowed: &allowed,
         backup: None,
-        interrupt: &Interrupt::default(),
-        options: &RunOptions::default(),
+        interrupt,
+        options: &options,
     };
-    let outcome = apply::run(&request, &|_| {})
-        .await
-        .map_err(|failure| LiveError::NotDeclared { vhost: vhost.clone(), reasons: vec![failure.error.to_string()] })?;
+    let outcome = apply::run(&request, &|_| {}).await.map_err(|failure| match failure.error {
+        RunError::Stale(_) | RunError::Broker(BrokerError::LockHeld { .. }) => LiveError::InUse(vhost.clone()),
+        RunError::LockInterrupted(_) => LiveError::Interrupted,
+        error @ (RunError::Broker(_)
+        | RunError::LockRefused { .. }
+        | RunError::Blocked(_)
+        | RunError::Backup(_)
+        | RunError::NoTransport(_)
+        | RunError::UnsafeTransport(_)) => not_declared(vec![error.to_string()]),
+    })?;
+    if interrupt.is_requested() {
+        return Err(LiveError::Interrupted);
+    }
     let failed = outcome.reports.iter().flat_map(|report| &report.failed);
     let reasons: Vec<String> = failed.map(|failed| failed.error.to_string()).collect();
-    if reasons.is_empty() { Ok(()) } else { Err(LiveError::NotDeclared { vhost: vhost.clone(), reasons }) }
+    if reasons.is_empty() { Ok(()) } else { Err(not_declared(reasons)) }
 }
 
-/// Checks that the vhost contains no objects except the predeclared exchanges.
+/// Checks that a vhost that the user provided contains no objects except the predeclared exchanges.
 ///
 /// # Errors
 /// The vhost does not exist, contains objects, or could not be read.
 pub async fn expect_empty(access: &Access, vhost: &VhostName) -> Result<(), LiveError> {
-    let snapshots = access.broker.read(std::slice::from_ref(vhost)).await?;
-    let Some(topology) = snapshots.first().map(|snapshot| &snapshot.topology) else {
-        return Err(LiveError::NoVhost(vhost.clone()));
-    };
-    if topology.settings.is_none() && topology.exchanges.is_empty() {
+    let found = read(access, vhost).await?;
+    if found.settings.is_none() && found.exchanges.is_empty() {
         return Err(LiveError::NoVhost(vhost.clone()));
     }
-    let is_empty = topology.queues.is_empty()
-        && topology.bindings.is_empty()
-        && topology.policies.is_empty()
-        && topology.exchanges.keys().all(ExchangeName::is_predeclared);
-    if is_empty { Ok(()) } else { Err(LiveError::NotEmpty(vhost.clone())) }
+    if is_empty(&found) { Ok(()) } else { Err(LiveError::NotEmpty(vhost.clone())) }
 }
 
-/// Deletes all objects of a vhost that was empty before the run.
+async fn read(access: &Access, vhost: &VhostName) -> Result<Topology, LiveError> {
+    let snapshots = access.broker.read(std::slice::from_ref(vhost)).await?;
+    let found = snapshots.into_iter().next().map(|snapshot| snapshot.topology);
+    Ok(found.unwrap_or_else(|| Topology::missing(vhost.clone())))
+}
+
+/// Returns true if no object of the vhost affects the cases.
+fn is_empty(found: &Topology) -> bool {
+    found.queues.is_empty()
+        && found.bindings.is_empty()
+        && found.policies.is_empty()
+        && found.operator_policies().is_empty()
+        && found.exchanges.keys().all(ExchangeName::is_predeclared)
+}
+
+/// Deletes the objects that a run declared in a vhost.
 ///
 /// # Errors
 /// The broker could not be reached.
-pub async fn clear(access: &Access, vhost: &VhostName) -> Result<(), LiveError> {
-    let snapshots = access.broker.read(std::slice::from_ref(vhost)).await?;
-    for topology in snapshots.into_iter().map(|snapshot| snapshot.topology) {
-        let queues = topology.queues.into_keys().map(|name| Action::DeleteQueue { name, guard: Guard::Nothing });
-        let exchanges = topology.exchanges.into_keys().filter(|name| !name.is_predeclared());
-        let exchanges = exchanges.map(|name| Action::DeleteExchange { name });
-        let policies = topology.policies.into_keys().map(|name| Action::DeletePolicy { name });
-        let records = topology.records.into_keys().map(|id| Action::DeleteRecord { id });
-        for action in queues.chain(exchanges).chain(policies).chain(records) {
-            access.broker.perform(vhost, &action).await?;
-        }
+pub async fn clear(access: &Access, vhost: &VhostName, preparation: &Preparation) -> Result<(), LiveError> {
+    let (found, declared) = (read(access, vhost).await?, &preparation.desired.topology);
+    let queues = found.queues.into_keys().filter(|name| declared.queues.contains_key(name));
+    let queues = queues.map(|name| Action::DeleteQueue { name, guard: Guard::Nothing });
+    let exchanges = found.exchanges.into_keys().filter(|name| declared.exchanges.contains_key(name));
+    let exchanges = exchanges.filter(|name| !name.is_predeclared()).map(|name| Action::DeleteExchange { name });
+    let policies = found.policies.into_keys().filter(|name| declared.policies.contains_key(name));
+    let policies = policies.map(|name| Action::DeletePolicy { name });
+    let records = found.records.into_keys().filter(|id| declared.records.contains_key(id));
+    let records = records.map(|id| Action::DeleteRecord { id });
+    for action in queues.chain(exchanges).chain(policies).chain(records) {
+        access.broker.perform(vhost, &action).await?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ pub enum LiveError {
     #[error(transparent)]
     Broker(#[from] BrokerError),
     /// AMQP is not available.
-    #[error("topo publishes and consumes over AMQP, which is not available: {0}")]
+    #[error("cannot connect to the broker over AMQP: {0}")]
     Amqp(String),
     /// The topology could not be declared.
     #[error("the topology could not be declared in vhost {vhost}")]
@@ -21,9 +21,18 @@ pub enum LiveError {
         reasons: Vec<String>,
     },
     /// The vhost that the user provided does not exist.
-    #[error("vhost {0} does not exist, or this user may not see it")]
+    #[error("vhost {0} does not exist, or the user has no permissions in it")]
     NoVhost(VhostName),
-    /// The vhost that the user provided is in use.
-    #[error("vhost {0} is not empty; topo tests only in a vhost without queues, exchanges, bindings and policies")]
+    /// The vhost that the user provided contains objects.
+    #[error(
+        "vhost {0} is not empty; --scratch-vhost requires a vhost without queues, exchanges, bindings, policies or \
+         operator policies"
+    )]
     NotEmpty(VhostName),
+    /// Another run uses the vhost.
+    #[error("another run of topo uses vhost {0}")]
+    InUse(VhostName),
+    /// The run was interrupted.
+    #[error("interrupted")]
+    Interrupted,
 }

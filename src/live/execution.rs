@@ -1,5 +1,5 @@
-//! Runs a case on the broker: starts its workers, publishes its messages, waits until nothing moves, and reads the messages
-//! that stay in queues.
+//! Runs a case on the broker: starts its workers, publishes its messages, waits until the messages reach their final queues,
+//! and reads the messages that remain.
 
 use super::log::{Log, number_of};
 use super::observation::Observation;
@@ -17,16 +17,24 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// The time after the last simulated event in which further messages can arrive.
+/// The time that topo waits for unexpected messages after the last simulated event.
 const SETTLE_TIME: Duration = Duration::from_millis(250);
-/// The maximum time to wait for messages that the simulation expects.
+/// The maximum time without progress while topo waits for messages that the simulation expects.
 const MAX_DELAY: Duration = Duration::from_secs(10);
-/// The time in which a queue returns the unacknowledged messages of a closed connection.
-const RETURN_TIME: Duration = Duration::from_millis(100);
+/// The maximum time that a queue needs to requeue the unacknowledged messages of a closed connection.
+const MAX_REQUEUE_TIME: Duration = Duration::from_secs(5);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The maximum number of queues that are queried at the same time.
 const CONCURRENT_QUERIES: usize = 32;
+
+/// The observation of a case.
+#[derive(Default)]
+pub(super) struct Observed {
+    pub(super) observation: Observation,
+    /// The time from the first publish to the last reply.
+    pub(super) publishing: Duration,
+}
 
 /// A case, and the queues of its vhost.
 pub(super) struct Execution<'c> {
@@ -40,7 +48,7 @@ impl Execution<'_> {
     ///
     /// # Errors
     /// The broker refused a request, or the connection failed.
-    pub(super) async fn run(&self, amqp: &AmqpTransport) -> Result<Observation, BrokerError> {
+    pub(super) async fn run(&self, amqp: &AmqpTransport) -> Result<Observed, BrokerError> {
         let id = format!("topo-test/{}", run_id());
         let log = Log::default();
         let workers: Vec<LiveWorker<'_>> = self
@@ -58,7 +66,7 @@ impl Execution<'_> {
         let observation = tokio::select! {
             // Workers never end without an error.
             ended = working => match ended {
-                Ok(_) => Ok(Observation::default()),
+                Ok(_) => Ok(Observed::default()),
                 Err(error) => Err(error),
             },
             observed = self.observe(amqp, &id, &log) => observed,
@@ -66,34 +74,38 @@ impl Execution<'_> {
         for worker in &workers {
             worker.close().await;
         }
-        let observation = observation?;
-        self.empty(amqp, &observation).await?;
-        Ok(observation)
+        let observed = observation?;
+        self.empty(amqp, &observed.observation).await?;
+        Ok(observed)
     }
 
     /// Publishes the messages, and observes the result.
-    async fn observe(&self, amqp: &AmqpTransport, id: &str, log: &Log) -> Result<Observation, BrokerError> {
+    async fn observe(&self, amqp: &AmqpTransport, id: &str, log: &Log) -> Result<Observed, BrokerError> {
         while log.subscriptions() < self.case.workers.len() {
             sleep(PAUSE).await;
         }
         let channel = amqp.application_channel().await?;
         let published = Instant::now();
         let mut observation = Observation { publisher: self.publish(&channel, id).await?, ..Observation::default() };
+        let publishing = published.elapsed();
         self.wait(&channel, log).await?;
+        let expected = self.case.simulated.ready();
         for (queue, ready) in self.counts(amqp).await? {
             let is_stream = self.is_stream(&queue);
             let messages = match is_stream {
-                true => channel.read_stream(&queue).await?,
+                true => read_stream(&channel, &queue, id, expected.get(&queue).copied().unwrap_or(0)).await?,
                 false if ready == 0 => continue,
-                false => take_all(&channel, &queue).await?,
+                false => get_all(&channel, &queue).await?,
             };
-            for message in messages.iter().filter(|message| number_of(message, id).is_some()) {
-                observation.add_message(&queue, message);
+            for message in &messages {
+                if let Some(number) = number_of(message, id) {
+                    observation.add_message(&queue, (number, message), &self.case.compared);
+                }
             }
         }
         observation.attempts = log.attempts_since(published);
         channel.close().await;
-        Ok(observation)
+        Ok(Observed { observation, publishing })
     }
 
     async fn publish(
@@ -125,14 +137,22 @@ impl Execution<'_> {
         let simulated = &self.case.simulated;
         let due = Duration::from_millis(self.case.ended_at.try_into().unwrap_or(0)) + SETTLE_TIME;
         let published = Instant::now();
-        let is_late = || published.elapsed() >= due + MAX_DELAY;
-        let is_delivered = || simulated.attempts.iter().all(|(queue, times)| log.deliveries(queue) >= times.len());
-        while published.elapsed() < due || !is_delivered() && !is_late() {
+        let (mut progress, mut last_progress) = (0, published);
+        while published.elapsed() < due || last_progress.elapsed() < MAX_DELAY {
+            let delivered = simulated.attempts.keys().map(|queue| log.deliveries(queue)).sum::<usize>();
+            let is_delivered = simulated.attempts.iter().all(|(queue, times)| log.deliveries(queue) >= times.len());
+            if is_delivered && published.elapsed() >= due {
+                break;
+            }
+            if delivered > progress || published.elapsed() < due {
+                (progress, last_progress) = (delivered, Instant::now());
+            }
             sleep(PAUSE).await;
         }
-        // The broker can be late, and topo must not take messages that would move later.
+        // If the broker is late, topo must not get a message that the broker would still dead-letter.
+        let started = Instant::now();
         for (queue, expected) in simulated.ready().iter().filter(|(queue, _)| !self.is_stream(queue)) {
-            while !is_late() {
+            while started.elapsed() < MAX_DELAY {
                 let counted = channel.counts(queue).await?;
                 if counted.is_some_and(|counted| u64::from(counted.ready) == *expected) {
                     break;
@@ -162,16 +182,19 @@ impl Execution<'_> {
         Ok(counts)
     }
 
-    /// Removes the messages that workers have returned to their queues.
+    /// Purges the queues whose messages were requeued, and after a difference all queues.
     async fn empty(&self, amqp: &AmqpTransport, observation: &Observation) -> Result<(), BrokerError> {
-        let has_agreed = observation.differences(&self.case.simulated).is_empty();
-        let is_held = |queue: &&QueueName| self.case.workers.contains_key(*queue) || !has_agreed;
-        if !self.case.workers.is_empty() {
-            // A queue returns messages in the background.
-            sleep(RETURN_TIME).await;
-        }
+        let agrees = observation.differences(&self.case.simulated).is_empty();
+        let needs_purge = |queue: &&QueueName| self.case.workers.contains_key(*queue) || !agrees;
         let channel = amqp.application_channel().await?;
-        for queue in self.queues.keys().filter(is_held).filter(|queue| !self.is_stream(queue)) {
+        for queue in self.queues.keys().filter(needs_purge).filter(|queue| !self.is_stream(queue)) {
+            let started = Instant::now();
+            // A queue includes a consumer in its count until it has requeued the consumer's messages.
+            while channel.counts(queue).await?.is_none_or(|counted| counted.consumers > 0)
+                && started.elapsed() < MAX_REQUEUE_TIME
+            {
+                sleep(PAUSE).await;
+            }
             channel.purge(queue).await?;
         }
         channel.close().await;
@@ -179,11 +202,28 @@ impl Execution<'_> {
     }
 }
 
-/// Takes all ready messages of a queue.
-async fn take_all(channel: &ApplicationChannel, queue: &QueueName) -> Result<Vec<ReceivedMessage>, BrokerError> {
-    let mut taken = Vec::new();
-    while let Some(message) = channel.take(queue).await? {
-        taken.push(message);
+/// Reads the messages of a stream until the expected number of messages of the case was read.
+async fn read_stream(
+    channel: &ApplicationChannel,
+    stream: &QueueName,
+    case: &str,
+    expected: u64,
+) -> Result<Vec<ReceivedMessage>, BrokerError> {
+    let started = Instant::now();
+    loop {
+        let messages = channel.read_stream(stream).await?;
+        let found = messages.iter().filter(|message| number_of(message, case).is_some()).count() as u64;
+        if found >= expected || started.elapsed() >= MAX_DELAY {
+            return Ok(messages);
+        }
     }
-    Ok(taken)
+}
+
+/// Gets all ready messages of a queue.
+async fn get_all(channel: &ApplicationChannel, queue: &QueueName) -> Result<Vec<ReceivedMessage>, BrokerError> {
+    let mut messages = Vec::new();
+    while let Some(message) = channel.get(queue).await? {
+        messages.push(message);
+    }
+    Ok(messages)
 }

@@ -1,11 +1,11 @@
 //! Runs the cases of test files on a broker, in scratch vhosts, and compares the results with the simulation.
 //!
-//! The offline result of a case holds on the broker if the broker and the simulation agree on everything that an
-//! application can observe: the replies to the publisher, the deliveries to workers, and the messages that stay in
-//! queues. A disagreement is a defect of topo.
+//! The offline result of a case is valid for the broker if the broker and the simulation agree on everything that an
+//! application can observe: the replies to the publisher, the deliveries to workers, and the messages that remain in
+//! queues. A difference is a bug in topo.
 //!
-//! Times are divided by a number, so that a case with long delays takes seconds. The cases run one after another in a
-//! vhost, and concurrently in several vhosts.
+//! All delays and TTLs are divided by a number, so that a case with long delays takes seconds. The cases in a vhost run
+//! sequentially. Several vhosts run concurrently.
 //!
 //! | file | topic |
 //! |---|---|
@@ -34,6 +34,6 @@ mod worker;
 pub use declare::{clear, expect_empty};
 pub use error::LiveError;
 pub use preparation::{Preparation, RunnableCase, prepare};
-pub use run::run;
+pub use run::{Verdict, run};
 pub use scale::Scale;
 pub use scratch::{Leftover, create, delete, leftovers, new_name};

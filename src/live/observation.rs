@@ -1,12 +1,13 @@
 //! What an application can observe of a case, on a broker and in the simulation, and the differences.
 
+use super::worker::header;
 use crate::broker::message::{HeaderValue, ReceivedMessage};
 use crate::model::QueueName;
 use crate::model::count::{count, number};
 use crate::simulation::{End, Outcome, PublisherResult};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The time by which a delivery can seem early: the broker counts in milliseconds.
+/// The time by which a delivery can seem early, in milliseconds: the broker rounds times.
 const TOLERANCE: i64 = 2;
 
 /// The observable result of a case.
@@ -16,15 +17,28 @@ pub(super) struct Observation {
     pub(super) publisher: BTreeMap<PublisherResult, u64>,
     /// The times of the deliveries to the workers of each queue, in milliseconds since the first publish, in order.
     pub(super) attempts: BTreeMap<QueueName, Vec<i64>>,
-    /// The messages that stay in queues, with their numbers.
-    pub(super) rests: BTreeMap<Rest, u64>,
+    /// The messages that remain in queues, each with the number of equal messages.
+    pub(super) remaining: BTreeMap<RemainingMessage, u64>,
 }
 
-/// A message that stays in a queue.
+/// The parts of a message that are compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Compared {
+    /// The headers that the publisher or a worker sets.
+    pub(super) headers: Vec<String>,
+    /// True if the number of the published message is compared. It is not if the order of the messages depends on workers.
+    pub(super) numbers: bool,
+}
+
+/// A message that remains in a queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rest {
+pub(super) struct RemainingMessage {
     pub(super) queue: QueueName,
-    /// The reason of the last death; empty without a death.
+    /// The number of the published message, if it is compared.
+    number: Option<u64>,
+    /// The compared headers, as text.
+    headers: BTreeMap<String, String>,
+    /// The reason of the last dead-lettering; empty if the message was not dead-lettered.
     reason: String,
     exchange: String,
     routing_key: String,
@@ -43,9 +57,12 @@ struct Death {
 
 impl Observation {
     /// Returns what an application would observe of a simulated result.
-    pub(super) fn of_simulation(outcome: &Outcome) -> Self {
-        let mut observation =
-            Self { publisher: outcome.publisher.clone(), attempts: outcome.attempts.clone(), rests: BTreeMap::new() };
+    pub(super) fn of_simulation(outcome: &Outcome, compared: &Compared) -> Self {
+        let mut observation = Self {
+            publisher: outcome.publisher.clone(),
+            attempts: outcome.attempts.clone(),
+            remaining: BTreeMap::new(),
+        };
         for copy in &outcome.ends {
             let reason = match copy.end {
                 End::Waiting => String::new(),
@@ -59,8 +76,13 @@ impl Observation {
                 exchange: death.exchange.to_string(),
                 routing_key: death.routing_key.clone(),
             });
-            observation.add(Rest {
+            let value = |name: &String| copy.headers.get(name).flatten().and_then(header);
+            let headers =
+                compared.headers.iter().filter_map(|name| Some((name.clone(), format!("{:?}", value(name)?))));
+            observation.add(RemainingMessage {
                 queue: copy.queue.clone(),
+                number: compared.numbers.then_some(copy.message),
+                headers: headers.collect(),
                 reason,
                 exchange: copy.exchange.to_string(),
                 routing_key: copy.routing_key.clone(),
@@ -71,11 +93,19 @@ impl Observation {
     }
 
     /// Adds a message that was read from a queue.
-    pub(super) fn add_message(&mut self, queue: &QueueName, message: &ReceivedMessage) {
+    pub(super) fn add_message(
+        &mut self,
+        queue: &QueueName,
+        (number, message): (u64, &ReceivedMessage),
+        compared: &Compared,
+    ) {
         let entries = message.header("x-death").map_or(&[][..], HeaderValue::items);
         let deaths: Vec<Death> = entries.iter().map(Death::of).collect();
-        self.add(Rest {
+        let value = |name: &String| Some((name.clone(), format!("{:?}", message.header(name)?)));
+        self.add(RemainingMessage {
             queue: queue.clone(),
+            number: compared.numbers.then_some(number),
+            headers: compared.headers.iter().filter_map(value).collect(),
             reason: deaths.first().map(|death| death.reason.clone()).unwrap_or_default(),
             exchange: message.exchange.clone(),
             routing_key: message.routing_key.clone(),
@@ -83,15 +113,15 @@ impl Observation {
         });
     }
 
-    fn add(&mut self, rest: Rest) {
-        *self.rests.entry(rest).or_default() += 1;
+    fn add(&mut self, message: RemainingMessage) {
+        *self.remaining.entry(message).or_default() += 1;
     }
 
-    /// Returns the number of messages that stay in each queue.
+    /// Returns the number of messages that remain in each queue.
     pub(super) fn ready(&self) -> BTreeMap<QueueName, u64> {
         let mut ready = BTreeMap::new();
-        for (rest, messages) in &self.rests {
-            *ready.entry(rest.queue.clone()).or_default() += messages;
+        for (remaining, messages) in &self.remaining {
+            *ready.entry(remaining.queue.clone()).or_default() += messages;
         }
         ready
     }
@@ -101,7 +131,7 @@ impl Observation {
         let mut differences = Vec::new();
         if self.publisher != simulated.publisher {
             let (broker, simulation) = (replies(&self.publisher), replies(&simulated.publisher));
-            differences.push(format!("publisher: the broker replied {broker}, the simulation {simulation}"));
+            differences.push(format!("publisher: {broker} on the broker, {simulation} in the simulation"));
         }
         let queues: BTreeSet<&QueueName> = self.attempts.keys().chain(simulated.attempts.keys()).collect();
         for queue in queues {
@@ -109,7 +139,7 @@ impl Observation {
             let (broker, simulation) = (times(self), times(simulated));
             if broker.len() != simulation.len() {
                 differences.push(format!(
-                    "attempts of {queue}: {} by the broker, {} in the simulation",
+                    "deliveries from {queue}: {} on the broker, {} in the simulation",
                     number(broker.len() as u64),
                     number(simulation.len() as u64)
                 ));
@@ -119,19 +149,20 @@ impl Observation {
             if let Some(early) = early.and_then(|index| Some((index + 1, broker.get(index)?, simulation.get(index)?))) {
                 let (attempt, at, earliest) = early;
                 differences.push(format!(
-                    "attempt {attempt} of {queue}: by the broker after {at} ms, in the simulation after {earliest} ms"
+                    "attempt {attempt} of {queue} is too early: {at} ms after the publish; the simulation expects at least \
+                     {earliest} ms"
                 ));
             }
         }
-        let rests: BTreeSet<&Rest> = self.rests.keys().chain(simulated.rests.keys()).collect();
-        for rest in rests {
-            let messages = |of: &Self| of.rests.get(rest).copied().unwrap_or(0);
+        let all: BTreeSet<&RemainingMessage> = self.remaining.keys().chain(simulated.remaining.keys()).collect();
+        for message in all {
+            let messages = |of: &Self| of.remaining.get(message).copied().unwrap_or(0);
             let (broker, simulation) = (messages(self), messages(simulated));
             if broker != simulation {
-                let simulation = if simulation == 0 { "none".to_owned() } else { number(simulation) };
                 differences.push(format!(
-                    "{rest}: {} on the broker, {simulation} in the simulation",
-                    count(broker, "message")
+                    "{message}: {} on the broker, {} in the simulation",
+                    count(broker, "message"),
+                    number(simulation)
                 ));
             }
         }
@@ -155,7 +186,7 @@ impl Death {
 }
 
 /// Describes the message: `orders.dead, rejected, exchange orders.dead.dlx, routing key a, x-death: …`.
-impl std::fmt::Display for Rest {
+impl std::fmt::Display for RemainingMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let reason = if self.reason.is_empty() { "waiting" } else { &self.reason };
         write!(f, "{}, {reason}, exchange \"{}\", routing key \"{}\"", self.queue, self.exchange, self.routing_key)?;
@@ -173,5 +204,115 @@ impl std::fmt::Display for Rest {
 
 fn replies(replies: &BTreeMap<PublisherResult, u64>) -> String {
     let parts: Vec<String> = replies.iter().map(|(reply, number)| format!("{number} {}", reply.as_str())).collect();
-    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "no replies".to_owned() } else { parts.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rabbitmq::routing::Reason;
+    use crate::simulation::{DeathEntry, EndedCopy};
+
+    const COMPARED: fn() -> Compared = || Compared { headers: vec!["tenant".to_owned()], numbers: true };
+
+    fn outcome() -> Outcome {
+        let death = DeathEntry {
+            queue: "work".into(),
+            reason: Reason::Rejected,
+            count: 2,
+            exchange: "orders".into(),
+            routing_key: "a".to_owned(),
+        };
+        let copy = EndedCopy {
+            message: 1,
+            queue: "dead".into(),
+            end: End::Dead(Reason::Rejected),
+            exchange: "dlx".into(),
+            routing_key: "b".to_owned(),
+            headers: crate::rabbitmq::routing::Headers::exactly(&[("tenant".to_owned(), "eu".into())].into()),
+            deaths: vec![death],
+        };
+        Outcome {
+            publisher: [(PublisherResult::Confirmed, 1)].into(),
+            attempts: [("work".into(), vec![0, 100])].into(),
+            ends: vec![copy],
+            ..Outcome::default()
+        }
+    }
+
+    fn message() -> ReceivedMessage {
+        let text = |text: &str| HeaderValue::Text(text.to_owned());
+        let entry = |name: &str, value| (name.to_owned(), value);
+        let death = HeaderValue::Table(vec![
+            entry("count", HeaderValue::Integer(2)),
+            entry("queue", text("work")),
+            entry("reason", text("rejected")),
+            entry("exchange", text("orders")),
+            entry("routing-keys", HeaderValue::List(vec![text("a")])),
+        ]);
+        let mut message = ReceivedMessage {
+            exchange: "dlx".to_owned(),
+            routing_key: "b".to_owned(),
+            is_redelivered: false,
+            properties: crate::broker::message::MessageProperties::default(),
+            encoded_properties: Vec::new(),
+            body: Vec::new(),
+        };
+        message.properties.headers =
+            vec![entry("tenant", text("eu")), entry("x-death", HeaderValue::List(vec![death]))];
+        message
+    }
+
+    fn on_broker(number: u64, queue: &str, message: &ReceivedMessage) -> Observation {
+        let mut observation = Observation {
+            publisher: [(PublisherResult::Confirmed, 1)].into(),
+            attempts: [("work".into(), vec![0, 120])].into(),
+            remaining: BTreeMap::new(),
+        };
+        observation.add_message(&queue.into(), (number, message), &COMPARED());
+        observation
+    }
+
+    #[test]
+    fn every_compared_part_can_differ() {
+        let simulated = Observation::of_simulation(&outcome(), &COMPARED());
+        let same = on_broker(1, "dead", &message());
+        assert_eq!(same.differences(&simulated), [""; 0]);
+        let differs = |observation: &Observation, expected: &[&str]| {
+            let found = observation.differences(&simulated);
+            assert_eq!(found.len(), expected.len(), "{found:#?}");
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(found.contains(expected), "{found}: {expected}");
+            }
+        };
+        let mut other = same.clone();
+        other.publisher = [(PublisherResult::Returned, 1)].into();
+        differs(&other, &["publisher: 1 returned on the broker, 1 confirmed in the simulation"]);
+        let mut other = same.clone();
+        other.attempts = [("work".into(), vec![0])].into();
+        differs(&other, &["deliveries from work: 1 on the broker, 2 in the simulation"]);
+        let mut other = same.clone();
+        other.attempts = [("work".into(), vec![0, 97])].into();
+        differs(&other, &["attempt 2 of work is too early: 97 ms after the publish"]);
+        other.attempts = [("work".into(), vec![0, 98])].into();
+        differs(&other, &[]);
+        let mut other = same.clone();
+        other.remaining.clear();
+        differs(&other, &["0 messages on the broker, 1 in the simulation"]);
+        let both = ["on the broker", "on the broker"];
+        differs(&on_broker(2, "dead", &message()), &both);
+        differs(&on_broker(1, "other", &message()), &both);
+        let mut other = message();
+        other.exchange.clear();
+        differs(&on_broker(1, "dead", &other), &both);
+        let mut other = message();
+        other.routing_key = "c".to_owned();
+        differs(&on_broker(1, "dead", &other), &both);
+        let mut other = message();
+        other.properties.headers.remove(0);
+        differs(&on_broker(1, "dead", &other), &both);
+        let mut other = message();
+        other.properties.headers.remove(1);
+        differs(&on_broker(1, "dead", &other), &both);
+    }
 }

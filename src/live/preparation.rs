@@ -1,14 +1,16 @@
 //! Selects the cases to run on a broker, and simulates them with divided times.
 
-use super::observation::Observation;
+use super::observation::{Compared, Observation};
 use super::scale::Scale;
 use crate::cases::{Case, Subject, TestFile};
 use crate::contract::Contract;
 use crate::expand::Expansion;
+use crate::model::message_headers::{ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT};
 use crate::model::record_kinds::RecordKind;
 use crate::model::units::duration;
-use crate::model::{ArgumentValue, Desired, QueueName, QueueType, Topology};
+use crate::model::{Desired, QueueName, QueueType, Topology};
 use crate::rabbitmq::BrokerProfile;
+use crate::rabbitmq::routing::Routing;
 use crate::simulation::{End, Outcome, Publication, Worker};
 use crate::spec::Spec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,12 +47,17 @@ pub struct RunnableCase {
     pub(super) workers: BTreeMap<QueueName, Worker>,
     /// The simulated time of the last event, in milliseconds, with divided times.
     pub(super) ended_at: i64,
+    /// The simulated time of the first event after the publish, in milliseconds, with divided times; `None` if there is
+    /// none.
+    pub(super) first_event: Option<i64>,
+    /// The parts of messages to compare.
+    pub(super) compared: Compared,
     /// The simulated result, with divided times.
     pub(super) simulated: Observation,
 }
 
-/// Prepares the cases whose names contain `filter`. The version must be the version of the broker. Without a scale, the
-/// largest possible one is used. Cases that would take longer than `time_limit` do not run.
+/// Prepares the cases whose names contain `filter`. The version must be the version of the broker. If the scale is
+/// `None`, the largest reliable scale is used. Cases that would take longer than `time_limit` do not run.
 pub fn prepare(
     file: &TestFile,
     filter: &str,
@@ -62,32 +69,53 @@ pub fn prepare(
     let subject = Subject::new((spec, expansion), &operator_policies, profile);
     let selected: Vec<&Case> = file.cases.iter().filter(|case| case.name.contains(filter)).collect();
     let workers: BTreeSet<&QueueName> = selected.iter().flat_map(|case| case.workers.keys()).collect();
+    let exact = subject.simulation();
+    let outcomes: Vec<Outcome> =
+        selected.iter().map(|case| exact.run(&case.publication.value, &case.workers())).collect();
+    let mut counts: BTreeMap<QueueName, u64> = BTreeMap::new();
+    for (case, outcome) in selected.iter().zip(&outcomes) {
+        for queue in &outcome.reached {
+            let count = counts.entry(queue.clone()).or_default();
+            *count = case.publication.value.count.max(*count);
+        }
+    }
     let publications = selected.iter().map(|case| (&case.publication.value, !case.workers.is_empty()));
-    let scale = scale.unwrap_or_else(|| Scale::largest(subject.routing(), &workers, publications));
+    let scale = scale.unwrap_or_else(|| Scale::largest(subject.routing(), &workers, &counts, publications));
     let scaled = scaled(expansion, scale);
     let scaled_policies = scaled.topology.operator_policies();
     let scaled_subject = Subject::new((spec, &scaled), &scaled_policies, profile);
-    let (exact, divided) = (subject.simulation(), scaled_subject.simulation());
+    let divided = scaled_subject.simulation();
     let (mut cases, mut not_run) = (Vec::new(), Vec::new());
-    for (index, case) in selected.into_iter().enumerate() {
+    for (index, (case, expected)) in selected.into_iter().zip(outcomes).enumerate() {
         if case.only.is_some_and(|only| !only.is_met_by(profile.version)) {
             continue;
         }
         let (publication, workers) = (scale.publication(&case.publication.value), case.workers());
-        let expected = exact.run(&case.publication.value, &workers);
         let simulated = divided.run(&publication, &workers);
         let external = (!expansion.scope.external.is_empty())
             .then(|| "the spec uses external objects, which a scratch vhost does not contain".to_owned());
-        match external.or_else(|| obstacle(&expected, &simulated, &expansion.topology, time_limit)) {
+        let depends_on_speed = || {
+            depends_on_speed(&publication, &workers, scaled_subject.routing())
+                .then(|| "its result depends on the speed of the worker".to_owned())
+        };
+        let reason = external.or_else(depends_on_speed);
+        match reason.or_else(|| reason_not_run(&expected, &simulated, &expansion.topology, time_limit)) {
             Some(reason) => not_run.push((index, reason)),
-            None => cases.push(RunnableCase {
-                index,
-                outcome: expected,
-                publication,
-                workers,
-                ended_at: simulated.ended_at,
-                simulated: Observation::of_simulation(&simulated),
-            }),
+            None => {
+                let set = [RETRY_COUNT, ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY].map(str::to_owned);
+                let headers = publication.headers.keys().cloned().chain(set).collect();
+                let compared = Compared { headers, numbers: publication.count > 1 && workers.is_empty() };
+                cases.push(RunnableCase {
+                    index,
+                    outcome: expected,
+                    ended_at: simulated.ended_at,
+                    first_event: simulated.events.iter().map(|event| event.at).find(|at| *at > 0),
+                    simulated: Observation::of_simulation(&simulated, &compared),
+                    publication,
+                    workers,
+                    compared,
+                });
+            }
         }
     }
     let contracts = scaled_subject.contracts().clone();
@@ -101,7 +129,24 @@ fn scaled(expansion: &Expansion, scale: Scale) -> Expansion {
     scaled
 }
 
-/// Returns the objects to declare. Limits and the guard of the cluster name concern other vhosts and brokers.
+/// Returns true if the result depends on whether a worker replies before the next message is published: with several
+/// messages, the worker receives them in another order, or the queue overflows.
+fn depends_on_speed(publication: &Publication, workers: &BTreeMap<QueueName, Worker>, routing: &Routing<'_>) -> bool {
+    let is_sensitive = |(name, worker): (&QueueName, &Worker)| {
+        let queue = routing.topology().queues.get(name);
+        let settings = queue.map(|queue| routing.settings_of(name, queue));
+        let is_limited = settings.is_some_and(|settings| settings.has("max-length") || settings.has("message-ttl"));
+        let is_uniform = match worker {
+            Worker::Always(_) => true,
+            Worker::Each(behaviors) => behaviors.windows(2).all(|pair| pair.first() == pair.last()),
+        };
+        is_limited || publication.expiration.is_some() || !is_uniform
+    };
+    publication.count > 1 && workers.iter().any(is_sensitive)
+}
+
+/// Returns the objects to declare. Removes vhost limits and the cluster-name guard, which apply only to the vhost and the
+/// broker of the spec.
 fn desired(scaled: &Expansion) -> Desired {
     let mut desired = scaled.clone().into_desired();
     desired.topology.records.retain(|id, _| id.kind == RecordKind::OperatorPolicy);
@@ -110,28 +155,31 @@ fn desired(scaled: &Expansion) -> Desired {
 }
 
 /// Returns the reason why a case does not run on the broker; `None` if it runs.
-fn obstacle(expected: &Outcome, simulated: &Outcome, topology: &Topology, time_limit: Duration) -> Option<String> {
+fn reason_not_run(
+    expected: &Outcome,
+    simulated: &Outcome,
+    topology: &Topology,
+    time_limit: Duration,
+) -> Option<String> {
     if let Some(reason) = expected.unknown.first() {
-        return Some(format!("the simulation does not know the result: {reason}"));
+        return Some(format!("topo cannot determine the result: {reason}"));
     }
     let has_loops = expected.ends.iter().any(|copy| copy.end == End::Loops);
     if has_loops {
-        return Some("a message is delivered indefinitely".to_owned());
+        return Some("a message loops indefinitely".to_owned());
     }
-    let [mut exact, mut divided] = [expected, simulated].map(Observation::of_simulation);
+    let compared = Compared::default();
+    let [mut exact, mut divided] = [expected, simulated].map(|outcome| Observation::of_simulation(outcome, &compared));
     for observation in [&mut exact, &mut divided] {
         observation.attempts.values_mut().flatten().for_each(|time| *time = 0);
     }
     if exact != divided {
-        return Some("divided times change the result; use --time-scale 1".to_owned());
+        return Some("shorter times change the result; use --time-scale 1".to_owned());
     }
-    // The broker refuses `basic.get` for such a queue.
+    // The broker refuses `basic.get` on a quorum queue with a single active consumer.
     let is_unreadable = |name: &QueueName| {
-        topology.queues.get(name).is_some_and(|queue| {
-            let is_single =
-                queue.arguments.get("x-single-active-consumer").is_some_and(|it| *it == ArgumentValue::Boolean(true));
-            is_single && queue.queue_type() == Some(QueueType::Quorum)
-        })
+        let queue = topology.queues.get(name);
+        queue.is_some_and(|it| it.has_single_active_consumer() && it.queue_type() == Some(QueueType::Quorum))
     };
     if let Some(queue) = divided.ready().keys().find(|name| is_unreadable(name)) {
         return Some(format!("topo cannot read messages from {queue}, a quorum queue with a single active consumer"));
@@ -139,5 +187,5 @@ fn obstacle(expected: &Outcome, simulated: &Outcome, topology: &Topology, time_l
     let limit = i64::try_from(time_limit.as_millis()).unwrap_or(i64::MAX);
     let time = |milliseconds| duration(milliseconds).unwrap_or_else(|| "0s".to_owned());
     (simulated.ended_at > limit)
-        .then(|| format!("it takes {}; the limit is {} (--time-limit)", time(simulated.ended_at), time(limit)))
+        .then(|| format!("the case takes {}; --time-limit is {}", time(simulated.ended_at), time(limit)))
 }

@@ -4,22 +4,46 @@ use super::declare::declare;
 use super::error::LiveError;
 use super::execution::Execution;
 use super::preparation::{Preparation, RunnableCase};
-use crate::broker::Access;
+use crate::apply::Interrupt;
+use crate::broker::transport::AmqpTransport;
+use crate::broker::{Access, BrokerError};
 use crate::model::VhostName;
 use futures_util::future::try_join_all;
 use std::cell::RefCell;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
 
-/// Declares the topology in the vhosts, and runs the cases. Returns the cases with the differences between the broker and
-/// the simulation. Each vhost must exist and be empty. Calls `observe` after each case.
+/// The number of attempts for a case whose messages were published too slowly.
+const ATTEMPTS: usize = 3;
+/// The maximum time of a case in addition to its simulated time: for its connections, and for the progress of the broker.
+const MAX_MORE_TIME: Duration = Duration::from_secs(120);
+/// The additional time for each message.
+const TIME_PER_MESSAGE: Duration = Duration::from_millis(100);
+/// The pause between two checks for an interruption.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The result of a case on the broker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The differences between the broker and the simulation; empty if they agree.
+    Compared(Vec<String>),
+    /// The result is not comparable, for this reason.
+    NotComparable(String),
+}
+
+/// Declares the topology in the vhosts, and runs the cases. Each vhost must exist and be empty. Calls `observe` after each
+/// case.
 ///
 /// # Errors
-/// The topology could not be declared, or a case could not run.
+/// The topology could not be declared, a case could not run, or the run was interrupted. No request is in progress then,
+/// except by the connections of applications.
 pub async fn run<'p>(
     access: &Access,
     vhosts: &[VhostName],
     preparation: &'p Preparation,
+    interrupt: &Interrupt,
     observe: &dyn Fn(),
-) -> Result<Vec<(&'p RunnableCase, Vec<String>)>, LiveError> {
+) -> Result<Vec<(&'p RunnableCase, Verdict)>, LiveError> {
     let mut waiting: Vec<&RunnableCase> = preparation.cases.iter().collect();
     // The longest case starts first.
     waiting.sort_by_key(|case| case.ended_at);
@@ -27,13 +51,16 @@ pub async fn run<'p>(
     let results = RefCell::new(Vec::new());
     let in_vhost = async |vhost: &VhostName| {
         let amqp = access.amqp(vhost).await.map_err(LiveError::Amqp)?;
-        declare(access, vhost, &preparation.desired).await?;
-        let queues = &preparation.desired.topology.queues;
+        // An interruption must not cancel a request: the broker could create an object after topo deleted all objects.
+        declare(access, vhost, &preparation.desired, interrupt).await?;
         loop {
             let Some(case) = waiting.borrow_mut().pop() else { break };
-            let execution = Execution { case, contracts: &preparation.contracts, queues };
-            let differences = execution.run(&amqp).await?.differences(&case.simulated);
-            results.borrow_mut().push((case, differences));
+            let verdict = tokio::select! {
+                biased;
+                () = interrupted(interrupt) => return Err(LiveError::Interrupted),
+                verdict = run_case(&amqp, case, preparation) => verdict?,
+            };
+            results.borrow_mut().push((case, verdict));
             observe();
         }
         amqp.close().await;
@@ -41,4 +68,45 @@ pub async fn run<'p>(
     };
     try_join_all(vhosts.iter().map(in_vhost)).await?;
     Ok(results.into_inner())
+}
+
+async fn interrupted(interrupt: &Interrupt) {
+    while !interrupt.is_requested() {
+        sleep(PAUSE).await;
+    }
+}
+
+/// Runs a case. If a message expired before all messages were published, the simulation is not comparable, and the case
+/// runs again.
+async fn run_case(
+    amqp: &AmqpTransport,
+    case: &RunnableCase,
+    preparation: &Preparation,
+) -> Result<Verdict, BrokerError> {
+    let queues = &preparation.desired.topology.queues;
+    let execution = Execution { case, contracts: &preparation.contracts, queues };
+    let simulated = Duration::from_millis(u64::try_from(case.ended_at).unwrap_or(0));
+    let messages = u32::try_from(case.publication.count).unwrap_or(u32::MAX);
+    let limit = simulated + MAX_MORE_TIME + TIME_PER_MESSAGE.saturating_mul(messages);
+    let mut reason = String::new();
+    for _ in 0..ATTEMPTS {
+        let Ok(observed) = timeout(limit, execution.run(amqp)).await else {
+            let reason = format!("the case did not end within {} s", limit.as_secs());
+            return Ok(Verdict::NotComparable(reason));
+        };
+        let observed = observed?;
+        let differences = observed.observation.differences(&case.simulated);
+        let first_event = case.first_event.and_then(|at| u64::try_from(at).ok()).map(Duration::from_millis);
+        let is_slow = case.publication.count > 1 && first_event.is_some_and(|at| observed.publishing >= at);
+        if differences.is_empty() || !is_slow {
+            return Ok(Verdict::Compared(differences));
+        }
+        reason = format!(
+            "the broker needed {} ms to confirm the messages, and the first of them expires after {} ms; use a smaller \
+             --time-scale",
+            observed.publishing.as_millis(),
+            first_event.unwrap_or_default().as_millis()
+        );
+    }
+    Ok(Verdict::NotComparable(reason))
 }

@@ -1,5 +1,5 @@
-//! The scratch vhosts of test runs: their names, tag and description, their creation and deletion, and the vhosts that
-//! killed runs left behind.
+//! The scratch vhosts of test runs: their names, tag and description, their creation and deletion, and the vhosts of
+//! earlier runs.
 
 use crate::broker::{Access, BrokerError, ListedVhost};
 use crate::model::run_id;
@@ -16,9 +16,9 @@ const DESCRIPTION: &str = "topo test by ";
 /// The text before the time.
 const SINCE: &str = ", since ";
 /// The text after the time.
-const MAY_BE_DELETED: &str = "; may be deleted";
+const NOTICE: &str = "; safe to delete after the run";
 
-/// A scratch vhost that an earlier run left behind.
+/// A scratch vhost of an earlier run, or of a run in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     /// The vhost.
@@ -32,13 +32,13 @@ pub fn new_name() -> VhostName {
     VhostName::new(format!("{SCRATCH_PREFIX}{}", run_id()))
 }
 
-/// Creates a scratch vhost. The broker gives its creator all permissions.
+/// Creates a scratch vhost. The broker grants the creating user full permissions.
 ///
 /// # Errors
 /// The user is not an administrator, or the broker could not be reached.
 pub async fn create(access: &Access, vhost: &VhostName, default_queue_type: Option<String>) -> Result<(), BrokerError> {
     // The description of the process ends with the current time.
-    let description = format!("{DESCRIPTION}{}{MAY_BE_DELETED}", access.process.description());
+    let description = format!("{DESCRIPTION}{}{NOTICE}", access.process.description());
     let settings = Vhost { description: Some(description), tags: vec![TAG.to_owned()], default_queue_type };
     access.broker.perform(vhost, &Action::PutVhost { vhost: settings }).await.map(|_| ())
 }
@@ -51,16 +51,15 @@ pub async fn delete(access: &Access, vhost: &VhostName) -> Result<(), BrokerErro
     access.broker.delete_vhost(vhost).await.map(|_| ())
 }
 
-/// Returns the scratch vhosts on the broker that are at least this old. Other vhosts are never returned: a scratch vhost
-/// has the name, the tag and the description of topo.
+/// Returns the scratch vhosts that are at least this old. topo recognizes them by name, tag and description.
 ///
 /// # Errors
 /// The broker could not be read.
-pub async fn leftovers(access: &Access, older_than: Duration) -> Result<Vec<Leftover>, BrokerError> {
+pub async fn leftovers(access: &Access, min_age: Duration) -> Result<Vec<Leftover>, BrokerError> {
     let now = SystemTime::now();
     let listed = access.broker.listed_vhosts().await?;
     let mut found: Vec<Leftover> = listed.iter().filter_map(|vhost| leftover(vhost, now)).collect();
-    found.retain(|leftover| leftover.age >= older_than);
+    found.retain(|leftover| leftover.age >= min_age);
     found.sort_by(|a, b| a.vhost.cmp(&b.vhost));
     Ok(found)
 }
@@ -72,10 +71,10 @@ fn leftover(vhost: &ListedVhost, now: SystemTime) -> Option<Leftover> {
     if !is_id || !vhost.tags.iter().any(|tag| tag == TAG) {
         return None;
     }
-    let by = vhost.description.strip_prefix(DESCRIPTION)?.strip_suffix(MAY_BE_DELETED)?;
+    let by = vhost.description.strip_prefix(DESCRIPTION)?.strip_suffix(NOTICE)?;
     let (_, since) = by.rsplit_once(SINCE)?;
     let since = humantime::parse_rfc3339(since).ok()?;
-    // The clocks of two machines can differ.
+    // If the clocks differ, the creation time can be in the future.
     let age = now.duration_since(since).unwrap_or_default();
     Some(Leftover { vhost: vhost.name.clone(), age })
 }
@@ -87,7 +86,8 @@ mod tests {
     #[test]
     fn only_scratch_vhosts_are_recognized() {
         let now = humantime::parse_rfc3339("2026-01-31T11:00:00Z").unwrap();
-        let description = "topo test by me, since x@host, pid 7, since 2026-01-31T10:00:00Z; may be deleted";
+        let description =
+            "topo test by me, since x@host, pid 7, since 2026-01-31T10:00:00Z; safe to delete after the run";
         let vhost = |name: &str, tag: &str, description: &str| ListedVhost {
             name: VhostName::new(name),
             description: description.to_owned(),
@@ -98,7 +98,7 @@ mod tests {
         for other in [
             vhost("topo-test-0123abcd", "production", description),
             vhost("topo-test-0123abcd", TAG, "orders"),
-            vhost("topo-test-0123abcd", TAG, "topo test by me; may be deleted"),
+            vhost("topo-test-0123abcd", TAG, "topo test by me; safe to delete after the run"),
             vhost("topo-test-0123ABCD", TAG, description),
             vhost("topo-test-0123abcd9", TAG, description),
             vhost("topo-test-orders", TAG, description),

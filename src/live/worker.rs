@@ -1,4 +1,4 @@
-//! A worker of a queue: it receives one message at a time, and behaves as the case says.
+//! A worker of a queue: it receives one message at a time, and follows the behaviors of the case.
 
 use super::log::{Log, number_of};
 use crate::broker::BrokerError;
@@ -27,7 +27,7 @@ impl<'c> LiveWorker<'c> {
         Self { queue, worker, contract, case, connection: RefCell::default() }
     }
 
-    /// Works until the future is dropped. Each connection of the worker is its own.
+    /// Consumes until the future is dropped. The worker does not share its connections.
     ///
     /// # Errors
     /// The broker refused the consumer or a message, or the connection failed.
@@ -63,12 +63,12 @@ impl<'c> LiveWorker<'c> {
                     }
                 }
             }
-            // The broker returns the message to the queue.
+            // The broker requeues the message.
             connection.close().await;
         }
     }
 
-    /// Closes the connection. Held messages return to the queue.
+    /// Closes the connection. The broker requeues held messages.
     pub(super) async fn close(&self) {
         let connection = self.connection.borrow_mut().take();
         if let Some(connection) = connection {
@@ -76,7 +76,7 @@ impl<'c> LiveWorker<'c> {
         }
     }
 
-    /// Reacts to a failure as the contract says.
+    /// Reacts to a failure according to the contract.
     async fn react(
         &self,
         channel: &ApplicationChannel,

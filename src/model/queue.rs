@@ -70,6 +70,11 @@ impl Queue {
         QueueType::named(self.type_name())
     }
 
+    /// Returns true if the queue has a single active consumer.
+    pub fn has_single_active_consumer(&self) -> bool {
+        self.arguments.get("x-single-active-consumer") == Some(&super::ArgumentValue::Boolean(true))
+    }
+
     /// Returns true if topo created the queue for its own use, such as its lock or a holding queue. topo neither
     /// manages nor reports such queues.
     pub fn is_created_by_topo(&self) -> bool {

@@ -106,6 +106,8 @@ impl End {
 /// A copy at its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedCopy {
+    /// The number of the published message, starting at 1.
+    pub message: u64,
     /// The queue in which the copy ended.
     pub queue: QueueName,
     /// The end.

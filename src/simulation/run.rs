@@ -199,6 +199,7 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
     /// Records the end of a copy.
     pub(super) fn end(&mut self, queue: &QueueName, copy: Copy, end: End) {
         self.outcome.ends.push(EndedCopy {
+            message: copy.message,
             queue: queue.clone(),
             end,
             exchange: copy.exchange,

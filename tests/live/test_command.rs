@@ -143,14 +143,14 @@ tests:
 ";
 
 #[test]
-fn user_without_the_tag_administrator_needs_an_empty_vhost() {
+fn non_administrator_needs_a_scratch_vhost() {
     let node = Node::shared();
     let vhost = node.vhost("provided");
     let user = node.user("monitoring").may_everything(&vhost);
     let topo = Topo::new(&vhost).user(&user).spec(SMALL).file("topology.test.yaml", SMALL_CASES);
     topo.run(["test", "--live"])
         .expect_code(1)
-        .expect_error("the user may not create temporary vhosts")
+        .expect_error("only users with the tag `administrator` can create scratch vhosts")
         .expect_text("--scratch-vhost NAME");
     let provided = ["test", "--live", "--scratch-vhost", vhost.name()];
     topo.run(provided).expect_code(0).expect_text("2 cases: 2 passed");
@@ -166,12 +166,12 @@ fn user_without_the_tag_administrator_needs_an_empty_vhost() {
 }
 
 #[test]
-fn cases_that_cannot_run_on_the_broker_run_offline() {
+fn cases_not_run_on_the_broker_are_reported() {
     let vhost = Node::shared().vhost("only-offline");
     let topo = Topo::new(&vhost).spec(SMALL).file("topology.test.yaml", SMALL_CASES);
     let limited = ["test", "--live", "--time-scale", "1", "--time-limit", "10s"];
     let output = topo.run(limited).expect_code(0).expect_text("2 cases: 2 passed");
-    output.expect_text("only offline: it takes 20s; the limit is 10s (--time-limit)");
+    output.expect_text("not run on the broker: the case takes 20s; --time-limit is 10s");
     let other = if Node::shared().at_least(4, 0) { "3.10" } else { "4.0" };
     topo.write("topology.test.yaml", &SMALL_CASES.replace("tests:", &format!("brokers: [\"{other}\"]\ntests:")));
     topo.run(["test", "--live"])
@@ -180,12 +180,12 @@ fn cases_that_cannot_run_on_the_broker_run_offline() {
         .expect_text(&format!("is for RabbitMQ {other}"));
     topo.write("topology.yaml", &format!("version: 1\nvhost: v\n{SMALL}exchanges: {{other: {{external: true}}}}\n"));
     topo.write("topology.test.yaml", SMALL_CASES);
-    topo.run(["test", "--live"]).expect_code(0).expect_text("only offline: the spec uses external objects");
+    topo.run(["test", "--live"]).expect_code(0).expect_text("not run on the broker: the spec uses external objects");
 }
 
 /// A case fails if the broker behaves differently. Here, another client removes the message.
 #[test]
-fn difference_is_reported_as_a_defect() {
+fn difference_fails_the_case() {
     let node = Node::shared();
     let vhost = node.vhost("differs");
     let topo = Topo::new(&vhost).spec(SMALL).file("topology.test.yaml", SMALL_CASES);
@@ -195,7 +195,7 @@ fn difference_is_reported_as_a_defect() {
     let amqp = vhost.amqp();
     until("the message was published", || amqp.get("work"));
     let output = running.wait().expect_code(1).expect_text("1 case: 1 failed");
-    let output = output.expect_text("the broker and the simulation differ (a defect of topo; please report the case)");
+    let output = output.expect_text("the broker and the simulation differ");
     output.expect_text("0 messages on the broker, 1 in the simulation");
 }
 

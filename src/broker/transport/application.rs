@@ -1,5 +1,5 @@
-//! Publishes and consumes as an application does: mandatory messages with confirms, and consumers without a priority that
-//! hold one message at a time. Tests of topologies use it.
+//! Publishes and consumes like an application: mandatory messages with publisher confirms, and consumers with a prefetch of 1
+//! and no priority. `topo test --live` uses this module.
 
 use super::amqp::AmqpTransport;
 use super::connection::{Connection, short};
@@ -86,7 +86,7 @@ impl ApplicationChannel {
     /// message.
     ///
     /// # Errors
-    /// The exchange does not exist, or the user may not publish to it. The channel is closed then.
+    /// The exchange does not exist, or the user may not publish to it. The broker then closes the channel.
     pub async fn publish(
         &self,
         exchange: &ExchangeName,
@@ -123,17 +123,17 @@ impl ApplicationChannel {
         Ok(Subscription { connection: self.connection.clone(), consumer, queue: queue.clone() })
     }
 
-    /// Takes the next message from a queue; `None` if no message is ready.
+    /// Gets the next message with `basic.get`, which acknowledges it; `None` if no message is ready.
     ///
     /// # Errors
     /// The queue does not exist, or it refuses `basic.get`.
-    pub async fn take(&self, queue: &QueueName) -> Result<Option<ReceivedMessage>, BrokerError> {
+    pub async fn get(&self, queue: &QueueName) -> Result<Option<ReceivedMessage>, BrokerError> {
         let getting = self.channel.basic_get(short(queue.as_str()), BasicGetOptions { no_ack: true });
         let taken = self.connection.answer(&format!("basic.get of {queue}"), getting).await?;
         Ok(taken.map(|taken| decode::message(&taken.delivery)))
     }
 
-    /// Reads all messages of a stream, which keeps them.
+    /// Reads all messages of a stream without removing them.
     ///
     /// # Errors
     /// The queue does not exist, or the user may not read from it.
@@ -168,12 +168,12 @@ impl ApplicationChannel {
     /// Queries the counts of a queue, as [`AmqpTransport::queue_counts`] does.
     ///
     /// # Errors
-    /// The queue does not exist. The channel is closed then.
+    /// The queue does not exist. The broker then closes the channel.
     pub async fn counts(&self, queue: &QueueName) -> Result<Option<QueueCounts>, BrokerError> {
         self.connection.answer(&format!("queue.declare of {queue}"), queue_counts(&self.channel, queue)).await
     }
 
-    /// Closes the channel. Unacknowledged messages return to their queues.
+    /// Closes the channel. Unacknowledged messages are requeued.
     pub async fn close(self) {
         let _ = timeout(STREAM_QUIET, self.channel.close(200, "done".into())).await;
     }

@@ -1,4 +1,4 @@
-//! `topo test`: runs the cases of test files against their specs, offline, and writes snapshots.
+//! `topo test`: runs the cases of test files against their specs, offline or also on a broker, and writes snapshots.
 //!
 //! | file | topic |
 //! |---|---|
@@ -58,10 +58,17 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
                 reports.extend(of_file);
                 read.push(file);
             }
-            Err(failure) if failure.is_interruption() => return Err(failure),
             // The other files are tested as well.
             Err(failure) => broken = Some(failure.report()),
         }
+        if broker.as_ref().is_some_and(LiveBroker::is_interrupted) {
+            broken = Some(Exit::Interrupted);
+            break;
+        }
+    }
+    // A vhost that is left takes precedence.
+    if broker.is_some_and(|broker| broker.cleanup_failed()) {
+        broken = Some(Exit::Partial);
     }
     if let Some(exit) = broken.as_ref().filter(|_| read.is_empty()) {
         return Ok(*exit);
@@ -91,10 +98,7 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
     }
     output::print(&render(&reports, &coverages, arguments.format, global))?;
     let failed = if reports.iter().any(FileReport::has_failures) { Exit::Failed } else { Exit::Done };
-    let exit = match broker.is_some_and(|broker| broker.has_left_vhosts()) {
-        true => Exit::Partial,
-        false => broken.unwrap_or(failed),
-    };
+    let exit = broken.unwrap_or(failed);
     match coverage::below(&coverages, arguments.fail_under) {
         Some(failure) if exit == Exit::Done => Err(failure),
         _ => Ok(exit),

@@ -1,4 +1,4 @@
-//! Deletes the scratch vhosts of `topo test --live`: after a run, and with `--clean` those of killed runs.
+//! Deletes the scratch vhosts of `topo test --live`: after a run, and with `--clean` those of earlier runs.
 
 use super::arguments::TestArguments;
 use crate::broker::{Access, BrokerError};
@@ -6,9 +6,10 @@ use crate::cli::arguments::Global;
 use crate::cli::connection::{self, ConnectionArguments};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
-use crate::live::{self, LiveError};
+use crate::live::{self, LiveError, Preparation};
 use crate::model::printable::clean;
 use crate::model::{Intervals, VhostName};
+use futures_util::future::join_all;
 
 /// The vhosts that could not be deleted or emptied.
 pub(super) struct NotCleaned {
@@ -17,35 +18,52 @@ pub(super) struct NotCleaned {
 }
 
 impl NotCleaned {
+    fn new(vhosts: &[&VhostName], is_provided: bool, reason: &str, arguments: &ConnectionArguments) -> Self {
+        let names: Vec<String> = vhosts.iter().map(|vhost| clean(vhost.as_str())).collect();
+        let names = names.join(", ");
+        let flags = connection::flags(arguments);
+        match is_provided {
+            true => Self {
+                text: format!("could not empty vhost {names}: {reason}"),
+                hint: "delete the objects of the topology in the vhost before the next run".to_owned(),
+            },
+            false => Self {
+                text: format!("could not delete vhost {names}: {reason}"),
+                hint: format!(
+                    "if no other test is running, delete the vhosts: topo test --clean --older-than 0s{flags}"
+                ),
+            },
+        }
+    }
+
+    /// The result of a cleanup that a second signal stopped.
+    pub(super) fn aborted(vhosts: &[VhostName], is_provided: bool, arguments: &ConnectionArguments) -> Self {
+        Self::new(&vhosts.iter().collect::<Vec<_>>(), is_provided, "interrupted", arguments)
+    }
+
     /// Adds the vhosts to another failure.
     pub(super) fn added_to(self, failure: Failure) -> Failure {
         failure.exit(Exit::Partial).because(self.text).hint(self.hint)
     }
 }
 
-/// Deletes the scratch vhosts of a run, or empties the vhost that the user provided.
+/// Deletes the scratch vhosts of a run, or the objects that the run declared in a vhost that the user provided.
 pub(super) async fn delete_or_clear(
     access: &Access,
     (vhosts, is_provided): (&[VhostName], bool),
+    preparation: &Preparation,
     arguments: &ConnectionArguments,
 ) -> Result<(), NotCleaned> {
-    let mut left = Vec::new();
-    for vhost in vhosts {
-        let cleaned = match is_provided {
-            true => live::clear(access, vhost).await,
-            false => live::delete(access, vhost).await.map_err(LiveError::from),
-        };
-        left.extend(cleaned.err().map(|error| (vhost, error)));
-    }
-    let Some((_, error)) = left.first() else { return Ok(()) };
-    let names: Vec<String> = left.iter().map(|(vhost, _)| clean(vhost.as_str())).collect();
-    let flags = connection::flags(arguments);
-    let what = if is_provided { "emptied" } else { "deleted" };
-    let hint = match is_provided {
-        true => "delete the queues, exchanges and policies of the vhost before the next run".to_owned(),
-        false => format!("delete the vhosts: topo test --clean --older-than 0s{flags}"),
+    let clean_up = async |vhost| match is_provided {
+        true => live::clear(access, vhost, preparation).await,
+        false => live::delete(access, vhost).await.map_err(LiveError::from),
     };
-    Err(NotCleaned { text: format!("not {what}: vhost {}: {error}", names.join(", ")), hint })
+    let cleaned = join_all(vhosts.iter().map(clean_up)).await;
+    let failed: Vec<_> =
+        vhosts.iter().zip(cleaned).filter_map(|(vhost, cleaned)| Some((vhost, cleaned.err()?))).collect();
+    let Some((_, error)) = failed.first() else { return Ok(()) };
+    let left: Vec<&VhostName> = failed.iter().map(|(vhost, _)| *vhost).collect();
+    Err(NotCleaned::new(&left, is_provided, &error.to_string(), arguments))
 }
 
 /// Returns true if the broker refused a request because of the user's rights.
@@ -58,28 +76,36 @@ pub(super) fn creation_failure(error: BrokerError) -> Failure {
     if !is_refused(&error) {
         return Failure::from(error);
     }
-    Failure::failed("the user may not create temporary vhosts, which requires the tag `administrator`")
+    Failure::failed("only users with the tag `administrator` can create scratch vhosts")
         .because(error.to_string())
-        .hint("provide an empty vhost in which the user may configure, write and read everything: --scratch-vhost NAME")
+        .hint("use an existing, empty vhost in which the user has full permissions: --scratch-vhost NAME")
 }
 
-/// Deletes the scratch vhosts that killed runs left behind.
+/// `--clean`: deletes the scratch vhosts of earlier runs.
 pub(super) async fn clean_leftovers(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
     let access = connection::connect(&arguments.connection, Intervals::default())?;
     let leftovers = live::leftovers(&access, arguments.live.older_than).await?;
-    for (deleted, leftover) in leftovers.iter().enumerate() {
-        if let Err(error) = live::delete(&access, &leftover.vhost).await {
-            let exit = if deleted == 0 { Exit::Failed } else { Exit::Partial };
-            let failure = Failure::failed(format!("vhost {} was not deleted", clean(leftover.vhost.as_str())));
-            return Err(failure.exit(exit).because_of(&error));
+    let (mut deleted, mut first_error) = (0, None);
+    for leftover in &leftovers {
+        let name = clean(leftover.vhost.as_str());
+        match live::delete(&access, &leftover.vhost).await {
+            Ok(()) => {
+                deleted += 1;
+                if !global.quiet {
+                    output::print(&format!("deleted {name}\n"))?;
+                }
+            }
+            // The other vhosts are deleted as well.
+            Err(error) => drop(first_error.get_or_insert((name, error))),
         }
-        if !global.quiet {
-            output::print(&format!("deleted {}\n", clean(leftover.vhost.as_str())))?;
-        }
+    }
+    if let Some((name, error)) = first_error {
+        let exit = if deleted == 0 { Exit::Failed } else { Exit::Partial };
+        return Err(Failure::failed(format!("could not delete vhost {name}")).exit(exit).because_of(&error));
     }
     if leftovers.is_empty() && !global.quiet {
         let age = humantime::format_duration(arguments.live.older_than);
-        output::print(&format!("no temporary vhosts of at least {age} found\n"))?;
+        output::print(&format!("no scratch vhosts are at least {age} old\n"))?;
     }
     Ok(Exit::Done)
 }

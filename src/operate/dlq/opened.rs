@@ -9,7 +9,7 @@ use crate::broker::transport::{
     RunLock, Tap,
 };
 use crate::broker::{Access, BrokerError};
-use crate::model::{ArgumentValue, QueueName, QueueType};
+use crate::model::{Queue, QueueName, QueueType};
 use std::time::{Duration, Instant};
 
 /// The usual maximum of the memory for messages that topo has received but not processed yet, in bytes.
@@ -30,8 +30,6 @@ const MAX_UNCHANGED: Duration = Duration::from_secs(2);
 const MAX_LEFTOVER: Duration = Duration::from_secs(5);
 /// The interval between two counts during this wait.
 const RETURN_INTERVAL: Duration = Duration::from_millis(100);
-/// The argument of a queue with a single active consumer.
-const SINGLE_ACTIVE_CONSUMER: &str = "x-single-active-consumer";
 /// The reply code for an exclusive queue of another connection.
 const RESOURCE_LOCKED: u16 = 405;
 
@@ -106,8 +104,8 @@ impl Opened {
         let listed = state.activity.queues.get(queue).and_then(|it| it.ready).unwrap_or(0);
         // Without statistics, the size is unknown.
         let known = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes());
-        let live = state.snapshot.topology.queues.get(queue).and_then(|it| it.arguments.get(SINGLE_ACTIVE_CONSUMER));
-        let has_single_consumer = live.is_some_and(|it| *it != ArgumentValue::Boolean(false));
+        let live = state.snapshot.topology.queues.get(queue);
+        let has_single_consumer = live.is_some_and(Queue::has_single_active_consumer);
         let others = usize::try_from(listed_consumers).unwrap_or(usize::MAX);
         let max_consumers = if has_single_consumer { 1 } else { MAX_CONSUMERS.saturating_sub(others).max(1) };
         let expected = counted.unwrap_or(listed);

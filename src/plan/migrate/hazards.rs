@@ -4,7 +4,7 @@
 use super::names::removing_key;
 use super::{Migration, blockers};
 use crate::model::count::{count, number};
-use crate::model::{Address, ArgumentValue, BrokerVersion, Policy, PolicyName, Queue, QueueName, QueueType};
+use crate::model::{Address, BrokerVersion, Policy, PolicyName, Queue, QueueName, QueueType};
 use crate::plan::activity::{QueueActivity, Transports};
 use crate::plan::activity::{unlisted_consumers_text, unlisted_holder_text};
 use crate::plan::changes_by_kind::PlanBuilder;
@@ -42,9 +42,7 @@ pub(in crate::plan) fn add_hazards(
         );
         builder.hazard(HazardKind::Reorder, address, text, None);
     }
-    let is_single =
-        |queue: &Queue| queue.arguments.get("x-single-active-consumer") == Some(&ArgumentValue::Boolean(true));
-    let must_be_allowed = is_single(old) || is_single(&migration.desired);
+    let must_be_allowed = old.has_single_active_consumer() || migration.desired.has_single_active_consumer();
     let mut add = |kind, text: &str, must_be_allowed| {
         let (address, text) = (address.clone(), text.to_owned());
         builder.hazards.push(Hazard { kind, address, text, messages: None, must_be_allowed });

@@ -28,7 +28,8 @@ fn sentence(mismatch: &Mismatch) -> String {
         (Aspect::Live, _) => {
             let difference = clean(&mismatch.actual);
             return format!(
-                "the broker and the simulation differ (a defect of topo; please report the case): {difference}"
+                "the broker and the simulation differ: {difference} (unless another client uses the vhost, this is a bug in \
+                 topo; please report it)"
             );
         }
         (Aspect::Attempts, Some(queue)) => format!("attempts of {queue}"),

@@ -3,7 +3,7 @@
 use super::events::events;
 use super::margin::with_position;
 use super::{Counts, sentence};
-use crate::cases::{CaseOutcome, FileReport, LiveResult};
+use crate::cases::{CaseOutcome, CaseResult, FileReport, LiveResult};
 use crate::model::count::{count, number};
 use crate::model::printable::clean;
 use crate::render::style::{BOLD, GREEN, Painted, RED, YELLOW, fold};
@@ -42,7 +42,8 @@ pub fn text(report: &FileReport, width: usize) -> String {
             }
         }
         if let Some(LiveResult::NotRun(reason)) = &result.live {
-            indented(&mut text, &format!("only offline: {}", clean(reason)), "", width);
+            let what = if result.outcome == CaseOutcome::Skipped { "skipped" } else { "not run on the broker" };
+            indented(&mut text, &format!("{what}: {}", clean(reason)), "", width);
         }
     }
     text
@@ -54,7 +55,14 @@ pub fn summary(reports: &[FileReport]) -> String {
     let part = |number_of: u64, word: &str| (number_of > 0).then(|| format!("{} {word}", number(number_of)));
     let parts = [part(counts.passed, "passed"), part(counts.failed, "failed"), part(counts.skipped, "skipped")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("{}: {}\n", count(counts.all(), "case"), parts.join(", "))
+    let results = reports.iter().filter(|report| report.live.is_some()).flat_map(|report| &report.results);
+    let is_offline =
+        |it: &&CaseResult| it.outcome != CaseOutcome::Skipped && matches!(it.live, Some(LiveResult::NotRun(_)) | None);
+    let offline = match results.filter(is_offline).count() as u64 {
+        0 => String::new(),
+        offline => format!(" ({} only offline)", number(offline)),
+    };
+    format!("{}: {}{offline}\n", count(counts.all(), "case"), parts.join(", "))
 }
 
 /// Writes the first line of a case: its result and its name.

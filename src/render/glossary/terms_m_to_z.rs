@@ -147,6 +147,13 @@ because `--abort` requested the rollback. The object is unchanged.",
         &["migrate", "not-attempted"],
     ),
     term(
+        "scratch",
+        &["scratch-vhost"],
+        "A vhost in which `topo test --live` runs cases. topo creates it and deletes it after the run, or
+`--scratch-vhost` names it.",
+        &["spec"],
+    ),
+    term(
         "severity",
         &["error", "warning"],
         "The level of a lint finding. An error makes `topo validate` fail, a warning indicates a probable mistake,

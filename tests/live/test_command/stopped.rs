@@ -1,4 +1,4 @@
-//! Interrupted and killed runs of `topo test --live`, and `--clean`. These tests have a node of their own, because `--clean`
+//! Interrupted and killed runs of `topo test --live`, and `--clean`. These tests use their own node, because `--clean`
 //! would delete the vhosts of other tests.
 
 use std::thread::sleep;
@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::{SMALL, SMALL_CASES};
 use crate::support::random::cases;
-use crate::support::{Node, Options, Random, Topo, Vhost, seed};
+use crate::support::{Node, Options, Random, Topo, Vhost, seed, until};
 
-/// Returns the temporary vhosts of the node.
+/// Returns the scratch vhosts of the node.
 fn scratch_vhosts(vhost: &Vhost<'_>) -> Vec<String> {
     let vhosts = vhost.http().get("/api/vhosts").expect_status(200);
     let names = vhosts.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned());
@@ -25,17 +25,15 @@ fn topo(vhost: &Vhost<'_>) -> Topo {
 const SLOW: [&str; 4] = ["test", "--live", "--time-scale", "4"];
 
 #[test]
-fn nothing_is_left_after_a_signal_or_a_kill() {
+fn signals_and_clean_delete_scratch_vhosts() {
     let node = Node::start(Options::default());
     let vhost = node.vhost("stopped");
     let topo = topo(&vhost);
     for signal in ["INT", "TERM"] {
         let running = topo.start(SLOW);
-        while scratch_vhosts(&vhost).is_empty() {
-            sleep(Duration::from_millis(20));
-        }
+        until("a scratch vhost exists", || scratch_vhosts(&vhost).pop());
         running.signal(signal);
-        running.wait().expect_code(130).expect_error("interrupted; the temporary vhosts were deleted");
+        running.wait().expect_code(130).expect_error("interrupted");
         assert_eq!(scratch_vhosts(&vhost), [""; 0], "{signal}");
     }
     // `--clean` deletes only the vhosts of killed runs.
@@ -56,8 +54,12 @@ fn nothing_is_left_after_a_signal_or_a_kill() {
         sleep(Duration::from_millis(300));
         let found = scratch_vhosts(&vhost).len() - others.len();
         left += usize::from(found > 0);
-        topo.run(["test", "--clean"]).expect_code(0).expect_text("no temporary vhosts of at least 1h found");
-        assert_eq!(scratch_vhosts(&vhost).len(), found + others.len(), "younger than an hour");
+        topo.run(["test", "--clean"]).expect_code(0).expect_text("no scratch vhosts are at least 1h old");
+        assert_eq!(
+            scratch_vhosts(&vhost).len(),
+            found + others.len(),
+            "`--clean` deleted a vhost younger than an hour"
+        );
         topo.run(["test", "--clean", "--older-than", "0s"]).expect_code(0);
         let mut rest = scratch_vhosts(&vhost);
         rest.sort();
@@ -71,7 +73,7 @@ fn nothing_is_left_after_a_signal_or_a_kill() {
 fn kept_vhost_contains_the_topology() {
     let node = Node::start(Options::default());
     let vhost = node.vhost("kept");
-    topo(&vhost).run(["test", "--live", "--keep"]).expect_code(0).expect_text("kept: topo-test-");
+    topo(&vhost).run(["test", "--live", "--keep"]).expect_code(0).expect_text("kept scratch vhosts: topo-test-");
     let kept = scratch_vhosts(&vhost);
     assert_eq!(kept.len(), 1);
     let queues = vhost.http().get(&format!("/api/queues/{}", kept[0])).expect_status(200);
@@ -79,16 +81,14 @@ fn kept_vhost_contains_the_topology() {
 }
 
 #[test]
-fn broker_that_dies_leaves_a_report() {
+fn failed_broker_reports_remaining_vhosts() {
     let node = Node::start(Options::default());
     let vhost = node.vhost("dies");
     let topo = topo(&vhost);
     let running = topo.start(SLOW);
-    while scratch_vhosts(&vhost).is_empty() {
-        sleep(Duration::from_millis(20));
-    }
+    until("a scratch vhost exists", || scratch_vhosts(&vhost).pop());
     let names = scratch_vhosts(&vhost);
     node.kill();
-    let output = running.wait().expect_code(4).expect_text("not deleted: vhost topo-test-");
+    let output = running.wait().expect_code(4).expect_text("could not delete vhost topo-test-");
     output.expect_text(&names[0]).expect_text("topo test --clean --older-than 0s");
 }

@@ -16,12 +16,12 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time without a delivery after which topo queries whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(200);
-/// The number of consecutive replies without further messages after which a queue is considered empty. A reply follows the
-/// deliveries that the broker has already sent over the channel. A large delivery can take seconds: 1.4 s for 20,000 nested
-/// tables (measured on 4.3.6). While the broker processes a request, a delivery may be waiting behind it, which the second
-/// reply follows.
+/// The number of consecutive replies without further messages after which a queue is considered empty. A reply arrives after
+/// all deliveries that the broker sent before it on the same channel. A large delivery can take seconds: 1.4 s for 20,000
+/// nested tables (measured on 4.3.6). The broker can have a delivery pending while it processes the first request. The second
+/// reply arrives after this delivery.
 const EMPTY_REPLIES: u8 = 2;
-/// The time without a delivery after a reply.
+/// The time that topo waits for a delivery after such a reply.
 const SHORT_WAIT: Duration = Duration::from_millis(10);
 /// The maximum time to wait until a busy quorum queue has processed all acknowledgements.
 const MAX_SETTLE_TIME: Duration = Duration::from_secs(15);
@@ -177,15 +177,19 @@ impl Session {
                 Ok(None) => return Err(self.handle_cancel(job).await),
                 Err(_) if empty_replies == EMPTY_REPLIES => break,
                 Err(_) => {
-                    let counted =
-                        queue_counts(&self.channel, &job.order.source).await.map_err(|error| job.end(&error))?;
-                    let is_exhausted = counted.is_some_and(|counted| {
-                        // The broker reports no messages for a queue without a leader, but also no consumers, although
-                        // this consumer exists. The queue may never deliver a message, because another consumer is its
-                        // single active consumer.
-                        counted.ready == 0 && counted.consumers > 0 || counted.ready > 0 && self.received == 0
-                    });
-                    empty_replies = if is_exhausted { empty_replies + 1 } else { 0 };
+                    let counted = match queue_counts(&self.channel, &job.order.source).await {
+                        Ok(counted) => counted,
+                        // Without a received message, there is nothing to complete.
+                        Err(_) if self.received == 0 => break,
+                        Err(error) => return Err(job.end(&error)),
+                    };
+                    // The broker reports no messages for a queue without a leader, but also no consumers, although this
+                    // consumer exists.
+                    let is_empty = counted.is_some_and(|counted| counted.ready == 0 && counted.consumers > 0);
+                    // The queue may never deliver a message: it has no leader, or another consumer is its single active
+                    // consumer.
+                    let is_silent = self.received == 0 && !is_empty;
+                    empty_replies = if is_empty || is_silent { empty_replies + 1 } else { 0 };
                 }
             }
         }
