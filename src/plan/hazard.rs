@@ -21,7 +21,8 @@ pub enum HazardKind {
     AccessLoss,
     /// Messages are not routed to a queue or through an exchange, temporarily or permanently.
     RoutingGap,
-    /// Messages to an exchange that reach a queue before the apply are unroutable after it.
+    /// Messages to an exchange that reach a queue before the apply are unroutable after it, or dead-lettered messages of a
+    /// queue are dropped.
     RoutingLoss,
     /// A shovel uses a queue that is deleted or recreated: the shovel may declare the queue again, or lose messages.
     ShovelInterference,

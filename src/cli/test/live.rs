@@ -200,9 +200,10 @@ impl<'a> LiveBroker<'a> {
             }
         };
         let ran = live::run(&self.access, vhosts, preparation, &self.interrupt, &observe).await;
-        let ran = ran.map_err(|error| match error {
-            LiveError::InUse(_) if is_provided => Stopped::VhostUnusable(self.failure(error)),
-            error => Stopped::Failed(self.failure(error)),
+        let ran = ran.map_err(|error| {
+            let is_unusable = is_provided && matches!(error, LiveError::InUse(_));
+            let failure = self.failure(error);
+            if is_unusable { Stopped::VhostUnusable(failure) } else { Stopped::Failed(failure) }
         });
         for (case, verdict) in ran? {
             let Some(result) = results.get_mut(case.index) else { continue };
