@@ -4,12 +4,13 @@ use super::error::LiveError;
 use super::preparation::Preparation;
 use crate::apply::{self, Interrupt, RunError, RunOptions, RunRequest};
 use crate::broker::{Access, BrokerError};
-use crate::model::{Desired, ExchangeName, Topology, VhostName};
-use crate::plan::{Action, Allowance, Guard, HazardKind, Options, blockers_of};
+use crate::model::{Binding, Desired, Destination, ExchangeName, Topology, VhostName};
+use crate::plan::{Action, Allowance, Guard, HazardKind, Options, Plan, blockers_of};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Declares the topology. The vhost must exist and be empty. An interruption ends the declaration after the requests in
-/// progress.
+/// progress. Sets `has_declared` if objects may have been declared.
 ///
 /// # Errors
 /// The broker refused an object or could not be reached, or another run uses the vhost.
@@ -17,7 +18,7 @@ pub(super) async fn declare(
     access: &Access,
     vhost: &VhostName,
     template: &Desired,
-    interrupt: &Interrupt,
+    (interrupt, has_declared): (&Interrupt, &Cell<bool>),
 ) -> Result<(), LiveError> {
     let mut desired = template.clone();
     desired.topology.vhost = vhost.clone();
@@ -58,6 +59,12 @@ pub(super) async fn declare(
         | RunError::NoTransport(_)
         | RunError::UnsafeTransport(_)) => not_declared(vec![error.to_string()]),
     })?;
+    // Another run has declared the same topology since this plan was made.
+    let steps = |plan: &Plan| plan.parts().map(|part| part.steps.len()).sum::<usize>();
+    if steps(outcome.plan.plan()) < steps(&plan) {
+        return Err(LiveError::InUse(vhost.clone()));
+    }
+    has_declared.set(true);
     if interrupt.is_requested() {
         return Err(LiveError::Interrupted);
     }
@@ -98,7 +105,23 @@ fn is_empty(found: &Topology) -> bool {
 /// # Errors
 /// The broker could not be reached.
 pub async fn clear(access: &Access, vhost: &VhostName, preparation: &Preparation) -> Result<(), LiveError> {
-    let (found, declared) = (read(access, vhost).await?, &preparation.desired.topology);
+    let snapshots = access.broker.read(std::slice::from_ref(vhost)).await?;
+    let Some(snapshot) = snapshots.into_iter().next() else { return Ok(()) };
+    let (found, declared) = (snapshot.topology, &preparation.desired.topology);
+    // Bindings of other exchanges and queues are deleted with them.
+    let is_kept = |binding: &&Binding| {
+        let is_predeclared = |exchange: &ExchangeName| exchange.is_predeclared();
+        let to = match &binding.destination {
+            Destination::Exchange(exchange) => is_predeclared(exchange),
+            Destination::Queue(_) => false,
+        };
+        to && is_predeclared(&binding.source) && declared.bindings.contains(*binding)
+    };
+    let unbind = found.bindings.iter().filter(is_kept).flat_map(|binding| {
+        let keys = snapshot.properties_keys.get(binding).into_iter().flatten();
+        keys.map(|key| Action::Unbind { binding: binding.clone(), properties_key: key.clone() })
+    });
+    let unbind: Vec<Action> = unbind.collect();
     let queues = found.queues.into_keys().filter(|name| declared.queues.contains_key(name));
     let queues = queues.map(|name| Action::DeleteQueue { name, guard: Guard::Nothing });
     let exchanges = found.exchanges.into_keys().filter(|name| declared.exchanges.contains_key(name));
@@ -107,7 +130,7 @@ pub async fn clear(access: &Access, vhost: &VhostName, preparation: &Preparation
     let policies = policies.map(|name| Action::DeletePolicy { name });
     let records = found.records.into_keys().filter(|id| declared.records.contains_key(id));
     let records = records.map(|id| Action::DeleteRecord { id });
-    for action in queues.chain(exchanges).chain(policies).chain(records) {
+    for action in unbind.into_iter().chain(queues).chain(exchanges).chain(policies).chain(records) {
         access.broker.perform(vhost, &action).await?;
     }
     Ok(())

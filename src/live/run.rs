@@ -9,7 +9,7 @@ use crate::broker::transport::AmqpTransport;
 use crate::broker::{Access, BrokerError};
 use crate::model::VhostName;
 use futures_util::future::try_join_all;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -29,19 +29,22 @@ pub enum Verdict {
     Compared(Vec<String>),
     /// The result is not comparable, for this reason.
     NotComparable(String),
+    /// The case did not end in time.
+    NotEnded,
+    /// The case did not start, because an earlier case did not end in time.
+    NotStarted,
 }
 
-/// Declares the topology in the vhosts, and runs the cases. Each vhost must exist and be empty. Calls `observe` after each
-/// case.
+/// Declares the topology in the vhosts, and runs the cases. Each vhost must exist and be empty. Sets `has_declared` before a
+/// case runs, or if only a part of the topology was declared. Calls `observe` after each case.
 ///
 /// # Errors
-/// The topology could not be declared, a case could not run, or the run was interrupted. No request is in progress then,
-/// except by the connections of applications.
+/// The topology could not be declared, a case could not run, or the run was interrupted.
 pub async fn run<'p>(
     access: &Access,
     vhosts: &[VhostName],
     preparation: &'p Preparation,
-    interrupt: &Interrupt,
+    (interrupt, has_declared): (&Interrupt, &Cell<bool>),
     observe: &dyn Fn(),
 ) -> Result<Vec<(&'p RunnableCase, Verdict)>, LiveError> {
     let mut waiting: Vec<&RunnableCase> = preparation.cases.iter().collect();
@@ -52,7 +55,7 @@ pub async fn run<'p>(
     let in_vhost = async |vhost: &VhostName| {
         let amqp = access.amqp(vhost).await.map_err(LiveError::Amqp)?;
         // An interruption must not cancel a request: the broker could create an object after topo deleted all objects.
-        declare(access, vhost, &preparation.desired, interrupt).await?;
+        declare(access, vhost, &preparation.desired, (interrupt, has_declared)).await?;
         loop {
             let Some(case) = waiting.borrow_mut().pop() else { break };
             let verdict = tokio::select! {
@@ -60,14 +63,21 @@ pub async fn run<'p>(
                 () = interrupted(interrupt) => return Err(LiveError::Interrupted),
                 verdict = run_case(&amqp, case, preparation) => verdict?,
             };
+            let is_ended = verdict != Verdict::NotEnded;
             results.borrow_mut().push((case, verdict));
             observe();
+            // The messages of the case would disturb other cases in this vhost.
+            if !is_ended {
+                break;
+            }
         }
         amqp.close().await;
         Ok::<(), LiveError>(())
     };
     try_join_all(vhosts.iter().map(in_vhost)).await?;
-    Ok(results.into_inner())
+    let mut results = results.into_inner();
+    results.extend(waiting.into_inner().into_iter().map(|case| (case, Verdict::NotStarted)));
+    Ok(results)
 }
 
 async fn interrupted(interrupt: &Interrupt) {
@@ -91,8 +101,7 @@ async fn run_case(
     let mut reason = String::new();
     for _ in 0..ATTEMPTS {
         let Ok(observed) = timeout(limit, execution.run(amqp)).await else {
-            let reason = format!("the case did not end within {} s", limit.as_secs());
-            return Ok(Verdict::NotComparable(reason));
+            return Ok(Verdict::NotEnded);
         };
         let observed = observed?;
         let differences = observed.observation.differences(&case.simulated);

@@ -9,13 +9,18 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::hazard::HazardKind;
 use super::routing_changes::{DeadLetterChange, RoutedMessage};
+use crate::model::count::number;
 use crate::model::naming::{TierName, retry_key};
-use crate::model::{Arguments, Destination, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology};
-use crate::rabbitmq::routing::{Arrivals, Certainty, Headers, Keys, Message, Reason, Routing};
+use crate::model::{
+    Arguments, BrokerVersion, Destination, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology,
+};
+use crate::rabbitmq::routing::{Arrivals, Certainty, DeadLettering, Headers, Keys, Message, Reason, Routing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of examples for a queue.
 const MAX_KEYS: usize = 50;
+/// The maximum number of queues in the text of a hazard.
+const MAX_QUEUES: usize = 5;
 
 /// The routing before and after the plan.
 pub(super) struct Sides<'r, 'a> {
@@ -48,9 +53,9 @@ pub(super) fn compare(
     let bindings = binding_keys(sides);
     let mut changes = Vec::new();
     for (name, queue) in candidates {
-        let keys = examples(sides, &arrivals, &bindings, name);
+        let (keys, are_certain) = examples(sides, &arrivals, &bindings, name);
         let mut found: Vec<DeadLetterChange> = Vec::new();
-        for reason in reasons(queue) {
+        for reason in reasons(sides.after, name, queue) {
             let Some(change) = change(context, sides, (name, reason), &keys) else { continue };
             let same = found.iter_mut().find(|it| effect(it) == effect(&change));
             match same {
@@ -58,7 +63,7 @@ pub(super) fn compare(
                 None => found.push(change),
             }
         }
-        for change in &found {
+        for change in found.iter().filter(|_| are_certain) {
             hazard(builder, sides, change);
         }
         changes.extend(found);
@@ -71,33 +76,49 @@ fn effect(it: &DeadLetterChange) -> impl PartialEq + use<'_> {
     (&it.lost, &it.gained, &it.example, &it.before, &it.after, &it.unknown)
 }
 
-/// Returns the reasons for which a queue can dead-letter messages.
-fn reasons(queue: &Queue) -> impl Iterator<Item = Reason> + use<> {
+/// Returns the reasons for which a queue can dead-letter messages. Any message can have an expiration.
+fn reasons(routing: &Routing<'_>, name: &QueueName, queue: &Queue) -> impl Iterator<Item = Reason> + use<> {
     let is_quorum = queue.queue_type() == Some(QueueType::Quorum);
-    Reason::ALL.into_iter().filter(move |reason| is_quorum || *reason != Reason::DeliveryLimit)
+    let settings = routing.settings_of(name, queue);
+    let is_limited = settings.has("max-length") || settings.has("max-length-bytes");
+    Reason::ALL.into_iter().filter(move |reason| match reason {
+        Reason::Rejected | Reason::Expired => true,
+        Reason::Maxlen => is_limited,
+        Reason::DeliveryLimit => is_quorum,
+    })
 }
 
 /// Returns the queues that exist before and after the plan, and whose dead letters can change.
 fn candidates<'a>(sides: &Sides<'_, 'a>) -> Vec<(&'a QueueName, &'a Queue)> {
     let (before, after) = (sides.before.topology(), sides.after.topology());
     let changed = changed_exchanges(before, after);
-    let routes = exchange_routes(before, after);
+    let alternates = alternates(sides);
+    let routes = exchange_routes(before, after, &alternates);
     let is_changed = |name: &QueueName| {
         let (was, is) = (sides.before.dead_lettering(name), sides.after.dead_lettering(name));
         if was != is {
             return true;
         }
-        let generated =
-            is.iter().flatten().map(|to| &to.exchange).filter(|exchange| !sides.entries.contains(*exchange));
-        let mut open: Vec<&ExchangeName> = generated.collect();
+        // Through the default exchange, a message reaches the queue with the name of its routing key.
+        let is_missing = |topology: &Topology, to: &DeadLettering| {
+            let key = to.routing_key.as_deref().unwrap_or(name.as_str());
+            !topology.queues.contains_key(&QueueName::new(key))
+        };
+        let mut to_default = is.iter().flatten().filter(|to| to.exchange.as_str().is_empty());
+        if to_default.any(|to| is_missing(before, to) != is_missing(after, to)) {
+            return true;
+        }
+        // Messages to an entry are compared for all keys.
+        let mut open: Vec<&ExchangeName> = is.iter().flatten().map(|to| &to.exchange).collect();
         let mut seen = BTreeSet::new();
         while let Some(exchange) = open.pop() {
+            if sides.entries.contains(exchange) || !seen.insert(exchange) {
+                continue;
+            }
             if changed.contains(exchange) {
                 return true;
             }
-            if seen.insert(exchange) {
-                open.extend(routes.get(exchange).into_iter().flatten());
-            }
+            open.extend(routes.get(exchange).into_iter().flatten());
         }
         false
     };
@@ -115,9 +136,25 @@ fn changed_exchanges<'a>(before: &'a Topology, after: &'a Topology) -> BTreeSet<
     bindings.chain(names.filter(|name| before.exchanges.get(*name) != after.exchanges.get(*name))).collect()
 }
 
+/// Returns the exchanges with an alternate exchange, each with the alternate exchange.
+fn alternates(sides: &Sides<'_, '_>) -> Vec<(ExchangeName, ExchangeName)> {
+    let of = |routing: &Routing<'_>| -> Vec<_> {
+        let names = routing.topology().exchanges.keys();
+        names.flat_map(|name| routing.alternates(name).into_iter().map(|(to, _)| (name.clone(), to))).collect()
+    };
+    [sides.before, sides.after].into_iter().flat_map(of).collect()
+}
+
 /// Returns the exchanges to which each exchange routes, by bindings and as alternate exchanges.
-fn exchange_routes<'a>(before: &'a Topology, after: &'a Topology) -> BTreeMap<&'a ExchangeName, Vec<&'a ExchangeName>> {
+fn exchange_routes<'r>(
+    before: &'r Topology,
+    after: &'r Topology,
+    alternates: &'r [(ExchangeName, ExchangeName)],
+) -> BTreeMap<&'r ExchangeName, Vec<&'r ExchangeName>> {
     let mut routes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (exchange, alternate) in alternates {
+        routes.entry(exchange).or_default().push(alternate);
+    }
     for binding in before.bindings.iter().chain(&after.bindings) {
         if let Destination::Exchange(destination) = &binding.destination {
             routes.entry(&binding.source).or_default().push(destination);
@@ -135,31 +172,43 @@ fn binding_keys<'a>(sides: &Sides<'_, 'a>) -> BTreeMap<&'a ExchangeName, BTreeSe
     keys
 }
 
-/// Returns routing keys with which messages reach the queue.
+/// Returns routing keys with which messages reach the queue before and after the plan, and true. If no key reaches the queue
+/// on both sides, returns the keys of either side, and false.
 fn examples(
     sides: &Sides<'_, '_>,
     arrivals: &[Arrivals; 2],
     bindings: &BTreeMap<&ExchangeName, BTreeSet<&str>>,
     queue: &QueueName,
-) -> Vec<String> {
-    let mut keys = Vec::new();
-    let mut add = |key: String| {
-        if keys.len() < MAX_KEYS && !keys.contains(&key) {
-            keys.push(key);
+) -> (Vec<String>, bool) {
+    let targets = || [sides.before, sides.after].into_iter().flat_map(|it| it.dead_lettering(queue).iter().flatten());
+    let [before, after] = [0, 1].map(|side| -> BTreeSet<Keys> {
+        let arrivals = arrivals.get(side).into_iter();
+        arrivals.flat_map(|it| targets().flat_map(|to| it.dead_lettered_keys(queue, to))).collect()
+    });
+    // If the broker replaces all keys, one example is sufficient.
+    let is_replaced = targets().all(|to| to.routing_key.is_some());
+    let max = if is_replaced { 1 } else { MAX_KEYS };
+    let patterns = || before.iter().chain(&after).filter(|class| matches!(class, Keys::Like(_)));
+    let bound =
+        targets().flat_map(|to| bindings.get(&to.exchange)).flatten().map(|key| example_of(&Keys::of_topic(key)));
+    let bound = bound.filter(|key| patterns().any(|class| includes(class, key)));
+    let all = before.iter().chain(&after).map(example_of).chain(bound);
+    let mut keys: Vec<String> = Vec::new();
+    let mut others: Vec<String> = Vec::new();
+    for key in all {
+        let arrives = |classes: &BTreeSet<Keys>| classes.iter().any(|class| includes(class, &key));
+        let list = if arrives(&before) && arrives(&after) { &mut keys } else { &mut others };
+        if list.len() < max && !list.contains(&key) {
+            list.push(key);
         }
-    };
-    for (routing, arrivals) in [sides.before, sides.after].into_iter().zip(arrivals) {
-        for to in routing.dead_lettering(queue).iter().flatten() {
-            let arriving = arrivals.dead_lettered_keys(queue, to);
-            arriving.iter().map(example_of).for_each(&mut add);
-            let bound = bindings.get(&to.exchange).into_iter().flatten().map(|key| example_of(&Keys::of_topic(key)));
-            bound.filter(|key| arriving.iter().any(|class| includes(class, key))).for_each(&mut add);
+        if keys.len() == max {
+            break;
         }
     }
-    keys
+    if keys.is_empty() { (others, false) } else { (keys, true) }
 }
 
-/// Returns a key that is not a retry.
+/// Returns an example of the keys.
 fn example_of(keys: &Keys) -> String {
     match keys {
         Keys::One(key) => key.clone(),
@@ -182,21 +231,29 @@ fn change(
     keys: &[String],
 ) -> Option<DeadLetterChange> {
     let (mut lost, mut gained) = (BTreeSet::new(), BTreeSet::new());
-    let mut example: Option<(&String, Ends, Ends)> = None;
+    let mut example: Option<(u8, &String, Ends, Ends)> = None;
     for key in keys {
-        let [was, is] = [sides.before, sides.after].map(|routing| ends(routing, queue, key, reason));
+        let [was, is] =
+            [sides.before, sides.after].map(|routing| ends(routing, queue, key, (reason, context.profile.version)));
         if was == is {
             continue;
         }
-        lost.extend(was.queues.difference(&is.queues).cloned());
-        gained.extend(is.queues.difference(&was.queues).cloned());
-        // A message that is dropped is the best example.
-        let is_better = example.as_ref().is_none_or(|(_, _, known)| !known.queues.is_empty() && is.queues.is_empty());
-        if is_better {
-            example = Some((key, was, is));
+        let is_certain = was.unclear.is_none() && is.unclear.is_none();
+        if is_certain {
+            lost.extend(was.queues.difference(&is.queues).cloned());
+            gained.extend(is.queues.difference(&was.queues).cloned());
+        }
+        // The best example is a message that is dropped after the plan.
+        let rank = match (is_certain, was.queues.is_empty(), is.queues.is_empty()) {
+            (true, false, true) => 2,
+            (true, _, _) => 1,
+            (false, _, _) => 0,
+        };
+        if example.as_ref().is_none_or(|(known, ..)| *known < rank) {
+            example = Some((rank, key, was, is));
         }
     }
-    let (key, was, is) = example?;
+    let (_, key, was, is) = example?;
     let id = ObjectId::Queue(queue.clone());
     Some(DeadLetterChange {
         queue: queue.clone(),
@@ -214,7 +271,7 @@ fn change(
 
 /// Returns the queues in which a message stays that the queue dead-letters after each delivery. Retries return the message
 /// to the queue, so they are passed over.
-fn ends(routing: &Routing<'_>, queue: &QueueName, key: &str, reason: Reason) -> Ends {
+fn ends(routing: &Routing<'_>, queue: &QueueName, key: &str, (reason, version): (Reason, BrokerVersion)) -> Ends {
     let mut ends = Ends { queues: BTreeSet::new(), unclear: None };
     let targets = routing.dead_lettering(queue);
     if targets.len() > 1 {
@@ -231,6 +288,8 @@ fn ends(routing: &Routing<'_>, queue: &QueueName, key: &str, reason: Reason) -> 
             ends.unclear = ends.unclear.take().or_else(|| route.unclear.map(|unclear| unclear.to_string()));
             for target in route.certain_queues.into_iter().chain(route.possible_queues) {
                 match TierName::parse(&target).filter(|tier| tier.queue == *queue) {
+                    // Before 3.13, the broker drops a message that reaches a tier without a rejection, as a cycle.
+                    Some(_) if reason != Reason::Rejected && !version.is_at_least(3, 13) => {}
                     Some(tier) => open.push(retry_key(queue, tier.number)),
                     // The broker drops a message in a cycle without a rejection.
                     None if target == *queue && reason != Reason::Rejected => {}
@@ -249,13 +308,23 @@ fn hazard(builder: &mut PlanBuilder, sides: &Sides<'_, '_>, change: &DeadLetterC
     if !has_target || change.before.is_empty() || !change.after.is_empty() || change.unknown.is_some() {
         return;
     }
-    let queues: Vec<&str> = change.before.iter().map(QueueName::as_str).collect();
+    let queue = sides.after.topology().queues.get(&change.queue);
+    let settings = queue.map(|queue| sides.after.settings_of(&change.queue, queue));
+    let fate = match settings.is_some_and(|settings| settings.is_at_least_once()) {
+        true => "will remain in the queue",
+        false => "will be dropped",
+    };
+    let names: Vec<&str> = change.before.iter().map(QueueName::as_str).take(MAX_QUEUES).collect();
+    let more = match change.before.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {} more", number(more as u64)),
+    };
     let text = format!(
-        "some messages that this queue dead-letters will be dropped; for example, messages with {} and the reason {}, \
-         which currently reach {}",
+        "some messages that this queue dead-letters {fate}; for example, messages with {} and the reason {}, which \
+         currently reach {}{more}",
         change.example,
         change.reasons.join(" or "),
-        queues.join(", ")
+        names.join(", ")
     );
     builder.hazard(HazardKind::RoutingLoss, &change.address, text, None);
 }

@@ -198,7 +198,7 @@ fn dead_letter_sentence(change: &DeadLetterChange, escaped: &dyn Fn(&str) -> Str
     let lost = (!change.lost.is_empty()).then(|| format!("will no longer reach {}", queues(&change.lost, escaped)));
     let gained = (!change.gained.is_empty()).then(|| format!("will reach {}", queues(&change.gained, escaped)));
     let effects: Vec<String> = lost.into_iter().chain(gained).collect();
-    format!("{which} {}", effects.join(", and "))
+    format!("some {which} {}", effects.join(", and some "))
 }
 
 /// Describes an example of a dead-lettered message.

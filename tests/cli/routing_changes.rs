@@ -166,3 +166,22 @@ fn changed_dead_lettering_is_compared() {
     assert_eq!(losses.len(), 1, "{hazards:#?}");
     assert_eq!(losses[0]["address"], "queues/shop/by-key");
 }
+
+/// The target of dead letters through the default exchange is deleted.
+#[test]
+fn deleted_dead_letter_queue_is_a_routing_loss() {
+    let queue = "  work: {type: classic, deadLetter: {exchange: '', routingKey: parked}}\n";
+    let before = format!("version: 1\nvhost: shop\nqueues:\n{queue}  parked: {{type: classic}}\n");
+    let after = format!("version: 1\nvhost: shop\nqueues:\n{queue}removed: {{queues: [parked]}}\n");
+    let topo = Topo::offline().file("old.yaml", &before).spec(&after);
+    let plan = topo.run(["plan", "--against", "old.yaml", "--format", "json"]).plan();
+    let change = &plan["vhosts"][0]["routing"]["deadLetters"][0];
+    assert_eq!((&change["queue"], &change["lost"][0]), (&"work".into(), &"parked".into()), "{plan:#}");
+    let hazards = plan["vhosts"][0]["hazards"].as_array().unwrap();
+    let is_loss = |hazard: &&serde_json::Value| hazard["kind"] == "routing-loss";
+    let loss = hazards.iter().find(is_loss).expect("a hazard");
+    assert_eq!(loss["address"], "queues/shop/work");
+    // Without the deletion, nothing changes.
+    let kept = topo.run(["plan", "old.yaml", "--against", "old.yaml", "--format", "json"]).expect_code(0).plan();
+    assert!(kept["vhosts"][0]["routing"]["deadLetters"].is_null(), "{kept:#}");
+}

@@ -189,7 +189,7 @@ fn difference_fails_the_case() {
     let node = Node::shared();
     let vhost = node.vhost("differs");
     let topo = Topo::new(&vhost).spec(SMALL).file("topology.test.yaml", SMALL_CASES);
-    let provided = ["test", "--live", "--scratch-vhost", vhost.name(), "--time-scale", "4", "--run", "expires"];
+    let provided = ["test", "--live", "--scratch-vhost", vhost.name(), "--time-scale", "1", "--run", "expires"];
     let running = topo.start(provided);
     until("the queue exists", || vhost.names("queues").contains(&"work".to_owned()).then_some(()));
     let amqp = vhost.amqp();

@@ -43,7 +43,7 @@ pub(super) struct LiveBroker<'a> {
 
 /// The reason why the cases did not all run.
 enum Stopped {
-    /// The provided vhost cannot be used, and was not changed.
+    /// The provided vhost was not changed.
     VhostUnusable(Failure),
     Failed(Failure),
 }
@@ -149,6 +149,9 @@ impl<'a> LiveBroker<'a> {
             }
             return ran;
         }
+        if used.is_empty() {
+            return ran;
+        }
         let cleaned = tokio::select! {
             biased;
             () = requested(&self.abort) => Err(NotCleaned::aborted(&used, is_provided, &self.arguments.connection)),
@@ -199,17 +202,29 @@ impl<'a> LiveBroker<'a> {
                 running.update(&format!("{} of {total} run", number(done.get())));
             }
         };
-        let ran = live::run(&self.access, vhosts, preparation, &self.interrupt, &observe).await;
+        let has_declared = Cell::new(false);
+        let stop = (&self.interrupt, &has_declared);
+        let ran = live::run(&self.access, vhosts, preparation, stop, &observe).await;
         let ran = ran.map_err(|error| {
-            let is_unusable = is_provided && matches!(error, LiveError::InUse(_));
             let failure = self.failure(error);
-            if is_unusable { Stopped::VhostUnusable(failure) } else { Stopped::Failed(failure) }
+            // Objects that this run did not declare must not be deleted.
+            match is_provided && !has_declared.get() {
+                true => Stopped::VhostUnusable(failure),
+                false => Stopped::Failed(failure),
+            }
         });
         for (case, verdict) in ran? {
             let Some(result) = results.get_mut(case.index) else { continue };
             match verdict {
                 Verdict::Compared(differences) => result.record_live(differences, &case.outcome),
                 Verdict::NotComparable(reason) => result.live = Some(LiveResult::NotRun(reason)),
+                Verdict::NotEnded => {
+                    result.live = Some(LiveResult::NotRun("the case did not end in time".to_owned()));
+                }
+                Verdict::NotStarted => {
+                    let reason = "an earlier case did not end in time".to_owned();
+                    result.live = Some(LiveResult::NotRun(reason));
+                }
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use crate::broker::{Access, BrokerError};
 use crate::cli::arguments::Global;
 use crate::cli::connection::{self, ConnectionArguments};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output;
+use crate::cli::{interaction, output};
 use crate::live::{self, LiveError, Preparation};
 use crate::model::printable::clean;
 use crate::model::{Intervals, VhostName};
@@ -85,6 +85,7 @@ pub(super) fn creation_failure(error: BrokerError) -> Failure {
 pub(super) async fn clean_leftovers(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
     let access = connection::connect(&arguments.connection, Intervals::default())?;
     let leftovers = live::leftovers(&access, arguments.live.older_than).await?;
+    interaction::mark_changed();
     let (mut deleted, mut first_error) = (0, None);
     for leftover in &leftovers {
         let name = clean(leftover.vhost.as_str());
