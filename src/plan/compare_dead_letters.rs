@@ -11,9 +11,7 @@ use super::hazard::HazardKind;
 use super::routing_changes::{DeadLetterChange, RoutedMessage};
 use crate::model::count::number;
 use crate::model::naming::{TierName, retry_key};
-use crate::model::{
-    Arguments, BrokerVersion, Destination, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology,
-};
+use crate::model::{Arguments, BrokerVersion, Destination, ExchangeName, ObjectId, QueueName, Topology};
 use crate::rabbitmq::routing::{Arrivals, Certainty, DeadLettering, Headers, Keys, Message, Reason, Routing};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,10 +50,10 @@ pub(super) fn compare(
     let arrivals = [sides.before, sides.after].map(|routing| Arrivals::new(routing, families));
     let bindings = binding_keys(sides);
     let mut changes = Vec::new();
-    for (name, queue) in candidates {
+    for name in candidates {
         let (keys, are_certain) = examples(sides, &arrivals, &bindings, name);
         let mut found: Vec<DeadLetterChange> = Vec::new();
-        for reason in reasons(sides.after, name, queue) {
+        for reason in reasons(sides, name) {
             let Some(change) = change(context, sides, (name, reason), &keys) else { continue };
             let same = found.iter_mut().find(|it| effect(it) == effect(&change));
             match same {
@@ -76,20 +74,20 @@ fn effect(it: &DeadLetterChange) -> impl PartialEq + use<'_> {
     (&it.lost, &it.gained, &it.example, &it.before, &it.after, &it.unknown)
 }
 
-/// Returns the reasons for which a queue can dead-letter messages. Any message can have an expiration.
-fn reasons(routing: &Routing<'_>, name: &QueueName, queue: &Queue) -> impl Iterator<Item = Reason> + use<> {
-    let is_quorum = queue.queue_type() == Some(QueueType::Quorum);
-    let settings = routing.settings_of(name, queue);
-    let is_limited = settings.has("max-length") || settings.has("max-length-bytes");
-    Reason::ALL.into_iter().filter(move |reason| match reason {
-        Reason::Rejected | Reason::Expired => true,
-        Reason::Maxlen => is_limited,
-        Reason::DeliveryLimit => is_quorum,
-    })
+/// Returns the reasons for which a queue dead-letters messages with its settings before or after the plan. Messages with an
+/// expiration of their own are not considered.
+fn reasons(sides: &Sides<'_, '_>, name: &QueueName) -> BTreeSet<Reason> {
+    let mut reasons: BTreeSet<Reason> = [Reason::Rejected].into();
+    for routing in [sides.before, sides.after] {
+        if let Some(queue) = routing.topology().queues.get(name) {
+            reasons.extend(Reason::without_rejection(&routing.settings_of(name, queue)));
+        }
+    }
+    reasons
 }
 
 /// Returns the queues that exist before and after the plan, and whose dead letters can change.
-fn candidates<'a>(sides: &Sides<'_, 'a>) -> Vec<(&'a QueueName, &'a Queue)> {
+fn candidates<'a>(sides: &Sides<'_, 'a>) -> Vec<&'a QueueName> {
     let (before, after) = (sides.before.topology(), sides.after.topology());
     let changed = changed_exchanges(before, after);
     let alternates = alternates(sides);
@@ -126,7 +124,7 @@ fn candidates<'a>(sides: &Sides<'_, 'a>) -> Vec<(&'a QueueName, &'a Queue)> {
         let is_own = TierName::parse(name).is_some() || queue.is_created_by_topo();
         before.queues.contains_key(*name) && !is_own && is_changed(name)
     });
-    queues.collect()
+    queues.map(|(name, _)| name).collect()
 }
 
 /// Returns the exchanges whose definition or bindings change.
