@@ -16,7 +16,7 @@
 //! | [`worker`] | a worker that follows its contract |
 //! | [`execution`] | a case on the broker |
 //! | [`log`] | the deliveries to workers |
-//! | [`observation`] | what an application can observe, and the differences |
+//! | [`observation`] | the observable result of a case, and the comparison |
 //! | [`run`] | the cases in the scratch vhosts |
 //! | [`error`] | the errors |
 

@@ -1,4 +1,4 @@
-//! What an application can observe of a case, on a broker and in the simulation, and the differences.
+//! Defines the observable result of a case, and compares the result on a broker with the simulated result.
 
 use super::worker::header;
 use crate::broker::message::{HeaderValue, ReceivedMessage};
@@ -56,7 +56,7 @@ struct Death {
 }
 
 impl Observation {
-    /// Returns what an application would observe of a simulated result.
+    /// Returns the observable part of a simulated result.
     pub(super) fn of_simulation(outcome: &Outcome, compared: &Compared) -> Self {
         let mut observation = Self {
             publisher: outcome.publisher.clone(),

@@ -1,4 +1,4 @@
-//! Selects the cases to run on a broker, and simulates them with divided times.
+//! Selects the cases to run on a broker, and simulates them with scaled times.
 
 use super::observation::{Compared, Observation};
 use super::scale::Scale;
@@ -24,7 +24,7 @@ pub struct Preparation {
     pub cases: Vec<RunnableCase>,
     /// The cases that do not run on the broker, by their position among the selected cases, with the reason.
     pub not_run: Vec<(usize, String)>,
-    /// The topology with divided times.
+    /// The topology with scaled times.
     pub(super) desired: Desired,
     /// The contracts of the queues.
     pub(super) contracts: BTreeMap<QueueName, Contract>,
@@ -45,14 +45,14 @@ pub struct RunnableCase {
     pub outcome: Outcome,
     pub(super) publication: Publication,
     pub(super) workers: BTreeMap<QueueName, Worker>,
-    /// The simulated time of the last event, in milliseconds, with divided times.
+    /// The simulated time of the last event, in milliseconds, with scaled times.
     pub(super) ended_at: i64,
-    /// The simulated time of the first event after the publish, in milliseconds, with divided times; `None` if there is
+    /// The simulated time of the first event after the publish, in milliseconds, with scaled times; `None` if there is
     /// none.
     pub(super) first_event: Option<i64>,
     /// The parts of messages to compare.
     pub(super) compared: Compared,
-    /// The simulated result, with divided times.
+    /// The simulated result, with scaled times.
     pub(super) simulated: Observation,
 }
 
@@ -122,7 +122,7 @@ pub fn prepare(
     Preparation { scale, cases, not_run, desired: desired(&scaled), contracts }
 }
 
-/// Returns the expansion with divided times.
+/// Returns the expansion with scaled times.
 fn scaled(expansion: &Expansion, scale: Scale) -> Expansion {
     let mut scaled = expansion.clone();
     scale.apply(&mut scaled.topology);

@@ -267,8 +267,8 @@ fn change(
     })
 }
 
-/// Returns the queues in which a message stays that the queue dead-letters after each delivery. Retries return the message
-/// to the queue, so they are passed over.
+/// Returns the final queues of a message that the queue dead-letters after each delivery. Retries return the message
+/// to the queue, so they are not final.
 fn ends(routing: &Routing<'_>, queue: &QueueName, key: &str, (reason, version): (Reason, BrokerVersion)) -> Ends {
     let mut ends = Ends { queues: BTreeSet::new(), unclear: None };
     let targets = routing.dead_lettering(queue);
