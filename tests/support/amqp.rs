@@ -262,16 +262,24 @@ impl Amqp {
 
     /// Receives a message, if there is one.
     pub(crate) fn get(&self, queue: &str) -> Option<Message> {
+        self.received(queue).unwrap_or_else(|error| panic!("{}", reported(&error)))
+    }
+
+    /// Receives a message of a queue that may not exist, if there is one.
+    pub(crate) fn try_get(&self, queue: &str) -> Option<Message> {
+        self.received(queue).ok().flatten()
+    }
+
+    fn received(&self, queue: &str) -> lapin::Result<Option<Message>> {
         let channel = self.channel();
-        let got = block_on(async {
+        block_on(async {
             let got = channel.basic_get(queue.into(), BasicGetOptions::default()).await?;
             if let Some(message) = &got {
                 message.delivery.ack(BasicAckOptions::default()).await?;
                 finish(&channel).await?;
             }
-            Ok(got)
-        });
-        got.unwrap_or_else(|error: lapin::Error| panic!("{}", reported(&error))).map(|message| message.delivery.into())
+            Ok(got.map(|message| message.delivery.into()))
+        })
     }
 
     /// Receives all ready messages in order.

@@ -34,6 +34,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
+/// The timeout of the TCP connection. An open port responds immediately, but a port behind a firewall may never respond.
+const TCP_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The socket type that the library expects.
 pub(super) type Socket = Compat<Box<dyn Bytes>>;
 
@@ -52,7 +55,7 @@ pub(super) async fn connect(
     tls: Option<Arc<ClientConfig>>,
     greeting: Greeting,
 ) -> io::Result<Socket> {
-    let stream = TcpStream::connect((host, port)).await?;
+    let stream = tokio::time::timeout(TCP_TIMEOUT, TcpStream::connect((host, port))).await??;
     stream.set_nodelay(true)?;
     let bytes: Box<dyn Bytes> = match tls {
         None => Box::new(stream),
