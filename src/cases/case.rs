@@ -1,5 +1,6 @@
 //! Defines test files and their cases.
 
+use super::stand_ins::StandIns;
 use crate::model::{Arguments, BrokerVersion, QueueName};
 use crate::rabbitmq::routing::Reason;
 use crate::simulation::{End, Publication, PublisherResult, Worker};
@@ -17,6 +18,8 @@ pub struct TestFile {
     pub brokers: Vec<BrokerVersion>,
     /// True if `--update` may rewrite the file.
     pub is_snapshot: bool,
+    /// The stand-ins of external objects.
+    pub stand_ins: StandIns,
     /// The cases, in the order of the file. A table has a case for each route.
     pub cases: Vec<Case>,
 }

@@ -1,6 +1,6 @@
 //! The grammar of test files: every key, with its shape and its documentation.
 
-use crate::spec::{Forms, Key, Keys, Object, Shape, key};
+use crate::spec::{BINDINGS, Forms, Key, Keys, Object, QUEUE_TYPES, Shape, key};
 
 /// The largest time in a test file: ten years, in milliseconds.
 const MAX_TIME: i64 = 10 * 366 * 24 * 60 * 60 * 1000;
@@ -106,7 +106,64 @@ pub(super) static TEST_DOCUMENT: Object = Object {
                 "True for files that `topo test --init` writes. `topo test --update` rewrites only these files.",
             )
             .with_default("false"),
+            key(
+                "standIns",
+                Shape::Object(&STAND_INS),
+                "Exchanges and queues in place of the external objects of the spec. Without one, topo does not know the settings \
+                 and bindings of an external object.",
+            )
+            .with_example("{exchanges: {events: {type: topic}}}"),
             key("tests", Shape::FreeMap(&Shape::OneForm(&TEST)), "The cases and tables of routes, by name.").required(),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static STAND_INS: Object = Object {
+    what: "`standIns`",
+    name: "StandIns",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("exchanges", Shape::Map(&Shape::Object(&STAND_IN_EXCHANGE)), "The exchanges, by name."),
+            key("queues", Shape::Map(&Shape::Object(&STAND_IN_QUEUE)), "The queues, by name."),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static STAND_IN_EXCHANGE: Object = Object {
+    what: "an exchange",
+    name: "StandInExchange",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("type", Shape::ExchangeType, "The exchange type.").required().with_example("topic"),
+            key(
+                "alternateExchange",
+                Shape::Name,
+                "The exchange that receives messages that this exchange cannot route.",
+            ),
+            key("bindings", BINDINGS, "Bindings from other exchanges to this exchange."),
+            key("arguments", Shape::Arguments(false), "Other arguments."),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static STAND_IN_QUEUE: Object = Object {
+    what: "a queue",
+    name: "StandInQueue",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("type", QUEUE_TYPES, "The queue type.").required().with_example("quorum"),
+            key("bindings", BINDINGS, "The bindings of the queue."),
+            key("arguments", Shape::Arguments(false), "The arguments, by RabbitMQ's names.")
+                .with_example("{x-message-ttl: 5000}"),
         ];
         KEYS
     }),

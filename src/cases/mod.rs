@@ -6,6 +6,7 @@
 //! | [`read`] | a test file as values |
 //! | [`case`] | a case: what is published, how workers behave, and what is expected |
 //! | [`references`] | names that the topology does not contain, and cases that cannot fail |
+//! | [`stand_ins`] | exchanges and queues in place of external ones |
 //! | [`subject`] | the topology that is tested |
 //! | [`compare`] | the differences between the expected and the simulated result |
 //! | [`parts`] | the parts of the routing, and the scenarios in which queues dead-letter messages |
@@ -24,6 +25,7 @@ mod references;
 mod run;
 pub mod schema;
 mod snapshot;
+mod stand_ins;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -36,4 +38,5 @@ pub use read::parse;
 pub use references::check;
 pub use run::{CaseOutcome, CaseResult, FileReport, LiveResult, LiveTarget, run};
 pub use snapshot::{SnapshotSource, snapshot};
+pub use stand_ins::StandIns;
 pub use subject::Subject;

@@ -2,6 +2,7 @@
 
 use super::case::{Attempts, Case, DeadLettered, EndCount, Expected, ExpectedDeath, TestFile, VersionCondition};
 use super::keys::TEST_DOCUMENT;
+use super::stand_ins::StandIns;
 use crate::model::{Arguments, BrokerVersion, ExchangeName, QueueName};
 use crate::rabbitmq::routing::Reason;
 use crate::simulation::{Behavior, End, Publication, PublisherResult, Worker};
@@ -63,6 +64,7 @@ impl Reader<'_> {
             specs: specs.map(texts).unwrap_or_default(),
             vhost: document.get("vhost").and_then(|it| Some(Sourced::new(it.text()?.to_owned(), it.at))),
             brokers: self.brokers(document),
+            stand_ins: document.get("standIns").map(StandIns::read).unwrap_or_default(),
             is_snapshot: document.get("snapshot").is_some_and(Node::is_true),
             cases,
         }

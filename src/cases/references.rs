@@ -77,7 +77,7 @@ impl Checker<'_, '_> {
             return;
         }
         if self.subject.is_external_queue(queue) {
-            let hint = "test only queues that the spec declares".to_owned();
+            let hint = format!("add a stand-in: standIns: {{queues: {{{queue}: {{type: classic}}}}}}");
             return self.report(format!("queue `{queue}` is external, so its settings are unknown"), at, hint);
         }
         let near = closest(queue.as_str(), topology.queues.keys().map(QueueName::as_str));
@@ -93,7 +93,7 @@ impl Checker<'_, '_> {
                 self.report(format!("clients cannot publish to internal exchange `{exchange}`"), at, hint);
             }
             (Some(Kind::Unknown), None) => {
-                let hint = "test only exchanges that the spec declares".to_owned();
+                let hint = format!("add a stand-in: standIns: {{exchanges: {{{exchange}: {{type: topic}}}}}}");
                 self.report(format!("exchange `{exchange}` is external, so its bindings are unknown"), at, hint);
             }
             (Some(_), _) => {}

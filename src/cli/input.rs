@@ -131,6 +131,25 @@ impl Loaded {
         if errors.is_empty() { Ok(()) } else { Err(print_errors(&errors, &self.files, self.format)) }
     }
 
+    /// Changes each spec, and expands it again. `file` is the file to which the changes refer.
+    pub(super) fn change_specs(
+        &mut self,
+        profile: &BrokerProfile,
+        file: SourceFile,
+        mut change: impl FnMut(&mut Spec),
+    ) -> Result<(), Failure> {
+        self.files.push(file);
+        let mut errors = Diagnostics::new();
+        for (spec, expansion) in &mut self.expanded {
+            change(spec);
+            match expand(spec, profile) {
+                Ok(new_expansion) => *expansion = new_expansion,
+                Err(more) => errors.extend(more),
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(print_errors(&errors, &self.files, self.format)) }
+    }
+
     /// Removes and returns the desired topology of the cluster.
     pub(super) fn take_cluster(&mut self) -> Option<Desired> {
         self.cluster.take().map(|(_, expansion)| expansion.into_desired())

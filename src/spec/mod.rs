@@ -54,6 +54,7 @@ pub use notation::Allow;
 pub use notation::Notation;
 pub(crate) use retry_layers::is_linear;
 pub(crate) use shape::{Forms, Key, Keys, Object, Shape, key};
+pub(crate) use shared_keys::{BINDINGS, QUEUE_TYPES};
 pub use spec_types::{
     BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, RetryPolicySpec,
     RetrySpec, Schedule, SetBy, Setting, Spec, Wiring,

@@ -4,14 +4,14 @@
 use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::Strategy;
 
-pub(super) const BINDINGS: Shape = Shape::List(&Shape::Object(&INCOMING_BINDING));
+pub(crate) const BINDINGS: Shape = Shape::List(&Shape::Object(&INCOMING_BINDING));
 
 const ON_CONFLICT: Shape = Shape::OneOf(&["refuse", "ifEmpty", "migrate", "discard"]);
 
 /// The exchange types of every broker. The types that plugins add start with `x-`.
 pub(crate) const EXCHANGE_TYPES: &[&str] = &["direct", "fanout", "topic", "headers"];
 
-pub(super) const QUEUE_TYPES: Shape = Shape::OneOf(&["classic", "quorum", "stream"]);
+pub(crate) const QUEUE_TYPES: Shape = Shape::OneOf(&["classic", "quorum", "stream"]);
 
 pub(super) const ROUTING_KEY: Key =
     key("routingKey", Shape::RoutingKey, "The routing key, or the pattern of a topic binding.")

@@ -246,3 +246,73 @@ fn snapshots_of_folders_are_written_beside_them() {
     let unrouted = Topo::offline().file("topology.yaml", alone);
     unrouted.run(["test", "--init"]).expect_code(64).expect_error("the specs contain no routing to record");
 }
+
+const EXTERNAL: &str = "version: 1
+vhost: shop
+exchanges: {events: {external: true}, orders: {type: topic, alternateExchange: events}}
+queues:
+  work: {type: quorum, deadLetter: legacy, retry: {delays: [5s]}, bindings: [{exchange: events, routingKey: 'order.#'}]}
+  audit: {external: true, bindings: [{exchange: orders, routingKey: paid}]}
+deadLetterQueues: {legacy: {external: true}}
+";
+
+const STAND_INS: &str = "standIns:
+  exchanges: {events: {type: topic}}
+  queues: {audit: {type: classic, bindings: [{exchange: events, routingKey: '#'}]}, legacy: {type: classic}}
+";
+
+const CASES_OF_EXTERNAL: &str = "tests:
+  all: {publish: {exchange: events, routingKey: order.paid}, to: [work, audit]}
+  alternate: {publish: {exchange: orders, routingKey: order.new}, to: [work, audit]}
+  dead: {publish: {queue: work}, workers: {work: fail}, attempts: {work: 2}, ends: {legacy: rejected}}
+";
+
+#[test]
+fn stand_ins_replace_external_objects() {
+    let file = |text: &str| format!("version: 1\n{text}");
+    let topo = Topo::offline().file("topology.yaml", EXTERNAL).file("topology.test.yaml", &file(CASES_OF_EXTERNAL));
+    let refused = topo.run(["test"]).expect_code(65);
+    let refused = refused.expect_text("exchange `events` is external, so its bindings are unknown");
+    let refused = refused.expect_text("add a stand-in: standIns: {exchanges: {events: {type: topic}}}");
+    refused.expect_text("add a stand-in: standIns: {queues: {legacy: {type: classic}}}");
+
+    let complete = file(&format!("{STAND_INS}{CASES_OF_EXTERNAL}"));
+    topo.write("topology.test.yaml", &complete);
+    topo.run(["test"]).expect_code(0).expect_text("3 cases: 3 passed");
+    // Positions in the test file.
+    topo.write("topology.test.yaml", &complete.replace("to: [work, audit]", "to: [work]"));
+    let failed = topo.run(["test"]).expect_code(1);
+    failed.expect_text("audit is bound to events with routing key `#`").expect_text("topology.test.yaml:4");
+    // The bindings of stand-ins are not counted.
+    topo.write("topology.test.yaml", &complete);
+    let document = topo.run(["test", "--coverage", "--format", "json"]).expect_code(0).json();
+    let parts = document["coverage"][0]["parts"].as_array().unwrap_or_else(|| panic!("{document:#}"));
+    assert!(parts.iter().any(|part| part.to_string().contains("order.#")), "{document:#}");
+    let of_audit = |part: &&Value| part["binding"]["destination"]["queue"] == "audit";
+    let keys: Vec<&Value> = parts.iter().filter(of_audit).map(|part| &part["binding"]["routing_key"]).collect();
+    assert_eq!(keys, ["paid"], "{document:#}");
+}
+
+#[test]
+fn wrong_stand_ins_are_refused() {
+    let cases = "tests: {it: {publish: {exchange: orders, routingKey: paid}, to: [audit]}}\n";
+    for (stand_ins, message, hint) in [
+        ("{exchanges: {event: {type: topic}}}", "the spec has no external exchange `event`", "did you mean `events`?"),
+        ("{exchanges: {orders: {type: topic}}}", "the spec has no external exchange `orders`", "can have a stand-in"),
+        ("{queues: {work: {type: classic}}}", "the spec has no external queue `work`", "can have a stand-in"),
+        ("{exchanges: {events: {}}}", "`type`", "topic"),
+        ("{queues: {audit: {}}}", "`type`", "quorum"),
+        ("{queues: {audit: {type: classic, retry: {}}}}", "unknown key `retry`", "bindings"),
+        (
+            "{queues: {audit: {type: classic, bindings: [{exchange: event}]}}}",
+            "exchange `event` does not exist",
+            "events",
+        ),
+        ("[]", "expected a mapping", ""),
+    ] {
+        let file = format!("version: 1\nstandIns: {stand_ins}\n{cases}");
+        let topo = Topo::offline().file("topology.yaml", EXTERNAL).file("topology.test.yaml", &file);
+        let output = topo.run(["test"]).expect_code(65).expect_text(message);
+        output.expect_text(hint).expect_text("topology.test.yaml:2");
+    }
+}

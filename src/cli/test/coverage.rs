@@ -21,7 +21,13 @@ pub(super) fn compute(read: &[ReadFile], arguments: &TestArguments) -> Result<Ve
     for ((paths, vhost), files) in groups {
         let Some(version) = files.iter().flat_map(|file| file.versions(arguments)).max() else { continue };
         let specs = spec_arguments(paths, vhost, arguments);
-        let loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, version)?;
+        let mut loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, version)?;
+        for file in files.iter().filter(|file| !file.file.stand_ins.is_empty()) {
+            // Of several stand-ins for an object, the first one applies. The other errors are already reported.
+            loaded.change_specs(&BrokerProfile::of(version), file.source.clone(), |spec| {
+                file.file.stand_ins.apply(spec, &file.source.name);
+            })?;
+        }
         // Each test file has one vhost.
         let Some((spec, expansion)) = loaded.expanded.first() else { continue };
         let profile = BrokerProfile::of(version);

@@ -9,6 +9,7 @@ use crate::cli::input::{self, Loaded};
 use crate::cli::output;
 use crate::model::BrokerVersion;
 use crate::model::printable::clean;
+use crate::rabbitmq::BrokerProfile;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings::github as annotations;
 use crate::spec::{Diagnostics, SourceFile};
@@ -49,7 +50,26 @@ impl ReadFile {
 
     /// Loads the specs of the file for a version.
     pub(super) fn load(&self, arguments: &TestArguments, version: BrokerVersion) -> Result<Loaded, Failure> {
-        input::load_for(&self.spec_arguments(arguments), "topo test", FindingsFormat::Text, version)
+        let mut loaded = input::load_for(&self.spec_arguments(arguments), "topo test", FindingsFormat::Text, version)?;
+        self.apply_stand_ins(&mut loaded, version, arguments.format)?;
+        Ok(loaded)
+    }
+
+    /// Replaces the external objects of loaded specs by the stand-ins of the file.
+    pub(super) fn apply_stand_ins(
+        &self,
+        loaded: &mut Loaded,
+        version: BrokerVersion,
+        format: TestFormat,
+    ) -> Result<(), Failure> {
+        if self.file.stand_ins.is_empty() {
+            return Ok(());
+        }
+        let mut found = Diagnostics::new();
+        loaded.change_specs(&BrokerProfile::of(version), self.source.clone(), |spec| {
+            found.extend(self.file.stand_ins.apply(spec, &self.source.name));
+        })?;
+        if found.is_empty() { Ok(()) } else { Err(refused(&found, &self.source, format)) }
     }
 
     /// Returns the arguments that load the specs of the file.
