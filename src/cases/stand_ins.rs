@@ -1,10 +1,11 @@
 //! Stand-ins: exchanges and queues that a test file declares in place of the external objects of its spec.
 
+use crate::model::names::DEAD_LETTER_EXCHANGE_SUFFIX;
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, Places, QueueName, QueueType};
 use crate::simulation::RoutingPart;
 use crate::spec::{
-    BindingSpec, Diagnostic, Diagnostics, Entry, ExchangeSpec, Keyed, Location, Node, QueueSpec, SetBy, Setting,
-    Sourced, Spec, closest, value_of,
+    BindingSpec, DeadLetterQueueSpec, Diagnostic, Diagnostics, Entry, ExchangeSpec, Keyed, Location, Node, QueueSpec,
+    SetBy, Setting, Sourced, Spec, closest, value_of,
 };
 use std::collections::BTreeMap;
 
@@ -89,7 +90,7 @@ impl StandIns {
     }
 
     /// Replaces the external objects of a spec. `file` is the name of the test file, to which the positions of the new
-    /// objects refer. Returns the stand-ins whose object is not external, and the bindings whose exchange does not exist.
+    /// objects refer. Returns the stand-ins whose object is not external, and the names of exchanges that do not exist.
     pub fn apply(&self, spec: &mut Spec, file: &str) -> Diagnostics {
         let mut diagnostics = Diagnostics::new();
         let index = spec.files.len();
@@ -149,13 +150,11 @@ impl StandIns {
                 }
             }
         }
+        let alternates = self.exchanges.values().filter_map(|exchange| exchange.alternate.as_ref());
+        alternates.filter_map(|it| missing(spec, &it.value, it.at)).for_each(|it| diagnostics.push(it));
         for Sourced { value: binding, at } in &self.bindings {
-            if !spec.exchanges.contains_key(&binding.source) && !binding.source.is_predeclared() {
-                let message = format!("exchange `{}` does not exist", binding.source);
-                let near = closest(binding.source.as_str(), spec.exchanges.keys().map(ExchangeName::as_str));
-                let hint =
-                    near.map_or_else(|| "declare it in the spec".to_owned(), |it| format!("did you mean `{it}`?"));
-                diagnostics.push(Diagnostic::error("unknown-name", message, *at).hint(hint));
+            if let Some(diagnostic) = missing(spec, &binding.source, *at) {
+                diagnostics.push(diagnostic);
                 continue;
             }
             let place = moved(*at);
@@ -170,6 +169,22 @@ impl StandIns {
         }
         diagnostics
     }
+}
+
+/// Returns an error if neither the spec nor the broker declares an exchange.
+fn missing(spec: &Spec, exchange: &ExchangeName, at: Location) -> Option<Diagnostic> {
+    let of_dead_letter_queue = |(queue, it): (&QueueName, &DeadLetterQueueSpec)| match &it.exchange_name {
+        Some(name) => name.value == *exchange,
+        None => exchange.as_str().strip_suffix(DEAD_LETTER_EXCHANGE_SUFFIX) == Some(queue.as_str()),
+    };
+    let is_declared = spec.exchanges.contains_key(exchange)
+        || exchange.is_predeclared()
+        || spec.dead_letter_queues.iter().any(of_dead_letter_queue);
+    (!is_declared).then(|| {
+        let near = closest(exchange.as_str(), spec.exchanges.keys().map(ExchangeName::as_str));
+        let hint = near.map_or_else(|| "declare it in the spec".to_owned(), |it| format!("did you mean `{it}`?"));
+        Diagnostic::error("unknown-name", format!("exchange `{exchange}` does not exist"), at).hint(hint)
+    })
 }
 
 fn not_external<'n>(kind: &str, name: &str, external: impl Iterator<Item = &'n str>, at: Location) -> Diagnostic {

@@ -258,7 +258,7 @@ deadLetterQueues: {legacy: {external: true}}
 
 const STAND_INS: &str = "standIns:
   exchanges: {events: {type: topic}}
-  queues: {audit: {type: classic, bindings: [{exchange: events, routingKey: '#'}]}, legacy: {type: classic}}
+  queues: {audit: {type: classic, bindings: [{exchange: events, routingKey: '#'}]}, legacy: {type: classic, bindings: [{exchange: legacy.dlx, routingKey: all}]}}
 ";
 
 const CASES_OF_EXTERNAL: &str = "tests:
@@ -308,6 +308,7 @@ fn wrong_stand_ins_are_refused() {
             "exchange `event` does not exist",
             "events",
         ),
+        ("{exchanges: {events: {type: topic, alternateExchange: order}}}", "exchange `order` does not exist", "orders"),
         ("[]", "expected a mapping", ""),
     ] {
         let file = format!("version: 1\nstandIns: {stand_ins}\n{cases}");
