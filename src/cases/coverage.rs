@@ -104,7 +104,7 @@ struct Passed<'c> {
 }
 
 /// Returns the coverage of a topology by the cases of its test files. Cases that fail cover nothing.
-/// The bindings and alternate exchanges of stand-ins are no part of the spec, and do not count.
+/// The parts of stand-ins do not belong to the spec and do not count.
 pub fn coverage<'c>(files: impl IntoIterator<Item = &'c TestFile>, subject: &Subject<'_>) -> Coverage {
     let files: Vec<&TestFile> = files.into_iter().collect();
     let simulation = subject.simulation().recording();

@@ -199,8 +199,7 @@ fn difference_fails_the_case() {
     let provided = ["test", "--live", "--scratch-vhost", vhost.name(), "--time-scale", "1", "--run", "expires"];
     let mut running = topo.start(provided);
     let amqp = vhost.amqp();
-    // Not by a list of the management API, which a busy broker can answer after the queue is deleted again. The end of the
-    // run ends the wait, so that its output is reported.
+    // The queue does not exist yet. The end of the run ends the wait, so that its output is reported.
     until("the message was published", || (amqp.try_get("work").is_some() || running.is_over()).then_some(()));
     let output = running.wait().expect_code(1).expect_text("1 case: 1 failed");
     let output = output.expect_text("the broker and the simulation differ");

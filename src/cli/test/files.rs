@@ -56,12 +56,7 @@ impl ReadFile {
     }
 
     /// Replaces the external objects of loaded specs by the stand-ins of the file.
-    pub(super) fn apply_stand_ins(
-        &self,
-        loaded: &mut Loaded,
-        version: BrokerVersion,
-        format: TestFormat,
-    ) -> Result<(), Failure> {
+    fn apply_stand_ins(&self, loaded: &mut Loaded, version: BrokerVersion, format: TestFormat) -> Result<(), Failure> {
         if self.file.stand_ins.is_empty() {
             return Ok(());
         }
