@@ -2,9 +2,9 @@
 
 use super::case::{Attempts, Case, DeadLettered, EndCount};
 use super::subject::Subject;
-use crate::model::QueueName;
 use crate::model::count::{count, number};
 use crate::model::units::duration;
+use crate::model::{ObjectId, QueueName};
 use crate::simulation::{End, EndedCopy, Outcome, Publication, PublisherResult, Worker};
 use crate::spec::{Location, Sourced};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,8 @@ pub enum Aspect {
     Unknown,
     /// The broker and the simulation differ.
     Live,
+    /// The exchange to which the case publishes does not exist in another topology.
+    Exchange,
 }
 
 impl Aspect {
@@ -54,6 +56,7 @@ impl Aspect {
             Self::Workers => "workers",
             Self::Unknown => "unknown",
             Self::Live => "live",
+            Self::Exchange => "exchange",
         }
     }
 }
@@ -81,6 +84,19 @@ impl Mismatch {
         let expected = "the simulated result".to_owned();
         Self { aspect: Aspect::Live, queue: None, expected, actual: difference, because: None, at: None }
     }
+}
+
+/// Returns the difference if the exchange of the publish does not exist.
+pub(super) fn missing_exchange(case: &Case, subject: &Subject<'_>) -> Option<Mismatch> {
+    let exchange = &case.publication.value.exchange;
+    subject.routing().kind(exchange).is_none().then(|| Mismatch {
+        aspect: Aspect::Exchange,
+        queue: None,
+        expected: exchange.to_string(),
+        actual: "no exchange".to_owned(),
+        because: None,
+        at: subject.location(&ObjectId::Exchange(exchange.clone())),
+    })
 }
 
 /// Returns the differences.
@@ -175,6 +191,8 @@ impl Comparison<'_, '_> {
         let is_delivered = aspect == Aspect::Attempts && queue.is_some_and(|queue| self.delivered.contains_key(queue));
         let retries = queue.filter(|_| is_delivered).and_then(|queue| self.subject.max_retries(queue));
         let because = retries.map(|retries| format!("maxRetries is {}", number(retries.value.into())));
+        let is_missing = queue.is_some_and(|queue| self.subject.lacks_queue(queue));
+        let because = because.or_else(|| is_missing.then(|| "this queue does not exist".to_owned()));
         let at = retries.map(|retries| retries.at).or_else(|| queue.and_then(|it| self.subject.position(it)));
         self.found.push(Mismatch { aspect, queue: queue.cloned(), expected, actual, because, at });
     }

@@ -8,9 +8,10 @@ use crate::simulation::{Behavior, Worker};
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, closest};
 
 /// Checks the cases of a file: names that the topology does not contain, internal exchanges, and workers whose queue has no
-/// contract. A case with such a mistake could not fail.
-pub fn check(file: &TestFile, subject: &Subject<'_>) -> Diagnostics {
-    let mut checker = Checker { subject, diagnostics: Diagnostics::new() };
+/// contract. A case with such a mistake could not fail. If `knows_external` is true, the cases run in a topology that
+/// contains the external objects.
+pub fn check(file: &TestFile, subject: &Subject<'_>, knows_external: bool) -> Diagnostics {
+    let mut checker = Checker { subject, knows_external, diagnostics: Diagnostics::new() };
     let version = subject.profile.version;
     for case in file.cases.iter().filter(|case| case.only.is_none_or(|only| only.is_met_by(version))) {
         checker.case(case);
@@ -20,6 +21,7 @@ pub fn check(file: &TestFile, subject: &Subject<'_>) -> Diagnostics {
 
 struct Checker<'s, 'a> {
     subject: &'s Subject<'a>,
+    knows_external: bool,
     diagnostics: Diagnostics,
 }
 
@@ -73,7 +75,8 @@ impl Checker<'_, '_> {
 
     fn queue(&mut self, queue: &QueueName, at: Location) {
         let topology = self.subject.routing.topology();
-        if topology.queues.contains_key(queue) {
+        let is_known = self.knows_external && self.subject.is_external_queue(queue);
+        if is_known || topology.queues.contains_key(queue) {
             return;
         }
         if self.subject.is_external_queue(queue) {
@@ -92,6 +95,7 @@ impl Checker<'_, '_> {
                 let hint = "publish to an exchange that routes to it".to_owned();
                 self.report(format!("clients cannot publish to internal exchange `{exchange}`"), at, hint);
             }
+            (Some(Kind::Unknown), None) if self.knows_external => {}
             (Some(Kind::Unknown), None) => {
                 let hint = format!("add a stand-in: standIns: {{exchanges: {{{exchange}: {{type: topic}}}}}}");
                 self.report(format!("exchange `{exchange}` is external, so its bindings are unknown"), at, hint);

@@ -1,7 +1,7 @@
 //! Runs the cases of a test file against a topology.
 
 use super::case::{Case, TestFile};
-use super::compare::{Mismatch, compare};
+use super::compare::{Mismatch, compare, missing_exchange};
 use super::subject::Subject;
 use crate::model::{BrokerVersion, VhostName};
 use crate::simulation::Outcome;
@@ -22,8 +22,21 @@ pub struct FileReport {
     pub version: BrokerVersion,
     /// The broker on which the cases ran as well; `None` if they ran only offline.
     pub live: Option<LiveTarget>,
+    /// The topology in which the cases ran; `None` for the topology of the spec.
+    pub against: Option<Against>,
     /// The results.
     pub results: Vec<CaseResult>,
+}
+
+/// A topology other than the topology of the spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// The topology of the broker at this URL.
+    Live(String),
+    /// The topology of the broker at this URL after the plan.
+    Planned(String),
+    /// The topology of this file.
+    File(String),
 }
 
 /// The broker on which cases ran.
@@ -50,6 +63,16 @@ impl FileReport {
     /// Returns true if a case failed.
     pub fn has_failures(&self) -> bool {
         self.results.iter().any(|result| matches!(result.outcome, CaseOutcome::Failed { .. }))
+    }
+
+    /// Describes the tested topology and the version: `RabbitMQ 4.3.6, planned topology of http://localhost:15672`.
+    pub fn target(&self) -> String {
+        match &self.against {
+            None => format!("RabbitMQ {}", self.version),
+            Some(Against::Live(url)) => format!("RabbitMQ {}, live topology of {url}", self.version),
+            Some(Against::Planned(url)) => format!("RabbitMQ {}, planned topology of {url}", self.version),
+            Some(Against::File(name)) => format!("RabbitMQ {}, topology of {name}", self.version),
+        }
     }
 
     /// Formats a position in the spec: `topology.yaml:12`.
@@ -113,6 +136,8 @@ pub fn run(file: &TestFile, subject: &Subject<'_>, filter: &str) -> Vec<CaseResu
         let is_skipped = case.only.is_some_and(|only| !only.is_met_by(subject.profile.version));
         let outcome = if is_skipped {
             CaseOutcome::Skipped
+        } else if let Some(missing) = missing_exchange(case, subject) {
+            CaseOutcome::Failed { mismatches: vec![missing], simulated: Box::default() }
         } else {
             let simulated = simulation.run(&case.publication.value, &case.workers());
             match compare(case, &simulated, subject) {

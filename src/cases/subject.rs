@@ -1,13 +1,43 @@
-//! The topology that a test file tests, with the routing and the contracts of its queues.
+//! The topology that a test file tests, with the routing and the contracts of its queues: the topology of the spec, or
+//! another one.
 
 use crate::contract::{Contract, contracts};
 use crate::expand::Expansion;
-use crate::model::{Destination, ObjectId, Policy, PolicyName, QueueName, Topology};
+use crate::model::{Destination, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Scope, Topology};
 use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::Routing;
 use crate::simulation::{Publication, Simulation};
 use crate::spec::{Location, QueueSpec, Setting, Spec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A topology to test in place of the topology of the spec.
+#[derive(Clone, Debug)]
+pub struct OtherTopology {
+    topology: Topology,
+    operator_policies: BTreeMap<PolicyName, Policy>,
+    external: BTreeSet<ObjectId>,
+    external_dead_letter_queues: BTreeMap<QueueName, ExchangeName>,
+    is_complete: bool,
+}
+
+impl OtherTopology {
+    /// A topology that contains all objects of the vhost.
+    pub fn complete(topology: Topology) -> Self {
+        Self { is_complete: true, ..Self::of_spec(topology, Scope::default()) }
+    }
+
+    /// Returns true if the topology contains all objects of the vhost.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The topology of another spec, which does not contain the external objects in the scope.
+    pub fn of_spec(topology: Topology, scope: Scope) -> Self {
+        let Scope { external, external_dead_letter_queues, .. } = scope;
+        let operator_policies = topology.operator_policies();
+        Self { topology, operator_policies, external, external_dead_letter_queues, is_complete: false }
+    }
+}
 
 /// The topology that is tested.
 pub struct Subject<'a> {
@@ -18,6 +48,8 @@ pub struct Subject<'a> {
     pub(super) routing: Routing<'a>,
     pub(super) contracts: BTreeMap<QueueName, Contract>,
     operator_policies: &'a BTreeMap<PolicyName, Policy>,
+    /// True if the routing is not the routing of the spec.
+    pub(super) is_other: bool,
 }
 
 impl<'a> Subject<'a> {
@@ -31,7 +63,16 @@ impl<'a> Subject<'a> {
         let routing = Routing::new(&expansion.topology, operator_policies, &scope.external, profile)
             .with_external_bindings(&scope.external_dead_letter_queues);
         let contracts = contracts(spec, expansion, profile).queues;
-        Self { spec, expansion, profile, routing, contracts, operator_policies }
+        Self { spec, expansion, profile, routing, contracts, operator_policies, is_other: false }
+    }
+
+    /// Replaces the routing by the routing of another topology. The workers still follow the contracts of the spec.
+    pub fn in_other(self, other: &'a OtherTopology) -> Self {
+        let OtherTopology { topology, operator_policies, external, external_dead_letter_queues, is_complete } = other;
+        let routing = Routing::new(topology, operator_policies, external, self.profile)
+            .with_external_bindings(external_dead_letter_queues);
+        let routing = if *is_complete { routing.complete() } else { routing };
+        Self { routing, is_other: true, ..self }
     }
 
     /// Returns the routing of the topology.
@@ -65,14 +106,19 @@ impl<'a> Subject<'a> {
         self.spec.queues.get(queue).or_else(dead_letter_queue)
     }
 
+    /// Returns true if neither the tested topology nor its external objects contain the queue.
+    pub(super) fn lacks_queue(&self, queue: &QueueName) -> bool {
+        self.is_other && !self.routing.has_queue(queue)
+    }
+
     /// Returns the position of a queue in the spec.
     pub(super) fn position(&self, queue: &QueueName) -> Option<Location> {
         self.declared(queue).map(|declared| declared.at)
     }
 
-    /// Returns `maxRetries` of a queue that has retries.
+    /// Returns `maxRetries` of a queue that has retries; `None` in another topology, which can have other retries.
     pub(super) fn max_retries(&self, queue: &QueueName) -> Option<&'a Setting<u32>> {
-        self.declared(queue)?.retry.as_ref().map(|it| &it.max_retries)
+        self.declared(queue).filter(|_| !self.is_other)?.retry.as_ref().map(|it| &it.max_retries)
     }
 
     /// Describes the binding that routes a message to a queue, with its position in the spec.

@@ -32,7 +32,7 @@ fn results(text: &str) -> Result<Vec<CaseResult>, String> {
     let expansion = expand(spec, &profile).unwrap();
     let operator_policies = expansion.topology.operator_policies();
     let subject = Subject::new((spec, &expansion), &operator_policies, &profile);
-    let errors = check(&file, &subject);
+    let errors = check(&file, &subject, false);
     if errors.has_errors() { Err(errors.to_string()) } else { Ok(run(&file, &subject, "")) }
 }
 
@@ -222,7 +222,7 @@ fn uncovered_by_snapshot(spec: &str) -> (Vec<String>, String) {
         )
         .unwrap();
         let file = parse(0, &SourceFile { name: "snapshot".to_owned(), text: text.clone() }).unwrap();
-        assert!(file.is_snapshot && !check(&file, subject).has_errors(), "{text}");
+        assert!(file.is_snapshot && !check(&file, subject, false).has_errors(), "{text}");
         assert!(run(&file, subject, "").iter().all(|it| it.outcome == CaseOutcome::Passed), "{text}");
         let coverage = coverage([&file], subject);
         let is_uncovered = |state| matches!(state, PartState::Exercised | PartState::NotExercised);

@@ -8,6 +8,7 @@ use crate::broker::definitions::DefinitionsError;
 use crate::broker::redacted_argument;
 use crate::render::shell::quote;
 use crate::spec::is_spec;
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
@@ -75,6 +76,12 @@ fn working_directory() -> Option<PathBuf> {
     let from_shell = std::env::var_os("PWD").map(PathBuf::from);
     let is_same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == directory);
     Some(from_shell.filter(is_same).unwrap_or(directory))
+}
+
+/// Returns true if the path is a spec and not a definitions file: a directory, or a file with the extension `yaml` or `yml`.
+pub(super) fn is_spec_path(path: &Path) -> bool {
+    let is_yaml = |it: &OsStr| it.eq_ignore_ascii_case("yaml") || it.eq_ignore_ascii_case("yml");
+    path.extension().is_some_and(is_yaml) || path.is_dir()
 }
 
 /// Reads the text of a definitions file; `-` is standard input.

@@ -70,14 +70,12 @@ enum Content {
 }
 
 impl<'a> Baseline<'a> {
-    /// Reads the baseline. A directory or a file with the extension `yaml` or `yml` is a spec.
+    /// Reads the baseline.
     fn read(source: &'a str, version: Option<BrokerVersion>, arguments: &PlanArguments) -> Result<Self, Failure> {
         let path = Path::new(source);
-        let is_yaml =
-            path.extension().is_some_and(|it| it.eq_ignore_ascii_case("yaml") || it.eq_ignore_ascii_case("yml"));
         let content = if source == "empty" {
             Content::Empty
-        } else if is_yaml || path.is_dir() {
+        } else if files::is_spec_path(path) {
             let sources = Sources::read_other(&arguments.spec, path)?;
             let profile = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
             let mut loaded = input::load_for_known(sources, |_| Some(profile.clone()))?;

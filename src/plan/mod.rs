@@ -64,5 +64,6 @@ pub use rights::{Permission, User};
 pub use routing_changes::{
     CauseKind, DeadLetterChange, NotCompared, RoutedMessage, RoutingCause, RoutingChange, RoutingChanges,
 };
+pub use simulate::topology_after;
 pub use topic_permissions::deletes_exchanges;
 pub use verdict::Verdict;

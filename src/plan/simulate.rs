@@ -4,7 +4,7 @@
 use super::action::Action;
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
-use super::document::{ChangeKind, Options, Step};
+use super::document::{ChangeKind, Options, Step, VhostPlan};
 use super::verdict::{Verdict, verdict};
 use super::{auto_delete, keeps};
 use crate::diff::{Change, DeleteReason, diff};
@@ -19,6 +19,14 @@ pub(super) fn run<'a>(current: &'a Topology, steps: &[Step]) -> Result<Cow<'a, T
         perform(state.to_mut(), &step.action).map_err(|why| format!("step {} ({}): {why}", step.id, step.address))?;
     }
     Ok(state)
+}
+
+/// Returns the topology of a vhost after its plan.
+///
+/// # Errors
+/// The reason why topo cannot execute a step.
+pub fn topology_after(current: &Topology, plan: &VhostPlan) -> Result<Topology, String> {
+    run(current, &plan.steps).map(Cow::into_owned)
 }
 
 /// Changes the topology as the broker would. Returns the exchanges that the broker deletes together with their last

@@ -21,6 +21,7 @@ mod output_files;
 mod redaction;
 mod routing_changes;
 mod shells;
+mod test_against;
 mod topology_tests;
 mod usage;
 mod versions;

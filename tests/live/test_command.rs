@@ -3,9 +3,11 @@
 //!
 //! | file | topic |
 //! |---|---|
+//! | [`against`] | `--against live` and `--against planned` |
 //! | [`random`] | random cases |
 //! | [`stopped`] | interrupted and killed runs, and `--clean` |
 
+mod against;
 mod random;
 mod stopped;
 

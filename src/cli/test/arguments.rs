@@ -46,6 +46,9 @@ pub(in crate::cli) struct TestArguments {
     /// Rewrite the snapshots (test files with `snapshot: true`) and print the differences
     #[arg(long, help_heading = "Snapshots", conflicts_with_all = ["coverage", "fail_under", "also", "run"])]
     pub(super) update: bool,
+    /// Run the cases in another topology: of the broker (`live`), of the broker after the plan (`planned`), of a definitions file, or of another spec
+    #[arg(long, value_name = "live|planned|FILE", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["init", "update", "coverage", "fail_under", "live", "clean"], help_heading = "Test another topology")]
+    pub(super) against: Option<String>,
     #[command(flatten)]
     pub(super) live: LiveArguments,
     #[command(flatten)]

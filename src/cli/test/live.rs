@@ -92,7 +92,7 @@ impl<'a> LiveBroker<'a> {
         let loaded = read.load(self.arguments, self.version)?;
         let (spec, expansion) = checked_spec(read, &loaded)?;
         let profile = BrokerProfile::of(self.version);
-        let mut report = offline_report(read, &loaded, self.version, (self.arguments, true))?;
+        let mut report = offline_report(read, &loaded, (&profile, None), (self.arguments, true))?;
         let live = &self.arguments.live;
         let limits = (live.time_scale.map(Scale::new), live.time_limit);
         let preparation = prepare(&read.file, &self.arguments.run, (spec, expansion), &profile, limits);
@@ -112,7 +112,7 @@ impl<'a> LiveBroker<'a> {
     /// Returns the report of a file for other versions.
     fn skipped(&self, read: &ReadFile, version: BrokerVersion) -> Result<FileReport, Failure> {
         let loaded = read.load(self.arguments, version)?;
-        let mut report = offline_report(read, &loaded, version, (self.arguments, true))?;
+        let mut report = offline_report(read, &loaded, (&BrokerProfile::of(version), None), (self.arguments, true))?;
         report.version = self.version;
         report.live = Some(LiveTarget { url: self.access.broker.shown_url(), time_scale: 1 });
         let versions: Vec<String> = read.file.brokers.iter().map(ToString::to_string).collect();
@@ -261,7 +261,7 @@ async fn requested(interrupt: &Interrupt) {
 }
 
 /// Returns true if the file applies to the version of the broker. Patch versions are ignored.
-fn applies_to(versions: &[BrokerVersion], broker: BrokerVersion) -> bool {
+pub(super) fn applies_to(versions: &[BrokerVersion], broker: BrokerVersion) -> bool {
     let series = |version: &BrokerVersion| (version.major, version.minor);
     versions.is_empty() || versions.iter().any(|version| series(version) == series(&broker))
 }

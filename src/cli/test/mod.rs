@@ -5,11 +5,13 @@
 //! | [`arguments`] | the arguments |
 //! | [`files`] | the test files and their specs |
 //! | [`offline`] | the cases in the simulation |
+//! | [`against`] | `--against`: the cases in another topology |
 //! | [`coverage`] | the coverage of the routing |
 //! | [`snapshots`] | `--init` and `--update` |
 //! | [`live`] | `--live` |
 //! | [`scratch`] | the deletion of scratch vhosts, and `--clean` |
 
+mod against;
 mod arguments;
 mod coverage;
 mod files;
@@ -26,6 +28,7 @@ use super::{connection, output};
 use crate::cases::{CoverageReport, FileReport};
 use crate::model::printable::clean;
 use crate::render::cases::{coverage as coverage_text, github, json, junit, markdown, summary, text};
+use against::Target;
 use arguments::{AlsoFormat, TestFormat};
 use files::{ReadFile, test_files};
 use live::LiveBroker;
@@ -45,13 +48,18 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
         true => Some(LiveBroker::connect(arguments, global).await?),
         false => None,
     };
+    let target = match &arguments.against {
+        Some(against) => Some(Target::connect(against, arguments, global).await?),
+        None => None,
+    };
     for path in test_files(&arguments.paths)? {
         let found = ReadFile::read(path, arguments.format);
-        let ran = match (found, &broker) {
-            (Err(failure), _) => Err(failure),
-            (Ok(file), _) if arguments.update => Ok((file, Vec::new())),
-            (Ok(file), Some(broker)) => broker.run_file(&file).await.map(|of_file| (file, vec![of_file])),
-            (Ok(file), None) => run_file(&file, arguments).map(|of_file| (file, of_file)),
+        let ran = match (found, &broker, &target) {
+            (Err(failure), ..) => Err(failure),
+            (Ok(file), ..) if arguments.update => Ok((file, Vec::new())),
+            (Ok(file), Some(broker), _) => broker.run_file(&file).await.map(|of_file| (file, vec![of_file])),
+            (Ok(file), None, Some(target)) => target.run_file(&file).await.map(|of_file| (file, of_file)),
+            (Ok(file), None, None) => run_file(&file, arguments).map(|of_file| (file, of_file)),
         };
         match ran {
             Ok((file, of_file)) => {

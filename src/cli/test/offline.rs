@@ -1,12 +1,11 @@
-//! Runs the cases of a test file in the simulation.
+//! Runs the cases of a test file in the simulation, in the topology of its spec or in another one.
 
 use super::arguments::TestArguments;
 use super::files::{ReadFile, refused, warn};
-use crate::cases::{FileReport, Subject, check, run as run_cases};
+use crate::cases::{Against, FileReport, OtherTopology, Subject, check, run as run_cases};
 use crate::cli::failure::Failure;
 use crate::cli::input::Loaded;
 use crate::expand::Expansion;
-use crate::model::BrokerVersion;
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::Spec;
 
@@ -15,36 +14,44 @@ pub(super) fn run_file(read: &ReadFile, arguments: &TestArguments) -> Result<Vec
     let mut reports: Vec<FileReport> = Vec::new();
     for version in read.versions(arguments) {
         let loaded = read.load(arguments, version)?;
-        reports.push(offline_report(read, &loaded, version, (arguments, reports.is_empty()))?);
+        let profile = BrokerProfile::of(version);
+        reports.push(offline_report(read, &loaded, (&profile, None), (arguments, reports.is_empty()))?);
     }
     Ok(reports)
 }
 
-/// Runs the cases of a file for a version. If `warns` is true, prints warnings.
+/// Runs the cases of a file for a broker profile, in the topology of the spec or in another one. If `warns` is true, prints
+/// warnings.
 pub(super) fn offline_report(
     read: &ReadFile,
     loaded: &Loaded,
-    version: BrokerVersion,
+    (profile, other): (&BrokerProfile, Option<(&OtherTopology, Against)>),
     (arguments, warns): (&TestArguments, bool),
 ) -> Result<FileReport, Failure> {
     let (spec, expansion) = checked_spec(read, loaded)?;
-    let profile = BrokerProfile::of(version);
     let operator_policies = expansion.topology.operator_policies();
-    let subject = Subject::new((spec, expansion), &operator_policies, &profile);
-    let found = check(&read.file, &subject);
+    let subject = Subject::new((spec, expansion), &operator_policies, profile);
+    // Another spec can have external objects as well.
+    let knows_external = other.as_ref().is_some_and(|(other, _)| other.is_complete());
+    let found = check(&read.file, &subject, knows_external);
     if found.has_errors() {
         return Err(refused(&found, &read.source, arguments.format));
     }
     if !found.is_empty() && warns {
         warn(&found, &read.source, arguments.format)?;
     }
+    let (subject, against) = match other {
+        None => (subject, None),
+        Some((other, against)) => (subject.in_other(other), Some(against)),
+    };
     Ok(FileReport {
         file: read.source.name.clone(),
         specs: loaded.names.clone(),
         spec_files: spec.files.clone(),
         vhost: spec.vhost.value.clone(),
-        version,
+        version: profile.version,
         live: None,
+        against,
         results: run_cases(&read.file, &subject, &arguments.run),
     })
 }

@@ -138,7 +138,8 @@ impl<'a> Routing<'a> {
         self.external_bindings.contains_key(exchange)
     }
 
-    fn has_queue(&self, name: &QueueName) -> bool {
+    /// Returns true if the queue exists, in the topology or as an external queue.
+    pub fn has_queue(&self, name: &QueueName) -> bool {
         self.topology.queues.contains_key(name) || self.external.contains(&ObjectId::Queue(name.clone()))
     }
 }

@@ -12,7 +12,7 @@ pub fn github(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
         for result in &report.results {
             if let CaseOutcome::Failed { mismatches, .. } = &result.outcome {
                 let sentences: Vec<String> = mismatches.iter().map(sentence).collect();
-                let message = format!("{} (RabbitMQ {}): {}", result.name, report.version, sentences.join("; "));
+                let message = format!("{} ({}): {}", result.name, report.target(), sentences.join("; "));
                 let at = Source {
                     file: report.file.clone(),
                     line: result.at.line,

@@ -1,7 +1,7 @@
 //! Renders results as JSON.
 
 use super::{Counts, coverage, sentence};
-use crate::cases::{Aspect, CaseOutcome, CaseResult, CoverageReport, FileReport, LiveResult, Mismatch};
+use crate::cases::{Against, Aspect, CaseOutcome, CaseResult, CoverageReport, FileReport, LiveResult, Mismatch};
 use crate::model::printable::clean_json;
 use crate::simulation::{EndedCopy, Event, EventKind};
 use serde_json::{Value, json};
@@ -26,6 +26,14 @@ fn case(report: &FileReport, result: &CaseResult) -> Value {
         "name": result.name, "vhost": report.vhost, "brokerVersion": report.version, "mode": mode,
         "source": {"file": report.file, "line": result.at.line},
     });
+    let against = report.against.as_ref().map(|against| match against {
+        Against::Live(url) => json!({"topology": "live", "url": url}),
+        Against::Planned(url) => json!({"topology": "planned", "url": url}),
+        Against::File(file) => json!({"topology": "file", "file": file}),
+    });
+    if let Some(against) = against {
+        document["against"] = against;
+    }
     if let Some(live) = &report.live {
         document["timeScale"] = live.time_scale.into();
     }

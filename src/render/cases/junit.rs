@@ -13,7 +13,7 @@ pub fn junit(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
         let _ = writeln!(
             text,
             "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"0\">",
-            escaped(&format!("{}, RabbitMQ {}", report.file, report.version)),
+            escaped(&format!("{}, {}", report.file, report.target())),
             report.results.len(),
             of(|it| matches!(it, CaseOutcome::Failed { .. })),
             of(|it| matches!(it, CaseOutcome::Skipped)),

@@ -17,7 +17,7 @@ pub fn markdown(reports: &[FileReport], coverages: &[CoverageReport]) -> String 
         for result in &report.results {
             let CaseOutcome::Failed { mismatches, simulated } = &result.outcome else { continue };
             failed += 1;
-            let place = format!("{}:{}, RabbitMQ {}", report.file, result.at.line, report.version);
+            let place = format!("{}:{}, {}", report.file, result.at.line, report.target());
             let _ = writeln!(out, "\n- **{}** ({})", inline(&result.name), inline(&place));
             for mismatch in mismatches {
                 let _ = writeln!(out, "  - {}", with_code(&sentence(mismatch)));

@@ -17,11 +17,11 @@ pub fn text(report: &FileReport, width: usize) -> String {
         scale => format!(" at {} · times divided by {}", clean(&live.url), number(scale)),
     });
     let heading = format!(
-        "{} · spec {} · vhost {} · RabbitMQ {}{live}",
+        "{} · spec {} · vhost {} · {}{live}",
         clean(&report.file),
         clean(&report.specs),
         clean(report.vhost.as_str()),
-        report.version
+        clean(&report.target())
     );
     let _ = writeln!(text, "{}", Painted(BOLD, fold(&heading, width)));
     for result in &report.results {

@@ -1,0 +1,182 @@
+//! `topo test --against`: runs the cases in another topology: of the broker, of the broker after the plan, or of a file.
+
+use super::arguments::TestArguments;
+use super::files::{ReadFile, spec_arguments};
+use super::live::applies_to;
+use super::offline::{checked_spec, offline_report};
+use crate::apply::plan_snapshots;
+use crate::broker::{Access, Snapshot, definitions};
+use crate::cases::{Against, CaseOutcome, FileReport, OtherTopology};
+use crate::cli::arguments::{FindingsFormat, Global};
+use crate::cli::failure::Failure;
+use crate::cli::files::{definitions_failure, definitions_text, is_spec_path};
+use crate::cli::progress::Progress;
+use crate::cli::sources::Sources;
+use crate::cli::{connection, input, output};
+use crate::model::printable::clean;
+use crate::model::{BrokerVersion, Intervals, VhostName};
+use crate::plan::{ChangeKind, Options, topology_after};
+use crate::rabbitmq::BrokerProfile;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The source of the topologies in which the cases run.
+pub(super) struct Target<'a> {
+    arguments: &'a TestArguments,
+    global: &'a Global,
+    source: Source,
+}
+
+enum Source {
+    /// A broker. If `is_planned` is true, its topologies after the plan.
+    Broker {
+        access: Box<Access>,
+        is_planned: bool,
+    },
+    Definitions(PathBuf, String),
+    Spec(PathBuf),
+}
+
+impl<'a> Target<'a> {
+    /// Reads the definitions file, or prepares the connection to the broker.
+    pub(super) async fn connect(
+        against: &str,
+        arguments: &'a TestArguments,
+        global: &'a Global,
+    ) -> Result<Self, Failure> {
+        let source = match against {
+            "live" | "planned" => {
+                if !arguments.broker_version.is_empty() {
+                    let message = format!("--against {against} uses the version of the broker");
+                    return Err(Failure::usage(message).hint("omit --broker-version"));
+                }
+                let access = Box::new(connection::connect(&arguments.connection, Intervals::default())?);
+                Source::Broker { access, is_planned: against == "planned" }
+            }
+            path if is_spec_path(path.as_ref()) => Source::Spec(path.into()),
+            path => Source::Definitions(path.into(), definitions_text(path.as_ref())?),
+        };
+        Ok(Self { arguments, global, source })
+    }
+
+    /// Runs the cases of a file, once for each version.
+    pub(super) async fn run_file(&self, read: &ReadFile) -> Result<Vec<FileReport>, Failure> {
+        match &self.source {
+            Source::Broker { access, is_planned } => {
+                let snapshot = self.snapshot(access, *is_planned, read).await?;
+                let url = access.broker.shown_url();
+                let against = if *is_planned { Against::Planned(url) } else { Against::Live(url) };
+                Ok(vec![self.run_on(read, snapshot, against)?])
+            }
+            Source::Definitions(path, text) => {
+                let against = || Against::File(clean(&path.display().to_string()));
+                let snapshot = |version: Option<BrokerVersion>| {
+                    let vhost = self.vhost(read, version.unwrap_or(BrokerVersion::NEWEST_KNOWN))?;
+                    let found = definitions::read(text, &vhost, version);
+                    let snapshot = found.map_err(|error| definitions_failure(path, text, &error))?;
+                    expect_vhost(snapshot, &clean(&path.display().to_string()))
+                };
+                match self.arguments.broker_version.as_slice() {
+                    [] => Ok(vec![self.run_on(read, snapshot(None)?, against())?]),
+                    versions => versions.iter().map(|it| self.run_on(read, snapshot(Some(*it))?, against())).collect(),
+                }
+            }
+            Source::Spec(path) => {
+                let versions = read.versions(self.arguments);
+                versions.into_iter().map(|version| self.run_in_spec(read, path, version)).collect()
+            }
+        }
+    }
+
+    /// Returns the vhost of a test file.
+    fn vhost(&self, read: &ReadFile, version: BrokerVersion) -> Result<VhostName, Failure> {
+        let loaded = read.load(self.arguments, version)?;
+        let (spec, _) = checked_spec(read, &loaded)?;
+        Ok(spec.vhost.value.clone())
+    }
+
+    /// Reads the vhost of a test file. If `is_planned` is true, plans the spec without stand-ins, and returns the topology
+    /// after the plan.
+    async fn snapshot(&self, access: &Access, is_planned: bool, read: &ReadFile) -> Result<Snapshot, Failure> {
+        let broker = &access.broker;
+        let reading = Progress::new(self.global).start_spinner(format!("reading {}", broker.shown_url()));
+        let survey = broker.survey().await?;
+        let specs = read.spec_arguments(self.arguments);
+        let newest = BrokerVersion::NEWEST_KNOWN;
+        let mut loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, newest)?;
+        let (spec, expansion) = checked_spec(read, &loaded)?;
+        let (vhost, kinds) = (spec.vhost.value.clone(), expansion.scope.record_kinds());
+        let profile = survey.profile(&vhost);
+        let mut snapshots = broker.lists(std::slice::from_ref(&vhost)).await.snapshots(survey)?;
+        for snapshot in &mut snapshots {
+            broker.read_records(snapshot, &kinds).await?;
+        }
+        if is_planned {
+            loaded.expand_for(|_| &profile)?;
+            let desired: Vec<_> = loaded.take_desired().into_iter().map(Arc::new).collect();
+            let plan = plan_snapshots(access, None, &snapshots, &desired, &Options::default()).await?;
+            for (snapshot, part) in snapshots.iter_mut().zip(&plan.vhosts) {
+                let blocked = part.blocks.iter().map(|block| format!("{}: {}", block.address, block.text));
+                let conflicts = part.changes.iter().filter(|change| change.kind == ChangeKind::Conflict);
+                let conflicts = conflicts.map(|change| format!("{}: conflict", change.address));
+                let reasons: Vec<String> = blocked.chain(conflicts).collect();
+                if !reasons.is_empty() {
+                    let failure = Failure::failed("the plan is blocked, so topo cannot predict the topology after it");
+                    let failure = reasons.iter().fold(failure, |failure, reason| failure.because(clean(reason)));
+                    return Err(failure.hint("resolve the conflicts and blockers that `topo plan` reports"));
+                }
+                snapshot.topology = topology_after(&snapshot.topology, part).map_err(Failure::failed)?;
+            }
+        }
+        drop(reading);
+        let snapshot = snapshots.pop().ok_or_else(|| Failure::failed(format!("vhost {vhost} was not read")))?;
+        let hint = "for the topology after the first apply, use --against planned";
+        expect_vhost(snapshot, &broker.shown_url()).map_err(|failure| failure.hint(hint))
+    }
+
+    /// Runs the cases in a topology that contains all objects of the vhost.
+    fn run_on(&self, read: &ReadFile, snapshot: Snapshot, against: Against) -> Result<FileReport, Failure> {
+        let version = snapshot.profile.version;
+        let declared = read.file.brokers.first().filter(|_| !applies_to(&read.file.brokers, version));
+        let loaded = read.load(self.arguments, declared.copied().unwrap_or(version))?;
+        let other = OtherTopology::complete(snapshot.topology);
+        let mut report =
+            offline_report(read, &loaded, (&snapshot.profile, Some((&other, against))), (self.arguments, true))?;
+        if declared.is_some() {
+            if !self.global.quiet {
+                let versions: Vec<String> = read.file.brokers.iter().map(ToString::to_string).collect();
+                let note = format!("{} is for RabbitMQ {}, so its cases are skipped", report.file, versions.join(", "));
+                output::eprint(&format!("note: {note}\n"));
+            }
+            report.results.iter_mut().for_each(|result| result.outcome = CaseOutcome::Skipped);
+        }
+        Ok(report)
+    }
+
+    /// Runs the cases in the topology of another spec, with the same variables and stand-ins.
+    fn run_in_spec(&self, read: &ReadFile, path: &Path, version: BrokerVersion) -> Result<FileReport, Failure> {
+        let profile = BrokerProfile::of(version);
+        let loaded = read.load(self.arguments, version)?;
+        let (spec, _) = checked_spec(read, &loaded)?;
+        let arguments = spec_arguments(vec![path.to_owned()], None, self.arguments);
+        let mut other = input::load_for_known(Sources::read_other(&arguments, path)?, |_| Some(profile.clone()))?;
+        other.change_specs(&profile, read.source.clone(), |spec| {
+            // A stand-in applies only to an object that is also external in the other spec.
+            read.file.stand_ins.apply(spec, &read.source.name);
+        })?;
+        let (name, vhost) = (other.names.clone(), &spec.vhost.value);
+        let Some(desired) = other.take_desired().into_iter().find(|it| it.topology.vhost == *vhost) else {
+            return Err(Failure::failed(format!("{name} does not declare vhost {}", clean(vhost.as_str()))));
+        };
+        let other = OtherTopology::of_spec(desired.topology, desired.scope);
+        offline_report(read, &loaded, (&profile, Some((&other, Against::File(name)))), (self.arguments, true))
+    }
+}
+
+/// Returns a failure if the vhost does not exist.
+fn expect_vhost(snapshot: Snapshot, place: &str) -> Result<Snapshot, Failure> {
+    match snapshot.topology.settings {
+        Some(_) => Ok(snapshot),
+        None => Err(Failure::failed(format!("{place} has no vhost {}", clean(snapshot.topology.vhost.as_str())))),
+    }
+}
