@@ -74,8 +74,10 @@ pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
             example: it.example.into(),
             before: it.before.queues,
             before_total: it.before.total,
+            before_unclear: it.before.unclear.map(|unclear| unclear.to_string()),
             after: it.after.queues,
             after_total: it.after.total,
+            after_unclear: it.after.unclear.map(|unclear| unclear.to_string()),
             all,
             unaffected,
         }

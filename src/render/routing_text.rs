@@ -116,6 +116,10 @@ pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: 
         }
         indented(text, &sentence(group, &clean), width);
         indented(text, &format!("example: {}", example(group, &clean)), width);
+        let reasons: BTreeSet<&String> = change.before_unclear.iter().chain(&change.after_unclear).collect();
+        for reason in reasons {
+            indented(text, &format!("the queues of the example are not certain: {}", clean(reason)), width);
+        }
         if let Some(unaffected) = &change.unaffected {
             indented(text, &format!("not affected: for example, {}", clean(&unaffected.to_string())), width);
         }
@@ -210,8 +214,8 @@ fn dead_letter_example(change: &DeadLetterChange, escaped: &dyn Fn(&str) -> Stri
 /// Describes an example: `routing key `order.x` (before: billing; after: no queue)`.
 fn example(group: &Group<'_>, escaped: &dyn Fn(&str) -> String) -> String {
     let change = group.change;
-    let before = reached(&change.before, change.before_total, escaped);
-    let after = reached(&change.after, change.after_total, escaped);
+    let before = reached_before(change, escaped);
+    let after = reached_after(change, escaped);
     format!("{} (before: {before}; after: {after})", clean(&example_message(group)))
 }
 
@@ -236,11 +240,26 @@ fn queues(names: &BTreeSet<QueueName>, escaped: &dyn Fn(&str) -> String) -> Stri
     }
 }
 
+fn reached_before(change: &RoutingChange, escaped: &dyn Fn(&str) -> String) -> String {
+    reached(&change.before, (change.before_total, change.before_unclear.is_some()), escaped)
+}
+
+fn reached_after(change: &RoutingChange, escaped: &dyn Fn(&str) -> String) -> String {
+    reached(&change.after, (change.after_total, change.after_unclear.is_some()), escaped)
+}
+
 /// Lists the queues that an example reaches.
-fn reached(listed: &BTreeSet<QueueName>, total: usize, escaped: &dyn Fn(&str) -> String) -> String {
+fn reached(
+    listed: &BTreeSet<QueueName>,
+    (total, is_unclear): (usize, bool),
+    escaped: &dyn Fn(&str) -> String,
+) -> String {
+    if is_unclear && total == 0 {
+        return "unknown".to_owned();
+    }
     let more = total - listed.len().min(total);
     let rest = if more == 0 { String::new() } else { format!(" and {} more", number(more as u64)) };
-    format!("{}{rest}", queues(listed, escaped))
+    format!("{}{rest}{}", queues(listed, escaped), if is_unclear { ", possibly others" } else { "" })
 }
 
 /// Writes the routing changes of a part as a Markdown table, up to a length of the comment; nothing if there are none.
@@ -253,8 +272,8 @@ pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limi
             format!("{} {}", inline(sign), inline(&cause_text(&change.cause))),
             sentence(group, &inline),
             with_code(&example_message(group)),
-            reached(&change.before, change.before_total, &inline),
-            reached(&change.after, change.after_total, &inline),
+            reached_before(change, &inline),
+            reached_after(change, &inline),
         ];
         format!("| {} |", cells.join(" | "))
     });

@@ -5,7 +5,7 @@ use super::demand::ExampleMessage;
 use super::losses::{Cause, EntryAndCause, Extent, Losses, losses};
 use super::search::NotCompared;
 use crate::model::{Binding, Destination, ExchangeName, QueueName};
-use crate::rabbitmq::routing::Routing;
+use crate::rabbitmq::routing::{Route, Routing, Unclear};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of messages among which topo searches for one that a change does not affect.
@@ -39,15 +39,18 @@ pub struct Reached {
     pub queues: BTreeSet<QueueName>,
     /// The number of all queues.
     pub total: usize,
+    /// The reason why further queues may receive the message; `None` if there are none.
+    pub unclear: Option<Unclear>,
 }
 
 impl Reached {
     /// The maximum number of listed queues. A fanout exchange can route each of many examples to thousands of queues.
     const MAX_LISTED: usize = 20;
 
-    fn of(queues: BTreeSet<QueueName>) -> Self {
-        let total = queues.len();
-        Self { queues: queues.into_iter().take(Self::MAX_LISTED).collect(), total }
+    fn of(Route { certain_queues, unclear, .. }: Route) -> Self {
+        let total = certain_queues.len();
+        let queues = certain_queues.into_iter().take(Self::MAX_LISTED).collect();
+        Self { queues, total, unclear }
     }
 }
 
@@ -87,9 +90,11 @@ pub fn routing_changes<'a>(
         let (of_lost, of_gained) = (queues(&lost), queues(&gained));
         // A message that still reaches one of the queues may no longer reach another one.
         let is_unaffected = |message: &ExampleMessage| {
-            let reached = |routing: &Routing<'_>| routing.route(entry, &message.message()).certain_queues;
-            let (was, is) = (reached(before), reached(after));
-            of_lost.iter().all(|queue| !was.contains(queue) || is.contains(queue))
+            let (was, is) = (before.route(entry, &message.message()), after.route(entry, &message.message()));
+            let is_certain = was.unclear.is_none() && is.unclear.is_none();
+            let (was, is) = (was.certain_queues, is.certain_queues);
+            is_certain
+                && of_lost.iter().all(|queue| !was.contains(queue) || is.contains(queue))
                 && of_gained.iter().all(|queue| !is.contains(queue) || was.contains(queue))
         };
         let candidates: BTreeSet<&ExampleMessage> = extents()
@@ -116,7 +121,7 @@ pub fn routing_changes<'a>(
         };
         // A message that no queue receives any more is the most important example.
         let Some(example) = lost.complete.get(key).into_iter().chain(examples).next().cloned() else { continue };
-        let reached = |routing: &Routing<'_>| Reached::of(routing.route(entry, &example.message()).certain_queues);
+        let reached = |routing: &Routing<'_>| Reached::of(routing.route(entry, &example.message()));
         let known = known.entry((entry, example.clone()));
         let (was, is) = known.or_insert_with(|| (reached(before), reached(after))).clone();
         changes.changes.push(EntryChange {

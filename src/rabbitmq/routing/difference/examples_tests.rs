@@ -179,6 +179,18 @@ fn message_becomes_unroutable_although_the_queues_are_too_many_to_compare() {
     assert_eq!(found.not_compared.values().collect::<Vec<_>>(), [&NotCompared::TooComplex]);
 }
 
+/// A hash exchange can route messages to the new binding, which leads to no queue.
+#[test]
+fn new_binding_of_a_plugin_without_a_queue_is_not_compared() {
+    let exchanges = &["e: x-consistent-hash", "empty: fanout", "f: fanout"];
+    for new in ["e 1 @empty", "e 1 @e"] {
+        let found =
+            difference(&topology(exchanges, &["e 1 q", "f '' @e"]), &topology(exchanges, &["e 1 q", "f '' @e", new]));
+        let entries: BTreeSet<&str> = found.not_compared.keys().map(|(entry, _)| entry.as_str()).collect();
+        assert_eq!(entries, ["e", "f"].into(), "{found:?}");
+    }
+}
+
 #[test]
 fn changed_type_of_a_plugin_is_not_compared() {
     let found = difference(&topology(&["e: x-random"], &["e 1 q"]), &topology(&["e: x-consistent-hash"], &["e 1 q"]));

@@ -210,6 +210,11 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
             let hop = Hop { from: exchange.clone(), to: binding.destination.clone(), via: Via::Binding(binding) };
             changes.push(Changed { cause: Cause::Binding(binding.clone()), hop, extra: None });
         }
+        // A plugin can route messages to the new binding instead of the others. One new binding is a sufficient cause.
+        if let Some(binding) = of(&added, exchange).first().filter(|_| is_of_plugin) {
+            let cause = || Cause::Binding((*binding).clone());
+            changes.extend(one.hops_from(exchange).into_iter().map(|hop| Changed { cause: cause(), hop, extra: None }));
+        }
         let Some(hop) = one.alternate_hop(exchange) else { continue };
         // An uncertain alternate exchange is reported as unknown.
         if one.routing.alternates(exchange) != other.routing.alternates(exchange) {
