@@ -185,3 +185,31 @@ fn deleted_dead_letter_queue_is_a_routing_loss() {
     let kept = topo.run(["plan", "old.yaml", "--against", "old.yaml", "--format", "json"]).expect_code(0).plan();
     assert!(kept["vhosts"][0]["routing"]["deadLetters"].is_null(), "{kept:#}");
 }
+
+const HASH: &str = r##"version: 1
+vhost: shop
+exchanges: {e: {type: fanout}, h: {type: x-consistent-hash}}
+queues:
+  first: {type: classic, bindings: [{exchange: e}]}
+  second: {type: classic}
+  one: {type: classic, bindings: [{exchange: h, routingKey: "1"}]}
+  two: {type: classic, bindings: [{exchange: h, routingKey: "1"}]}
+"##;
+
+/// The example of a new binding also takes another new binding, to an exchange that distributes messages by a hash.
+#[test]
+fn uncertain_queues_of_an_example_are_reported() {
+    let bindings =
+        "bindings:\n  - {source: e, destination: second}\n  - {source: e, destination: h, destinationType: exchange}\n";
+    let topo = Topo::offline().file("old.yaml", HASH).spec(&format!("{HASH}{bindings}"));
+    let output = topo.run(["plan", "--against", "old.yaml"]).expect_code(0);
+    let output = output.expect_text("(before: first; after: first, second, possibly others)");
+    output.expect_text("the queues of the example are not certain: the type of exchange `h`");
+    topo.run(["plan", "--against", "old.yaml", "--format", "markdown"])
+        .expect_code(0)
+        .expect_text("| first | first, second, possibly others |");
+    let plan = topo.run(["plan", "--against", "old.yaml", "--format", "json"]).expect_code(0).plan();
+    let change = &plan["vhosts"][0]["routing"]["changes"][0];
+    assert!(change["afterUnclear"].as_str().is_some_and(|reason| reason.contains("`h`")), "{change:#}");
+    assert!(change["beforeUnclear"].is_null(), "{change:#}");
+}
