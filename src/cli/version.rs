@@ -48,6 +48,8 @@ pub(super) enum SchemaKind {
     Topology,
     /// Test files, for editors
     Test,
+    /// Test results, as written by topo test --format json
+    TestResults,
     /// Plans, as written by topo plan --format json
     Plan,
     /// Contracts, as written by topo contract --format json
@@ -82,6 +84,7 @@ pub(super) fn schema(arguments: &SchemaArguments) -> Result<Exit, Failure> {
     output::print(match arguments.kind {
         SchemaKind::Topology => include_str!("../../schema/topology.schema.json"),
         SchemaKind::Test => include_str!("../../schema/test.schema.json"),
+        SchemaKind::TestResults => include_str!("../../schema/test-results.schema.json"),
         SchemaKind::Plan => include_str!("../../schema/plan.schema.json"),
         SchemaKind::Contract => include_str!("../../schema/contract.schema.json"),
         SchemaKind::Status => include_str!("../../schema/status.schema.json"),

@@ -54,7 +54,7 @@ fn cases_run_in_another_spec() {
     let output =
         output.expect_text("exchange orders does not exist").expect_text("attempts of audit: expected 1, got 0");
     output.expect_text("this queue does not exist");
-    let document = topo.run(["test", "--against", "old.yaml", "--format", "json"]).expect_code(1).json();
+    let document = topo.run(["test", "--against", "old.yaml", "--format", "json"]).expect_code(1).test_results();
     assert_eq!(document["cases"][0]["against"], json!({"topology": "file", "file": "old.yaml"}), "{document:#}");
     assert_eq!(document["cases"][0]["mismatches"][0]["aspect"], "exchange", "{document:#}");
     // In each format, the target is part of the result.

@@ -42,7 +42,7 @@ fn failures_are_shown_with_their_positions() {
 fn results_are_written_in_each_format() {
     let topo = topo();
     let flags = ["test", "--format", "json", "--also", "junit=results.xml", "--also", "text=results.txt"];
-    let document = topo.run(flags).expect_code(1).json();
+    let document = topo.run(flags).expect_code(1).test_results();
     assert_eq!((&document["passed"], &document["failed"]), (&1.into(), &1.into()), "{document}");
     let failed = &document["cases"][1];
     assert_eq!((&failed["result"], &failed["mismatches"][0]["expected"]), (&"failed".into(), &Value::from("3")));
@@ -61,7 +61,7 @@ fn versions_come_from_the_file_or_the_flag() {
     let tests =
         "version: 1\nbrokers: ['3.10', '4.3']\ntests:\n  it: {publish: {queue: work}, never: [dead], only: '>= 4.0'}\n";
     let topo = Topo::offline().file("topology.yaml", SPEC).file("topology.test.yaml", tests);
-    let results = topo.run(["test", "--format", "json"]).expect_code(0).json();
+    let results = topo.run(["test", "--format", "json"]).expect_code(0).test_results();
     assert_eq!((&results["passed"], &results["skipped"]), (&1.into(), &1.into()), "{results}");
     topo.run(["test", "--broker-version", "3.8"]).expect_code(0).expect_text("  skip it\n1 case: 1 skipped");
 }
@@ -112,6 +112,12 @@ fn invalid_file_does_not_stop_other_files() {
         .expect_text("::error file=topology.test.yaml,line=4,");
 }
 
+#[test]
+fn schema_of_results_is_printed() {
+    let schema = Topo::offline().run(["schema", "--kind", "test-results"]).expect_code(0).json();
+    assert_eq!(schema["title"], "topo test");
+}
+
 /// The schema accepts every test file of the examples, and refuses mistakes.
 #[test]
 fn schema_accepts_test_files() {
@@ -150,7 +156,7 @@ fn coverage_lists_uncovered_elements() {
     topo.run(["test", "--fail-under", "101"]).expect_code(64).expect_error("expected a number from 0 to 100");
     let flags =
         ["test", "--coverage", "--format", "json", "--also", "junit=results.xml", "--also", "markdown=results.md"];
-    let coverage = topo.run(flags).expect_code(1).json()["coverage"][0].clone();
+    let coverage = topo.run(flags).expect_code(1).test_results()["coverage"][0].clone();
     let parts = coverage["parts"].as_array().unwrap();
     let of = |state: &str| parts.iter().filter(|part| part["state"] == state).count();
     assert_eq!((&coverage["covered"], of("covered")), (&1.into(), 1), "{coverage}");
@@ -285,7 +291,7 @@ fn stand_ins_replace_external_objects() {
     failed.expect_text("audit is bound to events with routing key `#`").expect_text("topology.test.yaml:4");
     // The bindings of stand-ins are not counted.
     topo.write("topology.test.yaml", &complete);
-    let document = topo.run(["test", "--coverage", "--format", "json"]).expect_code(0).json();
+    let document = topo.run(["test", "--coverage", "--format", "json"]).expect_code(0).test_results();
     let parts = document["coverage"][0]["parts"].as_array().unwrap_or_else(|| panic!("{document:#}"));
     assert!(parts.iter().any(|part| part.to_string().contains("order.#")), "{document:#}");
     let of_audit = |part: &&Value| part["binding"]["destination"]["queue"] == "audit";

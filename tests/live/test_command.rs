@@ -51,7 +51,7 @@ fn examples_agree_with_the_broker() {
             let vhost = node.vhost("examples");
             let path = folder.to_str().unwrap();
             let output = Topo::new(&vhost).run(["test", "--live", "--format", "json", path]).expect_code(0);
-            expect_agreement(&output.json());
+            expect_agreement(&output.test_results());
         }
     }
 }
@@ -128,7 +128,7 @@ fn strategies_agree_with_the_broker() {
     let spec = SPEC.replace("deadLetterQueues:", &format!("{queues}deadLetterQueues:"));
     let topo = Topo::new(&vhost).spec(&spec).file("topology.test.yaml", &tests);
     let output = topo.run(["test", "--live", "--format", "json"]).expect_code(0);
-    let document = output.json();
+    let document = output.test_results();
     expect_agreement(&document);
     assert_eq!(cases(&document)[0]["timeScale"], 40, "{output}");
     assert!(vhost.names("queues").is_empty(), "the vhost of the spec is not used");
@@ -189,7 +189,7 @@ fn cases_not_run_on_the_broker_are_reported() {
         &SMALL_CASES.replace("tests:", "standIns: {exchanges: {other: {type: fanout}}}\ntests:"),
     );
     let output = topo.run(["test", "--live", "--format", "json"]).expect_code(0);
-    expect_agreement(&output.json());
+    expect_agreement(&output.test_results());
 }
 
 /// A case fails if the broker behaves differently. Here, another client removes the message.

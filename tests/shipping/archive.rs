@@ -45,7 +45,13 @@ fn archive_is_complete_and_reproducible() {
         .into_iter()
         .chain(["LICENSES-OF-OTHERS.txt", "completions/topo.bash", "completions/_topo", "completions/topo.fish"])
         .chain(["completions/_topo.ps1", "schema/topology.schema.json", "schema/plan.schema.json"])
-        .chain(["schema/contract.schema.json", "schema/status.schema.json", "schema/test.schema.json", "man/topo.1"])
+        .chain([
+            "schema/contract.schema.json",
+            "schema/status.schema.json",
+            "schema/test.schema.json",
+            "schema/test-results.schema.json",
+            "man/topo.1",
+        ])
         .map(str::to_owned)
         .collect();
     // The archive contains a page for each command in the help.

@@ -32,6 +32,7 @@ pub(crate) mod page;
 pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod raw_amqp;
+pub(crate) mod schemas;
 pub(crate) mod temp_dir;
 pub(crate) mod timing;
 pub(crate) mod tls;
@@ -51,9 +52,10 @@ pub(crate) use self::{
     page::{Page, Part, Shell},
     proxy::{Fault, Gate, Matching, Proxy, any, deletes, gets, posts, puts, writes},
     random::{Random, cases, draws_on, number, seed},
+    schemas::{valid_contract, valid_plan, valid_status, valid_test_results},
     timing::TimingBaseline,
     tls::Tls,
-    topo::{Output, Running, Topo, valid_contract, valid_plan, valid_status},
+    topo::{Output, Running, Topo},
     vhost::{User, Vhost},
     wait::{SetOnDrop, block_on, until, until_ok},
     worker::{Work, Worker},

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Node, Proxy, User, Vhost, child, temp_dir, until};
+use super::{Node, Proxy, User, Vhost, child, temp_dir, until, valid_plan, valid_test_results};
 
 /// A folder, an environment and a connection for one or several runs of `topo`.
 pub(crate) struct Topo {
@@ -291,42 +291,6 @@ impl Running {
     }
 }
 
-/// Fails unless the document matches `schema/plan.schema.json`.
-#[track_caller]
-pub(crate) fn valid_plan(plan: &Value) {
-    static SCHEMA: LazyLock<jsonschema::Validator> =
-        LazyLock::new(|| validator(include_str!("../../schema/plan.schema.json")));
-    valid(&SCHEMA, plan);
-}
-
-/// Fails unless the document matches `schema/contract.schema.json`.
-#[track_caller]
-pub(crate) fn valid_contract(contract: &Value) {
-    static SCHEMA: LazyLock<jsonschema::Validator> =
-        LazyLock::new(|| validator(include_str!("../../schema/contract.schema.json")));
-    valid(&SCHEMA, contract);
-}
-
-/// Fails unless the document matches `schema/status.schema.json`.
-#[track_caller]
-pub(crate) fn valid_status(status: &Value) {
-    static SCHEMA: LazyLock<jsonschema::Validator> =
-        LazyLock::new(|| validator(include_str!("../../schema/status.schema.json")));
-    valid(&SCHEMA, status);
-}
-
-fn validator(schema: &str) -> jsonschema::Validator {
-    let schema = serde_json::from_str(schema).expect("the committed schema is JSON");
-    jsonschema::validator_for(&schema).expect("the committed file is a schema")
-}
-
-#[track_caller]
-fn valid(schema: &jsonschema::Validator, document: &Value) {
-    let wrong: Vec<String> =
-        schema.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(wrong.is_empty(), "does not match the schema: {}", wrong.join("\n"));
-}
-
 /// The result of a run.
 pub(crate) struct Output {
     command: String,
@@ -356,6 +320,14 @@ impl Output {
         let plan = self.json();
         valid_plan(&plan);
         plan
+    }
+
+    /// Returns standard output as JSON test results that match the committed schema.
+    #[track_caller]
+    pub(crate) fn test_results(&self) -> Value {
+        let results = self.json();
+        valid_test_results(&results);
+        results
     }
 
     /// Fails with both streams unless the run ended with this exit code.

@@ -1,5 +1,6 @@
 //! Renders the coverage of the routing by cases.
 
+use super::document::{Coverage, Part, PartKind, Position};
 use super::margin::with_position;
 use crate::cases::{CoverageReport, PartCoverage, PartState};
 use crate::model::count::{count, number};
@@ -10,7 +11,6 @@ use crate::render::markdown::inline;
 use crate::render::plan_github::annotate;
 use crate::render::style::{BOLD, DIM, Painted, fold};
 use crate::simulation::RoutingPart;
-use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// The maximum number of listed parts.
@@ -100,26 +100,28 @@ fn position(report: &CoverageReport, part: &PartCoverage) -> Option<Source> {
     Some(Source { file, line: at.line, column: at.column, part_of: None, places: Places::new() })
 }
 
-/// Renders the coverage as JSON.
-pub(super) fn json(report: &CoverageReport) -> Value {
-    let (covered, all) = report.coverage.counts();
-    let part = |it: &PartCoverage| {
-        let mut part = match &it.part {
-            RoutingPart::Binding(binding) => json!({"kind": "binding", "binding": binding}),
-            RoutingPart::Alternate(exchange) => json!({"kind": "alternateExchange", "exchange": exchange}),
-            RoutingPart::DeadLettering(queue, reason) => {
-                json!({"kind": "deadLettering", "queue": queue, "reason": reason.as_str()})
-            }
-        };
-        part["state"] = it.state.as_str().into();
-        part["cases"] = it.cases.iter().cloned().collect();
-        part["source"] = position(report, it).map_or(Value::Null, |at| json!({"file": at.file, "line": at.line}));
-        part
+/// Returns the coverage as a document.
+pub(super) fn document(report: &CoverageReport) -> Coverage {
+    let (covered, total) = report.coverage.counts();
+    let part = |it: &PartCoverage| Part {
+        kind: match it.part.clone() {
+            RoutingPart::Binding(binding) => PartKind::Binding { binding },
+            RoutingPart::Alternate(exchange) => PartKind::AlternateExchange { exchange },
+            RoutingPart::DeadLettering(queue, reason) => PartKind::DeadLettering { queue, reason: reason.as_str() },
+        },
+        state: it.state.as_str(),
+        cases: it.cases.iter().cloned().collect(),
+        source: position(report, it).map(|at| Position { file: at.file, line: at.line }),
     };
-    json!({
-        "spec": report.specs, "vhost": report.vhost, "brokerVersion": report.version, "covered": covered, "total": all,
-        "percent": report.coverage.percent(), "parts": report.coverage.parts.iter().map(part).collect::<Vec<_>>(),
-    })
+    Coverage {
+        spec: report.specs.clone(),
+        vhost: report.vhost.clone(),
+        broker_version: report.version,
+        covered,
+        total,
+        percent: report.coverage.percent(),
+        parts: report.coverage.parts.iter().map(part).collect(),
+    }
 }
 
 /// Renders a notice for each part that is not covered, at its position in the spec.

@@ -2,6 +2,7 @@
 
 mod coverage;
 mod details;
+mod document;
 mod events;
 mod github;
 mod json;
@@ -11,6 +12,7 @@ mod markdown;
 mod text;
 
 pub use coverage::coverage;
+pub use document::schema;
 pub use github::github;
 pub use json::json;
 pub use junit::junit;

@@ -33,7 +33,7 @@ fn cases_run_in_the_live_and_in_the_planned_topology() {
     let topo = Topo::new(&vhost).spec(SPEC).file("topology.test.yaml", TESTS);
     let run = |against: &str, code| {
         let output = topo.run(["test", "--against", against, "--format", "json"]).expect_code(code);
-        let document = output.json();
+        let document = output.test_results();
         let shown = &document["cases"][0];
         assert_eq!((&shown["against"]["topology"], &shown["mode"]), (&against.into(), &"offline".into()), "{output}");
         assert_eq!(shown["brokerVersion"], node.version(), "{output}");
