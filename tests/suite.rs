@@ -9,6 +9,7 @@ mod examples;
 mod fuzz;
 mod language;
 mod layers;
+mod lifecycle;
 mod live;
 mod new_rule;
 mod pages;

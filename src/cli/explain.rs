@@ -82,8 +82,8 @@ pub(super) async fn run(arguments: &ExplainArguments, global: &Global) -> Result
     let profile = BrokerProfile::of(version);
     let name = QueueName::new(what);
     let explain = |(spec, expansion): &(_, _)| explanation(&name, spec, expansion, &profile);
-    let stories: Vec<Explanation> = loaded.expanded.iter().filter_map(explain).collect();
-    match (&stories[..], page.or_else(|| key_of(what).and_then(self::page))) {
+    let explanations: Vec<Explanation> = loaded.expanded.iter().filter_map(explain).collect();
+    match (&explanations[..], page.or_else(|| key_of(what).and_then(self::page))) {
         ([], Some(page)) => print(&page, arguments.format),
         ([], None) => Err(unknown_name(&loaded, what)),
         ([_, ..], _) => {
@@ -91,22 +91,22 @@ pub(super) async fn run(arguments: &ExplainArguments, global: &Global) -> Result
             let flags = flags(arguments, &loaded) + &version.unwrap_or_default();
             let version = for_version(arguments.broker_version);
             let view = View { width: output::width(), flags: &flags, connection: "", version: &version, live: None };
-            print_stories(&stories, arguments.format, &view)
+            print_explanations(&explanations, arguments.format, &view)
         }
     }
 }
 
-fn print_stories(stories: &[Explanation], format: ExplainFormat, view: &View<'_>) -> Result<Exit, Failure> {
+fn print_explanations(explanations: &[Explanation], format: ExplainFormat, view: &View<'_>) -> Result<Exit, Failure> {
     output::print(&match format {
         ExplainFormat::Text => {
             let texts: Vec<String> =
-                stories.iter().map(|explanation| lifecycle_text::explanation(explanation, view)).collect();
+                explanations.iter().map(|explanation| lifecycle_text::explanation(explanation, view)).collect();
             texts.join("\n")
         }
         ExplainFormat::Json => {
             let documents: Vec<Value> =
-                stories.iter().map(|explanation| explanation_json(explanation, view.live)).collect();
-            clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": documents })))
+                explanations.iter().map(|explanation| explanation_json(explanation, view.live)).collect();
+            clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "explanations": documents })))
         }
     })?;
     Ok(Exit::Done)
@@ -123,18 +123,18 @@ async fn live(arguments: &ExplainArguments, global: &Global) -> Result<Exit, Fai
     let newest = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
     loaded.expand_for(|index| profiles.get(index).unwrap_or(&newest))?;
     let name = QueueName::new(arguments.what.as_str());
-    let (mut stories, mut counts) = (Vec::new(), BTreeMap::new());
+    let (mut explanations, mut counts) = (Vec::new(), BTreeMap::new());
     for ((spec, expansion), profile) in loaded.expanded.iter().zip(&profiles) {
-        let Some(story) = explanation(&name, spec, expansion, profile) else { continue };
+        let Some(found) = explanation(&name, spec, expansion, profile) else { continue };
         let vhost = &spec.vhost.value;
         if !survey.has_vhost(vhost) {
             return Err(no_such_vhost(vhost, &access.broker.vhosts().await?));
         }
-        counts.insert(vhost.clone(), current_counts(&access, &expansion.topology, story.stations()).await?);
-        stories.push(story);
+        counts.insert(vhost.clone(), current_counts(&access, &expansion.topology, found.queues()).await?);
+        explanations.push(found);
     }
     drop(reading);
-    if stories.is_empty() {
+    if explanations.is_empty() {
         return Err(unknown_queue(&loaded, &arguments.what));
     }
     let connection = connection::flags(&arguments.connection);
@@ -143,7 +143,7 @@ async fn live(arguments: &ExplainArguments, global: &Global) -> Result<Exit, Fai
     let version = clean(&format!("{} {} at {}", target.product, target.version, target.url));
     let view =
         View { width: output::width(), flags: &flags, connection: &connection, version: &version, live: Some(&counts) };
-    print_stories(&stories, arguments.format, &view)
+    print_explanations(&explanations, arguments.format, &view)
 }
 
 /// Returns the specs and their flags, which follow the queue in suggested commands.
@@ -213,7 +213,7 @@ fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
             if !page.summary.is_empty() {
                 document["summary"] = page.summary.into();
             }
-            clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": [document] })))
+            clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "explanations": [document] })))
         }
     })?;
     Ok(Exit::Done)

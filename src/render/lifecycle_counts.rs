@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 /// The activity of each vhost; `None` without a broker.
 pub type Live<'a> = Option<&'a BTreeMap<VhostName, Activity>>;
 
-/// Renders an explanation as JSON, with the current counts of each station if the activity is known.
+/// Renders an explanation as JSON, with the current counts of each queue if the activity is known.
 pub fn explanation_json(explanation: &Explanation, live: Live<'_>) -> Value {
     let mut document = json!(explanation);
     if let Some(activity) = live.and_then(|live| live.get(explanation.vhost())) {
-        let counts = explanation.stations().into_iter().map(|queue| {
+        let counts = explanation.queues().into_iter().map(|queue| {
             let known = activity.queues.get(queue);
             json!({
                 "queue": queue,

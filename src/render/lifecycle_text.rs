@@ -305,7 +305,7 @@ fn explain_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
     if let Some(counts) = counts.strip_prefix(" · ") {
         sentence(text, "  ", &format!("Now: {counts}."), width);
     }
-    if !tier.is_made {
+    if !tier.is_generated {
         let retired = format!(
             "The current spec does not generate this tier: {queue} has different retries, or none. An existing tier \
              with this name is retired: it receives no new messages, and drains automatically."

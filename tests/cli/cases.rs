@@ -26,7 +26,7 @@ fn dead_letters_that_the_broker_drops_arrive_nowhere() {
     assert_eq!(contract["deadLetters"]["queue"], Value::Null);
     assert_eq!(contract["deadLetters"]["droppedKeys"], json!(["order.created"]));
     assert_eq!(contract["deadLetteredMessage"], Value::Null);
-    let explanation = &json(&["explain", "orders"])["stories"][0];
+    let explanation = &json(&["explain", "orders"])["explanations"][0];
     assert_eq!(explanation["steps"].as_array().unwrap().last().unwrap()["state"]["name"], "dropped", "{explanation}");
     let graph = &json(&["graph"])["vhosts"][0];
     let arrows = graph["arrows"].as_array().unwrap();

@@ -163,9 +163,9 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
         kept["deadLetteredMessage"]["publish"],
         serde_json::json!({"exchange": "", "routingKeys": ["orders.dlq"]})
     );
-    let explanation = &json(&["explain", "orders"])["stories"][0];
+    let explanation = &json(&["explain", "orders"])["explanations"][0];
     assert_eq!(explanation["steps"].as_array().unwrap().last().unwrap()["state"]["name"], "dropped");
-    assert_eq!(json(&["explain", "orders.dlq"])["stories"][0]["deadLettersFrom"], serde_json::json!(["bills"]));
+    assert_eq!(json(&["explain", "orders.dlq"])["explanations"][0]["deadLettersFrom"], serde_json::json!(["bills"]));
     let graph = &json(&["graph"])["vhosts"][0];
     let nodes = graph["nodes"].as_array().unwrap();
     let place = |name: &str| nodes.iter().position(|node| node["name"] == name).unwrap();
@@ -198,7 +198,7 @@ fn external_dead_letter_queues_are_possible_in_contract_explain_and_graph() {
     let place = |name: &str| nodes.iter().position(|node| node["name"] == name).unwrap();
     for (queue, exchange, dead) in [("mail", "corp.dlx", "corp.dead"), ("work", "own", "own.dead")] {
         let contract = &contracts["vhosts"]["shop"]["queues"][queue]["deadLetters"];
-        let explanation = &json(&["explain", queue])["stories"][0]["contract"]["deadLetters"];
+        let explanation = &json(&["explain", queue])["explanations"][0]["contract"]["deadLetters"];
         for claim in [contract, explanation, &nodes[place(queue)]["deadLetters"]] {
             assert_eq!((&claim["reach"], &claim["possibleQueues"]), (&"maybe".into(), &serde_json::json!([dead])));
         }

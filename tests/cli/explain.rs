@@ -115,7 +115,7 @@ fn rule_page_needs_no_spec() {
     at("80", &["lazy-mode", "-f", "topology.yaml"]).expect_code(0).expect_text("lazy-mode · classic queue");
     at("80", &["transient-queue", "-f", "topology.yaml"]).expect_code(0).expect_text("# transient-queue");
     let json = Topo::offline().run(["explain", "transient-queue", "--format", "json"]).expect_code(0).json();
-    assert_eq!(json["stories"][0]["kind"], "rule");
+    assert_eq!(json["explanations"][0]["kind"], "rule");
 }
 
 #[test]
@@ -129,10 +129,10 @@ fn hazards_and_keys_have_pages() {
     assert!(page("overflow").contains("A policy can set it with\n`overflow`"), "{}", page("overflow"));
     let json = |what: &str| Topo::offline().run(["explain", what, "--format", "json"]).expect_code(0).json();
     assert_eq!(
-        (&json("reorder")["stories"][0]["kind"], &json("reorder")["stories"][0]["hazard"]),
+        (&json("reorder")["explanations"][0]["kind"], &json("reorder")["explanations"][0]["hazard"]),
         (&"hazard".into(), &"reorder".into())
     );
-    assert_eq!(json("delays")["stories"][0]["key"], "delays");
+    assert_eq!(json("delays")["explanations"][0]["key"], "delays");
     at("80", &["messageTTL"]).expect_code(64).expect_text("did you mean `messageTtl`?");
 }
 
@@ -140,14 +140,17 @@ fn hazards_and_keys_have_pages() {
 fn json_contains_the_explanation() {
     let json = at("80", &["orders.work", "--format", "json"]).expect_code(0).json();
     assert_eq!(json["formatVersion"], 1);
-    let explanation = &json["stories"][0];
+    let explanation = &json["explanations"][0];
     assert_eq!((&explanation["kind"], &explanation["queue"]), (&"queue".into(), &"orders.work".into()));
     assert_eq!(explanation["steps"][0]["state"]["waysIn"][0], "orders with order.#");
     assert_eq!(explanation["steps"][1]["state"]["name"], "attempt");
     assert_eq!(explanation["contract"]["deliveries"], 3);
     assert_eq!(explanation["deadLetteredMessage"]["xDeath"][0]["count"], 3);
     let tier = at("80", &["orders.work.retry.1.5s", "--format", "json"]).expect_code(0).json();
-    assert_eq!((&tier["stories"][0]["kind"], &tier["stories"][0]["isMade"]), (&"tier".into(), &true.into()));
+    assert_eq!(
+        (&tier["explanations"][0]["kind"], &tier["explanations"][0]["isGenerated"]),
+        (&"tier".into(), &true.into())
+    );
 }
 
 /// `topo explain` finds a page by the name of a key in RabbitMQ or in a spec, or by a similar name. It needs no spec.
@@ -188,7 +191,7 @@ fn words_of_plans_and_reports_have_entries() {
         topo.run(["explain", word]).expect_code(0).expect_text(expected).expect_text("See also: ");
     }
     let json = topo.run(["explain", "drift", "--format", "json"]).expect_code(0).json();
-    assert_eq!((&json["stories"][0]["kind"], &json["stories"][0]["word"]), (&"word".into(), &"drift".into()));
+    assert_eq!((&json["explanations"][0]["kind"], &json["explanations"][0]["word"]), (&"word".into(), &"drift".into()));
     topo.run(["explain", "migrat"]).expect_code(64).expect_text("did you mean `migrate`?");
     // A word that is both a term and an error code has two entries.
     let both = topo.run(["explain", "undeclared"]).expect_code(0).expect_text("neither declared nor external");

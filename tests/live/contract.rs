@@ -77,7 +77,7 @@ impl Case {
         valid_contract(&document);
         let explained =
             topo.run(["explain", "work", "--format", "json", "--broker-version", version]).expect_code(0).json();
-        (document["vhosts"][vhost.name()]["queues"]["work"].clone(), explained["stories"][0].clone())
+        (document["vhosts"][vhost.name()]["queues"]["work"].clone(), explained["explanations"][0].clone())
     }
 }
 

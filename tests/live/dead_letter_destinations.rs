@@ -104,8 +104,8 @@ impl Statements {
 
     fn explanation(&self, vhost: &str, queue: &str) -> &Value {
         let Some(explained) = self.explained.get(queue) else { return &Value::Null };
-        let stories = explained["stories"].as_array().expect("stories");
-        stories.iter().find(|explanation| explanation["vhost"] == vhost).unwrap_or(&Value::Null)
+        let explanations = explained["explanations"].as_array().expect("explanations");
+        explanations.iter().find(|explanation| explanation["vhost"] == vhost).unwrap_or(&Value::Null)
     }
 
     fn graph(&self, vhost: &str) -> &Value {

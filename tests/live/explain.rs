@@ -9,7 +9,7 @@ const SPEC: &str = "defaults: {queue: {type: classic}}\n\
     deadLetterQueues: {orders.dead: {}}\n";
 
 #[test]
-fn live_explanation_shows_the_counts_of_each_station() {
+fn live_explanation_shows_the_counts_of_each_queue() {
     let vhost = Node::shared().vhost("explain");
     let topo = Topo::new(&vhost).spec(SPEC);
     topo.run(["explain", "orders.work", "--live"])
@@ -37,7 +37,7 @@ fn live_explanation_shows_the_counts_of_each_station() {
     explain(&["orders.work.retry.1.1h"]).expect_code(0).expect_text("Now: 30 messages.");
 
     let document: Value = serde_json::from_str(&explain(&["orders.work", "--format", "json"]).stdout).unwrap();
-    let counts = &document["stories"][0]["counts"];
+    let counts = &document["explanations"][0]["counts"];
     let entry = |queue: &str, [messages, held, consumers]: [u64; 3]| {
         json!({"queue": queue, "exists": true, "messages": messages, "ready": messages - held, "unacknowledged": held,
             "consumers": consumers})

@@ -60,7 +60,7 @@ impl Explanation {
 
     /// Returns the queues in which a message can be: the queue, its tiers and its dead-letter queues, in the order in which
     /// a message reaches them.
-    pub fn stations(&self) -> Vec<&QueueName> {
+    pub fn queues(&self) -> Vec<&QueueName> {
         let lifecycle = match self {
             Self::Queue(lifecycle) => lifecycle,
             Self::Tier(tier) => return vec![&tier.tier],
@@ -232,7 +232,7 @@ pub struct TierDescription {
     /// The delay of the tier.
     pub wait: Wait,
     /// True if the current spec generates the tier; false if the tier is retired.
-    pub is_made: bool,
+    pub is_generated: bool,
     /// The routing key with which a message returns to the queue.
     pub routing_key: String,
     /// The exchange through which a message returns to the queue.

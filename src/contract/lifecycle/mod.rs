@@ -144,7 +144,7 @@ fn tier(name: &QueueName, spec: &Spec, expansion: &Expansion) -> Option<TierDesc
         tier: name.clone(),
         retry: parsed.number,
         wait: Wait::of(parsed.delay),
-        is_made: expansion.topology.queues.contains_key(name),
+        is_generated: expansion.topology.queues.contains_key(name),
         routing_key: naming::retry_key(&parsed.queue, parsed.number),
         exchange: naming::return_exchange(&parsed.queue),
         at: declaration.retry.as_ref().map(|retry| spec_line(spec, retry.at())),

@@ -133,7 +133,7 @@ fn names_of_tiers_are_explained() {
     let yaml = "queues: {q: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead}, q.retry.7.1s: {type: classic}}\n\
                 deadLetterQueues: {dead: {type: quorum}}\n";
     let tier = |name: &str| match explain(name, yaml, (4, 3)) {
-        Some(Explanation::Tier(tier)) => Some((tier.retry, tier.wait.text, tier.is_made)),
+        Some(Explanation::Tier(tier)) => Some((tier.retry, tier.wait.text, tier.is_generated)),
         Some(Explanation::Queue(_)) | None => None,
     };
     assert_eq!(tier("q.retry.2.30s"), Some((2, "30s".to_owned(), true)));
