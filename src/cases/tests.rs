@@ -148,6 +148,14 @@ fn mistakes_are_reported() {
         ("tests: {it: {publish: {queue: work}, workers: {log: fail}, never: [dead]}}", "`fail` requires a contract"),
         ("tests: {it: {publish: {queue: work}, workers: {work: nak}, to: [work]}}", "cannot be `nak`"),
         ("tests: {it: {publish: {queue: work}, ends: {work: gone}}}", "gone"),
+        (
+            "tests: {it: {publish: {queue: work, expiration: '5'}, ends: {work: waiting}}}",
+            "expected a number for `expiration`",
+        ),
+        (
+            "tests: {it: {publish: {queue: work}, within: 5 s, ends: {work: waiting}}}",
+            "expected a duration such as `30s`",
+        ),
         ("tests: {it: {publish: {queue: work}, attempts: {work: 1}}}", "queue `work` has no worker in this case"),
         ("tests: {it: {publish: {}, to: []}}", "sets neither `exchange` nor `queue`"),
         ("tests: {it: {publish: {queue: work, exchange: orders}, to: []}}", "sets both `exchange` and `queue`"),

@@ -37,6 +37,30 @@ fn unchanged_objects_do_not_affect_the_fingerprint() {
     assert_eq!(new, fingerprint_of(&live, &format!("{NEW}---\n{other}"), &[]), "an unchanged vhost");
 }
 
+/// Another exchange, which the spec does not declare, routes messages to the new binding.
+#[test]
+fn routing_changes_do_not_affect_the_fingerprint() {
+    let exchange = |name: &str| {
+        format!(
+            r#"{{"name": "{name}", "vhost": "shop", "type": "fanout", "durable": true, "auto_delete": false, "internal": false, "arguments": {{}}}}"#
+        )
+    };
+    let live =
+        LIVE.replace(r#""exchanges": []"#, &format!(r#""exchanges": [{}, {}]"#, exchange("e"), exchange("other")));
+    let bound = live.replace(
+        r#""bindings": []"#,
+        r#""bindings": [{"source": "other", "vhost": "shop", "destination": "e", "destination_type": "exchange", "routing_key": "", "arguments": {}}]"#,
+    );
+    let spec = "version: 1\nvhost: shop\nexchanges: {e: {type: fanout}}\nqueues: {base: {type: classic, bindings: [{exchange: e}]}}\n";
+    let plan = |live: &str| {
+        let topo = Topo::offline().file("live.json", live).file("topology.yaml", spec);
+        topo.run(["plan", "--against", "live.json", "--format", "json"]).expect_code(0).plan()
+    };
+    let [alone, reached] = [plan(&live), plan(&bound)];
+    assert_ne!(alone["vhosts"][0]["routing"], reached["vhosts"][0]["routing"]);
+    assert_eq!(alone["fingerprint"], reached["fingerprint"]);
+}
+
 #[test]
 fn prune_accepts_kinds_as_a_separate_argument() {
     let spec = NEW.replace("queues:", "owns: ['*']\nqueues:");

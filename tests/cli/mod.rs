@@ -14,6 +14,7 @@ mod fingerprints;
 mod graph;
 mod harness;
 pub(crate) mod hostile_text;
+mod junit;
 mod layout;
 mod lint;
 pub(crate) mod memory;
