@@ -17,7 +17,7 @@ use crate::support::{Random, seed};
 const QUEUES: usize = 800;
 const VERSIONS: [(u16, u16); 5] = [(3, 8), (3, 10), (3, 13), (4, 0), (4, 3)];
 
-/// Returns a random spec with the queue `work`. The parser or the expansion may refuse it.
+/// Returns a random spec with the queue `work`. The parser or the expansion may reject it.
 fn draw(random: &mut Random) -> (String, &'static str) {
     let strategy = *random.pick(&["ladder", "ladder", "republish", "redeliver", "delayed", "none"]);
     let delays = *random.pick(&[
@@ -69,7 +69,7 @@ fn described_and_simulated(text: &str, profile: &BrokerProfile) -> Option<(Lifec
     let operator_policies = expansion.topology.operator_policies();
     let subject = Subject::new((spec, &expansion), &operator_policies, profile);
     if !subject.contracts().contains_key(&work) {
-        // Without retries and dead letters, `fail` is refused in test files.
+        // A queue without retries and dead-lettering has no contract, so test files cannot use `fail`.
         return None;
     }
     let publication = Publication {

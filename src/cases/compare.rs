@@ -36,7 +36,7 @@ pub enum Aspect {
     Unknown,
     /// The broker and the simulation differ.
     Live,
-    /// The exchange to which the case publishes does not exist in another topology.
+    /// The exchange to which the case publishes does not exist in the topology under test.
     Exchange,
 }
 
@@ -86,7 +86,7 @@ impl Mismatch {
     }
 }
 
-/// Returns the difference if the exchange of the publish does not exist.
+/// Returns a mismatch if the exchange to which the case publishes does not exist.
 pub(super) fn missing_exchange(case: &Case, subject: &Subject<'_>) -> Option<Mismatch> {
     let exchange = &case.publication.value.exchange;
     subject.routing().kind(exchange).is_none().then(|| Mismatch {
@@ -192,7 +192,9 @@ impl Comparison<'_, '_> {
         let retries = queue.filter(|_| is_delivered).and_then(|queue| self.subject.max_retries(queue));
         let because = retries.map(|retries| format!("maxRetries is {}", number(retries.value.into())));
         let is_missing = queue.is_some_and(|queue| self.subject.lacks_queue(queue));
-        let because = because.or_else(|| is_missing.then(|| "this queue does not exist".to_owned()));
+        let because = because.or_else(|| {
+            queue.filter(|_| is_missing).map(|queue| format!("queue `{queue}` does not exist in this topology"))
+        });
         let at = retries.map(|retries| retries.at).or_else(|| queue.and_then(|it| self.subject.position(it)));
         self.found.push(Mismatch { aspect, queue: queue.cloned(), expected, actual, because, at });
     }

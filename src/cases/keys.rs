@@ -109,7 +109,7 @@ pub(super) static TEST_DOCUMENT: Object = Object {
             key(
                 "standIns",
                 Shape::Object(&STAND_INS),
-                "Exchanges and queues in place of the external objects of the spec. Without one, topo does not know the settings \
+                "Stand-ins: exchanges and queues that replace the external objects of the spec in tests. Without a stand-in, topo does not know the settings \
                  and bindings of an external object.",
             )
             .with_example("{exchanges: {events: {type: topic}}}"),

@@ -80,7 +80,9 @@ impl Checker<'_, '_> {
             return;
         }
         if self.subject.is_external_queue(queue) {
-            let hint = format!("add a stand-in: standIns: {{queues: {{{queue}: {{type: classic}}}}}}");
+            let hint = format!(
+                "add a stand-in to the test file, such as `standIns: {{queues: {{{queue}: {{type: classic}}}}}}`"
+            );
             return self.report(format!("queue `{queue}` is external, so its settings are unknown"), at, hint);
         }
         let near = closest(queue.as_str(), topology.queues.keys().map(QueueName::as_str));
@@ -97,7 +99,9 @@ impl Checker<'_, '_> {
             }
             (Some(Kind::Unknown), None) if self.knows_external => {}
             (Some(Kind::Unknown), None) => {
-                let hint = format!("add a stand-in: standIns: {{exchanges: {{{exchange}: {{type: topic}}}}}}");
+                let hint = format!(
+                    "add a stand-in to the test file, such as `standIns: {{exchanges: {{{exchange}: {{type: topic}}}}}}`"
+                );
                 self.report(format!("exchange `{exchange}` is external, so its bindings are unknown"), at, hint);
             }
             (Some(_), _) => {}

@@ -90,7 +90,7 @@ impl StandIns {
     }
 
     /// Replaces the external objects of a spec. `file` is the name of the test file, to which the positions of the new
-    /// objects refer. Returns the stand-ins whose object is not external, and the names of exchanges that do not exist.
+    /// objects refer. Returns an error for each stand-in without an external object, and for each reference to an unknown exchange.
     pub fn apply(&self, spec: &mut Spec, file: &str) -> Diagnostics {
         let mut diagnostics = Diagnostics::new();
         let index = spec.files.len();
@@ -171,7 +171,7 @@ impl StandIns {
     }
 }
 
-/// Returns an error if neither the spec nor the broker declares an exchange.
+/// Returns an error if the exchange is neither declared in the spec nor predeclared by the broker.
 fn missing(spec: &Spec, exchange: &ExchangeName, at: Location) -> Option<Diagnostic> {
     let of_dead_letter_queue = |(queue, it): (&QueueName, &DeadLetterQueueSpec)| match &it.exchange_name {
         Some(name) => name.value == *exchange,
@@ -190,9 +190,7 @@ fn missing(spec: &Spec, exchange: &ExchangeName, at: Location) -> Option<Diagnos
 fn not_external<'n>(kind: &str, name: &str, external: impl Iterator<Item = &'n str>, at: Location) -> Diagnostic {
     let hint = match closest(name, external) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!(
-            "remove it: only an object with `external: true` can have a stand-in, and this {kind} is not external"
-        ),
+        None => format!("remove the stand-in, or declare the {kind} with `external: true` in the spec"),
     };
     Diagnostic::error("unknown-name", format!("the spec has no external {kind} `{name}`"), at).hint(hint)
 }

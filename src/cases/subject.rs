@@ -1,5 +1,4 @@
-//! The topology that a test file tests, with the routing and the contracts of its queues: the topology of the spec, or
-//! another one.
+//! The topology under test, with the routing and the contracts of its queues: the topology of the spec, or another one.
 
 use crate::contract::{Contract, contracts};
 use crate::expand::Expansion;
@@ -10,7 +9,7 @@ use crate::simulation::{Publication, Simulation};
 use crate::spec::{Location, QueueSpec, Setting, Spec};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A topology to test in place of the topology of the spec.
+/// A topology under test other than the topology of the spec.
 #[derive(Clone, Debug)]
 pub struct OtherTopology {
     topology: Topology,
@@ -21,7 +20,7 @@ pub struct OtherTopology {
 }
 
 impl OtherTopology {
-    /// A topology that contains all objects of the vhost.
+    /// Creates a topology that contains all objects of the vhost.
     pub fn complete(topology: Topology) -> Self {
         Self { is_complete: true, ..Self::of_spec(topology, Scope::default()) }
     }
@@ -31,7 +30,7 @@ impl OtherTopology {
         self.is_complete
     }
 
-    /// The topology of another spec, which does not contain the external objects in the scope.
+    /// Creates the topology of another spec, which does not contain the external objects in the scope.
     pub fn of_spec(topology: Topology, scope: Scope) -> Self {
         let Scope { external, external_dead_letter_queues, .. } = scope;
         let operator_policies = topology.operator_policies();
@@ -39,7 +38,7 @@ impl OtherTopology {
     }
 }
 
-/// The topology that is tested.
+/// The topology under test.
 pub struct Subject<'a> {
     /// The spec.
     pub spec: &'a Spec,
@@ -66,7 +65,7 @@ impl<'a> Subject<'a> {
         Self { spec, expansion, profile, routing, contracts, operator_policies, is_other: false }
     }
 
-    /// Replaces the routing by the routing of another topology. The workers still follow the contracts of the spec.
+    /// Replaces the routing with that of another topology. The workers still follow the contracts of the spec.
     pub fn in_other(self, other: &'a OtherTopology) -> Self {
         let OtherTopology { topology, operator_policies, external, external_dead_letter_queues, is_complete } = other;
         let routing = Routing::new(topology, operator_policies, external, self.profile)

@@ -131,7 +131,7 @@ impl Loaded {
         if errors.is_empty() { Ok(()) } else { Err(print_errors(&errors, &self.files, self.format)) }
     }
 
-    /// Changes each spec, and expands it again. `file` is the file to which the changes refer.
+    /// Changes each spec and expands it again. The positions of the changes refer to `file`.
     pub(super) fn change_specs(
         &mut self,
         profile: &BrokerProfile,

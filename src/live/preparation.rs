@@ -93,7 +93,7 @@ pub fn prepare(
         let (publication, workers) = (scale.publication(&case.publication.value), case.workers());
         let simulated = divided.run(&publication, &workers);
         let external = (!expansion.scope.external.is_empty())
-            .then(|| "the spec uses external objects; declare all of them under `standIns`".to_owned());
+            .then(|| "at least one external object has no stand-in; add it to `standIns` in the test file".to_owned());
         let depends_on_speed = || {
             depends_on_speed(&publication, &workers, scaled_subject.routing())
                 .then(|| "its result depends on the speed of the worker".to_owned())

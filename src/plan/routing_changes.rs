@@ -47,14 +47,14 @@ pub struct RoutingChange {
     pub before: BTreeSet<QueueName>,
     /// The number of all queues that the example reaches before the plan.
     pub before_total: usize,
-    /// The reason why the example may reach further queues before the plan. Absent if it does not.
+    /// The reason why the example may reach additional queues before the plan. Absent if the route is certain.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub before_unclear: Option<String>,
     /// The queues that the example reaches after the plan; at most 20.
     pub after: BTreeSet<QueueName>,
     /// The number of all queues that the example reaches after the plan.
     pub after_total: usize,
-    /// The reason why the example may reach further queues after the plan. Absent if it does not.
+    /// The reason why the example may reach additional queues after the plan. Absent if the route is certain.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after_unclear: Option<String>,
     /// True if the change affects every message to which the cause applies: for a binding, every message that it matches.

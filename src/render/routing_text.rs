@@ -118,7 +118,7 @@ pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: 
         indented(text, &format!("example: {}", example(group, &clean)), width);
         let reasons: BTreeSet<&String> = change.before_unclear.iter().chain(&change.after_unclear).collect();
         for reason in reasons {
-            indented(text, &format!("the queues of the example are not certain: {}", clean(reason)), width);
+            indented(text, &format!("the example may reach additional queues: {}", clean(reason)), width);
         }
         if let Some(unaffected) = &change.unaffected {
             indented(text, &format!("not affected: for example, {}", clean(&unaffected.to_string())), width);
@@ -259,7 +259,7 @@ fn reached(
     }
     let more = total - listed.len().min(total);
     let rest = if more == 0 { String::new() } else { format!(" and {} more", number(more as u64)) };
-    format!("{}{rest}{}", queues(listed, escaped), if is_unclear { ", possibly others" } else { "" })
+    format!("{}{rest}{}", queues(listed, escaped), if is_unclear { ", and possibly others" } else { "" })
 }
 
 /// Writes the routing changes of a part as a Markdown table, up to a length of the comment; nothing if there are none.

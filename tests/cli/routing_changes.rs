@@ -196,18 +196,18 @@ queues:
   two: {type: classic, bindings: [{exchange: h, routingKey: "1"}]}
 "##;
 
-/// The example of a new binding also takes another new binding, to an exchange that distributes messages by a hash.
+/// The example for one new binding also matches another, which leads to a consistent-hash exchange.
 #[test]
 fn uncertain_queues_of_an_example_are_reported() {
     let bindings =
         "bindings:\n  - {source: e, destination: second}\n  - {source: e, destination: h, destinationType: exchange}\n";
     let topo = Topo::offline().file("old.yaml", HASH).spec(&format!("{HASH}{bindings}"));
     let output = topo.run(["plan", "--against", "old.yaml"]).expect_code(0);
-    let output = output.expect_text("(before: first; after: first, second, possibly others)");
-    output.expect_text("the queues of the example are not certain: the type of exchange `h`");
+    let output = output.expect_text("(before: first; after: first, second, and possibly others)");
+    output.expect_text("the example may reach additional queues: the type of exchange `h`");
     topo.run(["plan", "--against", "old.yaml", "--format", "markdown"])
         .expect_code(0)
-        .expect_text("| first | first, second, possibly others |");
+        .expect_text("| first | first, second, and possibly others |");
     let plan = topo.run(["plan", "--against", "old.yaml", "--format", "json"]).expect_code(0).plan();
     let change = &plan["vhosts"][0]["routing"]["changes"][0];
     assert!(change["afterUnclear"].as_str().is_some_and(|reason| reason.contains("`h`")), "{change:#}");

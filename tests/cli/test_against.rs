@@ -39,7 +39,7 @@ fn definitions() -> String {
 }
 
 #[test]
-fn cases_run_in_another_spec() {
+fn cases_run_against_another_spec() {
     let topo = topo();
     topo.run(["test"]).expect_code(0);
     let old = SPEC.replace("routingKey: 'order.*'", "routingKey: 'order.created'");
@@ -53,7 +53,7 @@ fn cases_run_in_another_spec() {
     let output = topo.run(["test", "--against", "old.yaml"]).expect_code(1);
     let output =
         output.expect_text("exchange orders does not exist").expect_text("attempts of audit: expected 1, got 0");
-    output.expect_text("this queue does not exist");
+    output.expect_text("queue `audit` does not exist in this topology");
     let document = topo.run(["test", "--against", "old.yaml", "--format", "json"]).expect_code(1).test_results();
     assert_eq!(document["cases"][0]["against"], json!({"topology": "file", "file": "old.yaml"}), "{document:#}");
     assert_eq!(document["cases"][0]["mismatches"][0]["aspect"], "exchange", "{document:#}");
@@ -66,7 +66,7 @@ fn cases_run_in_another_spec() {
 }
 
 #[test]
-fn cases_run_in_a_definitions_file() {
+fn cases_run_against_a_definitions_file() {
     let topo = topo().file("live.json", &definitions());
     let output = topo.run(["test", "--against", "live.json"]).expect_code(1);
     let output = output.expect_text("RabbitMQ 3.10.8, topology of live.json");
@@ -80,7 +80,7 @@ fn cases_run_in_a_definitions_file() {
     topo.run(["test"]).expect_code(65);
     topo.write("topology.test.yaml", &TESTS.replace("tests:", "brokers: [\"4.3\"]\ntests:"));
     let skipped = topo.run(["test", "--against", "live.json"]).expect_code(0).expect_text("3 cases: 3 skipped");
-    skipped.expect_text("topology.test.yaml is for RabbitMQ 4.3.6, so its cases are skipped");
+    skipped.expect_text("skipped the cases of topology.test.yaml: `brokers` (4.3.6) does not include RabbitMQ 3.10.8");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn coverage_lists_uncovered_elements() {
     let flags =
         ["test", "--coverage", "--format", "json", "--also", "junit=results.xml", "--also", "markdown=results.md"];
     let coverage = topo.run(flags).expect_code(1).test_results()["coverage"][0].clone();
-    let parts = coverage["parts"].as_array().unwrap();
+    let parts = coverage["elements"].as_array().unwrap();
     let of = |state: &str| parts.iter().filter(|part| part["state"] == state).count();
     assert_eq!((&coverage["covered"], of("covered")), (&1.into(), 1), "{coverage}");
     let binding = parts.iter().find(|part| part["state"] == "covered").unwrap();
@@ -279,20 +279,20 @@ fn stand_ins_replace_external_objects() {
     let topo = Topo::offline().file("topology.yaml", EXTERNAL).file("topology.test.yaml", &file(CASES_OF_EXTERNAL));
     let refused = topo.run(["test"]).expect_code(65);
     let refused = refused.expect_text("exchange `events` is external, so its bindings are unknown");
-    let refused = refused.expect_text("add a stand-in: standIns: {exchanges: {events: {type: topic}}}");
-    refused.expect_text("add a stand-in: standIns: {queues: {legacy: {type: classic}}}");
+    let refused = refused.expect_text("such as `standIns: {exchanges: {events: {type: topic}}}`");
+    refused.expect_text("such as `standIns: {queues: {legacy: {type: classic}}}`");
 
     let complete = file(&format!("{STAND_INS}{CASES_OF_EXTERNAL}"));
     topo.write("topology.test.yaml", &complete);
     topo.run(["test"]).expect_code(0).expect_text("3 cases: 3 passed");
-    // Positions in the test file.
+    // Mismatches of stand-ins have positions in the test file.
     topo.write("topology.test.yaml", &complete.replace("to: [work, audit]", "to: [work]"));
     let failed = topo.run(["test"]).expect_code(1);
     failed.expect_text("audit is bound to events with routing key `#`").expect_text("topology.test.yaml:4");
     // The bindings of stand-ins are not counted.
     topo.write("topology.test.yaml", &complete);
     let document = topo.run(["test", "--coverage", "--format", "json"]).expect_code(0).test_results();
-    let parts = document["coverage"][0]["parts"].as_array().unwrap_or_else(|| panic!("{document:#}"));
+    let parts = document["coverage"][0]["elements"].as_array().unwrap_or_else(|| panic!("{document:#}"));
     assert!(parts.iter().any(|part| part.to_string().contains("order.#")), "{document:#}");
     let of_audit = |part: &&Value| part["binding"]["destination"]["queue"] == "audit";
     let keys: Vec<&Value> = parts.iter().filter(of_audit).map(|part| &part["binding"]["routing_key"]).collect();
@@ -300,12 +300,12 @@ fn stand_ins_replace_external_objects() {
 }
 
 #[test]
-fn wrong_stand_ins_are_refused() {
+fn invalid_stand_ins_are_rejected() {
     let cases = "tests: {it: {publish: {exchange: orders, routingKey: paid}, to: [audit]}}\n";
     for (stand_ins, message, hint) in [
         ("{exchanges: {event: {type: topic}}}", "the spec has no external exchange `event`", "did you mean `events`?"),
-        ("{exchanges: {orders: {type: topic}}}", "the spec has no external exchange `orders`", "can have a stand-in"),
-        ("{queues: {work: {type: classic}}}", "the spec has no external queue `work`", "can have a stand-in"),
+        ("{exchanges: {orders: {type: topic}}}", "the spec has no external exchange `orders`", "remove the stand-in"),
+        ("{queues: {work: {type: classic}}}", "the spec has no external queue `work`", "remove the stand-in"),
         ("{exchanges: {events: {}}}", "`type`", "topic"),
         ("{queues: {audit: {}}}", "`type`", "quorum"),
         ("{queues: {audit: {type: classic, retry: {}}}}", "unknown key `retry`", "bindings"),

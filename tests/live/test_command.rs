@@ -179,10 +179,12 @@ fn cases_not_run_on_the_broker_are_reported() {
     topo.run(["test", "--live"])
         .expect_code(0)
         .expect_text("2 cases: 2 skipped")
-        .expect_text(&format!("is for RabbitMQ {other}"));
+        .expect_text(&format!("`brokers` ({other}"));
     topo.write("topology.yaml", &format!("version: 1\nvhost: v\n{SMALL}exchanges: {{other: {{external: true}}}}\n"));
     topo.write("topology.test.yaml", SMALL_CASES);
-    topo.run(["test", "--live"]).expect_code(0).expect_text("not run on the broker: the spec uses external objects");
+    topo.run(["test", "--live"])
+        .expect_code(0)
+        .expect_text("not run on the broker: at least one external object has no stand-in");
     // With a stand-in, they run.
     topo.write(
         "topology.test.yaml",
@@ -201,7 +203,7 @@ fn difference_fails_the_case() {
     let provided = ["test", "--live", "--scratch-vhost", vhost.name(), "--time-scale", "1", "--run", "expires"];
     let mut running = topo.start(provided);
     let amqp = vhost.amqp();
-    // The queue does not exist yet. The end of the run ends the wait, so that its output is reported.
+    // The queue does not exist yet. Also stops waiting when the run ends, so that the test reports its output.
     until("the message was published", || (amqp.try_get("work").is_some() || running.is_over()).then_some(()));
     let output = running.wait().expect_code(1).expect_text("1 case: 1 failed");
     let output = output.expect_text("the broker and the simulation differ");

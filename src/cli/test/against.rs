@@ -1,4 +1,5 @@
-//! `topo test --against`: runs the cases in another topology: of the broker, of the broker after the plan, or of a file.
+//! `topo test --against`: runs the cases against another topology: the current or the planned one on a broker, or the topology
+//! of a file.
 
 use super::arguments::TestArguments;
 use super::files::{ReadFile, spec_arguments};
@@ -28,7 +29,7 @@ pub(super) struct Target<'a> {
 }
 
 enum Source {
-    /// A broker. If `is_planned` is true, its topologies after the plan.
+    /// A broker, with its topology after the plan if `is_planned` is true.
     Broker {
         access: Box<Access>,
         is_planned: bool,
@@ -118,10 +119,10 @@ impl<'a> Target<'a> {
             for (snapshot, part) in snapshots.iter_mut().zip(&plan.vhosts) {
                 let blocked = part.blocks.iter().map(|block| format!("{}: {}", block.address, block.text));
                 let conflicts = part.changes.iter().filter(|change| change.kind == ChangeKind::Conflict);
-                let conflicts = conflicts.map(|change| format!("{}: conflict", change.address));
+                let conflicts = conflicts.map(|change| format!("{}: unresolved conflict", change.address));
                 let reasons: Vec<String> = blocked.chain(conflicts).collect();
                 if !reasons.is_empty() {
-                    let failure = Failure::failed("the plan is blocked, so topo cannot predict the topology after it");
+                    let failure = Failure::failed("the plan is blocked, so topo cannot determine the planned topology");
                     let failure = reasons.iter().fold(failure, |failure, reason| failure.because(clean(reason)));
                     return Err(failure.hint("resolve the conflicts and blockers that `topo plan` reports"));
                 }
@@ -129,8 +130,8 @@ impl<'a> Target<'a> {
             }
         }
         drop(reading);
-        let snapshot = snapshots.pop().ok_or_else(|| Failure::failed(format!("vhost {vhost} was not read")))?;
-        let hint = "for the topology after the first apply, use --against planned";
+        let snapshot = snapshots.pop().ok_or_else(|| Failure::failed(format!("could not read vhost {vhost}")))?;
+        let hint = "to test the topology before the first apply, use --against planned";
         expect_vhost(snapshot, &broker.shown_url()).map_err(|failure| failure.hint(hint))
     }
 
@@ -145,7 +146,11 @@ impl<'a> Target<'a> {
         if declared.is_some() {
             if !self.global.quiet {
                 let versions: Vec<String> = read.file.brokers.iter().map(ToString::to_string).collect();
-                let note = format!("{} is for RabbitMQ {}, so its cases are skipped", report.file, versions.join(", "));
+                let versions = versions.join(", ");
+                let note = format!(
+                    "skipped the cases of {}: `brokers` ({versions}) does not include RabbitMQ {version}",
+                    report.file
+                );
                 output::eprint(&format!("note: {note}\n"));
             }
             report.results.iter_mut().for_each(|result| result.outcome = CaseOutcome::Skipped);

@@ -46,8 +46,8 @@ pub(in crate::cli) struct TestArguments {
     /// Rewrite the snapshots (test files with `snapshot: true`) and print the differences
     #[arg(long, help_heading = "Snapshots", conflicts_with_all = ["coverage", "fail_under", "also", "run"])]
     pub(super) update: bool,
-    /// Run the cases in another topology: of the broker (`live`), of the broker after the plan (`planned`), of a definitions file, or of another spec
-    #[arg(long, value_name = "live|planned|FILE", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["init", "update", "coverage", "fail_under", "live", "clean"], help_heading = "Test another topology")]
+    /// Run the cases against another topology: the current one on the broker (`live`), the one after the plan (`planned`), a definitions file, or another spec
+    #[arg(long, value_name = "live|planned|FILE", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["init", "update", "coverage", "fail_under", "live", "clean"], help_heading = "Test against another topology")]
     pub(super) against: Option<String>,
     #[command(flatten)]
     pub(super) live: LiveArguments,
@@ -62,7 +62,7 @@ pub(super) struct LiveArguments {
     /// Also run the cases on the broker, in scratch vhosts, and compare the results with the simulation of its version
     #[arg(long, conflicts_with_all = ["init", "update"])]
     pub(super) live: bool,
-    /// Existing, empty vhost to use instead of new ones; topo deletes its objects in it after the run [default: new vhosts]
+    /// Existing, empty vhost to use instead of new ones; topo deletes the objects that it declared there after the run [default: new vhosts]
     #[arg(long, value_name = "NAME", requires = "live", value_parser = NonEmptyStringValueParser::new())]
     pub(super) scratch_vhost: Option<String>,
     /// Divide all delays and TTLs on the broker by N [default: the largest number with reliable results]
@@ -74,10 +74,10 @@ pub(super) struct LiveArguments {
     /// Keep the scratch vhosts and the declared topology after the run; topo consumes the messages
     #[arg(long, requires = "live")]
     pub(super) keep: bool,
-    /// Delete the scratch vhosts of earlier runs, including those that --keep kept
+    /// Delete the scratch vhosts of earlier runs, including those kept with --keep
     #[arg(long, conflicts_with_all = ["live", "init", "update", "coverage", "fail_under", "also", "run", "paths"])]
     pub(super) clean: bool,
-    /// Minimum age of the vhosts that --clean deletes; a short age includes runs in progress
+    /// Minimum age of the vhosts that --clean deletes; a short age also matches the vhosts of runs in progress
     #[arg(long, value_name = "DURATION", requires = "clean", default_value = "1h", value_parser = duration)]
     pub(super) older_than: Duration,
 }

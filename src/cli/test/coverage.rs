@@ -23,7 +23,8 @@ pub(super) fn compute(read: &[ReadFile], arguments: &TestArguments) -> Result<Ve
         let specs = spec_arguments(paths, vhost, arguments);
         let mut loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, version)?;
         for file in files.iter().filter(|file| !file.file.stand_ins.is_empty()) {
-            // Of several stand-ins for an object, the first one applies. The other errors are already reported.
+            // If several files declare a stand-in for the same object, topo uses the first. The test run has reported the
+            // other errors.
             loaded.change_specs(&BrokerProfile::of(version), file.source.clone(), |spec| {
                 file.file.stand_ins.apply(spec, &file.source.name);
             })?;

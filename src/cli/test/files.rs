@@ -55,7 +55,7 @@ impl ReadFile {
         Ok(loaded)
     }
 
-    /// Replaces the external objects of loaded specs by the stand-ins of the file.
+    /// Replaces the external objects of loaded specs with the stand-ins of the file.
     fn apply_stand_ins(&self, loaded: &mut Loaded, version: BrokerVersion, format: TestFormat) -> Result<(), Failure> {
         if self.file.stand_ins.is_empty() {
             return Ok(());

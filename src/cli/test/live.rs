@@ -116,7 +116,7 @@ impl<'a> LiveBroker<'a> {
         report.version = self.version;
         report.live = Some(LiveTarget { url: self.access.broker.shown_url(), time_scale: 1 });
         let versions: Vec<String> = read.file.brokers.iter().map(ToString::to_string).collect();
-        let reason = format!("the test file is for RabbitMQ {}", versions.join(", "));
+        let reason = format!("`brokers` ({}) does not include RabbitMQ {}", versions.join(", "), self.version);
         for result in &mut report.results {
             (result.outcome, result.live) = (CaseOutcome::Skipped, Some(LiveResult::NotRun(reason.clone())));
         }

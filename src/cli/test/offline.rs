@@ -31,7 +31,7 @@ pub(super) fn offline_report(
     let (spec, expansion) = checked_spec(read, loaded)?;
     let operator_policies = expansion.topology.operator_policies();
     let subject = Subject::new((spec, expansion), &operator_policies, profile);
-    // Another spec can have external objects as well.
+    // Another spec may have external objects too, so only a complete topology contains them.
     let knows_external = other.as_ref().is_some_and(|(other, _)| other.is_complete());
     let found = check(&read.file, &subject, knows_external);
     if found.has_errors() {

@@ -1,6 +1,6 @@
 //! Renders the coverage of the routing by cases.
 
-use super::document::{Coverage, Part, PartKind, Position};
+use super::document::{Coverage, Element, ElementKind, Position};
 use super::margin::with_position;
 use crate::cases::{CoverageReport, PartCoverage, PartState};
 use crate::model::count::{count, number};
@@ -103,11 +103,11 @@ fn position(report: &CoverageReport, part: &PartCoverage) -> Option<Source> {
 /// Returns the coverage as a document.
 pub(super) fn document(report: &CoverageReport) -> Coverage {
     let (covered, total) = report.coverage.counts();
-    let part = |it: &PartCoverage| Part {
+    let element = |it: &PartCoverage| Element {
         kind: match it.part.clone() {
-            RoutingPart::Binding(binding) => PartKind::Binding { binding },
-            RoutingPart::Alternate(exchange) => PartKind::AlternateExchange { exchange },
-            RoutingPart::DeadLettering(queue, reason) => PartKind::DeadLettering { queue, reason: reason.as_str() },
+            RoutingPart::Binding(binding) => ElementKind::Binding { binding },
+            RoutingPart::Alternate(exchange) => ElementKind::AlternateExchange { exchange },
+            RoutingPart::DeadLettering(queue, reason) => ElementKind::DeadLettering { queue, reason: reason.as_str() },
         },
         state: it.state.as_str(),
         cases: it.cases.iter().cloned().collect(),
@@ -120,7 +120,7 @@ pub(super) fn document(report: &CoverageReport) -> Coverage {
         covered,
         total,
         percent: report.coverage.percent(),
-        parts: report.coverage.parts.iter().map(part).collect(),
+        elements: report.coverage.parts.iter().map(element).collect(),
     }
 }
 

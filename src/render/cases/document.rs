@@ -22,7 +22,7 @@ pub(super) struct Results {
     pub(super) failed: u64,
     /// The number of skipped cases.
     pub(super) skipped: u64,
-    /// The cases. A case is listed once for each version.
+    /// The cases. Each case appears once for each RabbitMQ version.
     pub(super) cases: Vec<Case>,
     /// The coverage of each spec; absent without `--coverage` or `--fail-under`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -37,19 +37,19 @@ pub(super) struct Case {
     pub(super) name: String,
     /// The vhost of the spec.
     pub(super) vhost: VhostName,
-    /// The simulated version.
+    /// The simulated RabbitMQ version.
     pub(super) broker_version: BrokerVersion,
-    /// `live` if the test file also ran on a broker.
+    /// `live` if topo also ran the test file on a broker.
     pub(super) mode: Mode,
     /// The position of the case in the test file.
     pub(super) source: Position,
-    /// The topology in which the case ran; absent for the topology of the spec.
+    /// The topology that `--against` selects; absent for the topology of the spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) against: Option<Against>,
-    /// The number by which times were divided on the broker; absent for `offline`.
+    /// The divisor of all delays and TTLs on the broker; absent if `mode` is `offline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) time_scale: Option<u64>,
-    /// The comparison with the broker; absent for `offline`.
+    /// The comparison with the broker; absent if `mode` is `offline`, or if the case did not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) live: Option<Live>,
     /// The result.
@@ -60,12 +60,12 @@ pub(super) struct Case {
     /// The simulated events in their order; absent unless the case failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) events: Vec<Event>,
-    /// The ends of all copies; absent unless the case failed.
+    /// The final state of each message copy; absent unless the case failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) ends: Vec<EndedCopy>,
 }
 
-/// Where the cases of a file ran.
+/// The environment of a test run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Mode {
@@ -79,26 +79,26 @@ pub(super) enum Mode {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum CaseResult {
-    /// All results are as expected.
+    /// All expectations are met.
     Passed,
-    /// Some results differ.
+    /// An expectation is not met, or the broker and the simulation differ.
     Failed,
-    /// The case does not apply to this version.
+    /// The case does not apply to this RabbitMQ version.
     Skipped,
-    /// The simulation does not know the result. The case counts as failed.
+    /// topo cannot determine the result. The case counts as failed.
     Unknown,
 }
 
 /// A position in a file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Position {
-    /// The file.
+    /// The path of the file.
     pub(super) file: String,
     /// The line, starting at 1.
     pub(super) line: usize,
 }
 
-/// A topology other than the topology of the spec.
+/// The topology that `--against` selects.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "topology")]
 pub(super) enum Against {
@@ -114,7 +114,7 @@ pub(super) enum Against {
     },
     /// The topology of a definitions file or of another spec.
     File {
-        /// The file.
+        /// The path of the file.
         file: String,
     },
 }
@@ -129,7 +129,7 @@ pub(super) enum Live {
     Differs,
     /// The case did not run on the broker.
     NotRun {
-        /// The reason.
+        /// The dead-letter reason.
         reason: String,
     },
 }
@@ -138,22 +138,23 @@ pub(super) enum Live {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Mismatch {
-    /// The key of the expectation in the test file. `unknown` if the simulation does not know the result, `live` if the
-    /// broker and the simulation differ, and `exchange` if the exchange does not exist in another topology.
+    /// The key of the expectation in the test file, or one of three values. `unknown`: topo cannot determine the result.
+    /// `live`: the broker and the simulation differ. `exchange`: the exchange to which the case publishes does not exist in
+    /// the topology that `--against` selects.
     pub(super) aspect: &'static str,
     /// The queue; absent if the difference concerns all queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) queue: Option<QueueName>,
-    /// The expected result, in words.
+    /// The expected result, as text.
     pub(super) expected: String,
-    /// The simulated result, in words.
+    /// The simulated result, as text.
     pub(super) actual: String,
-    /// The whole difference, in words.
+    /// The whole difference, as text.
     pub(super) message: String,
-    /// The setting or the binding that determines the result, in words; absent if topo knows none.
+    /// The setting or binding that determines the result, as text; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) because: Option<String>,
-    /// The position in the spec that determines the result; absent if topo knows none.
+    /// The position of this setting or binding in the spec, or of a stand-in in the test file; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) spec: Option<Position>,
 }
@@ -181,22 +182,22 @@ pub(super) enum EventKind {
         exchange: ExchangeName,
         /// The routing key.
         routing_key: String,
-        /// The queues that received it.
+        /// The queues that received the message.
         queues: BTreeSet<QueueName>,
     },
     /// A worker received a message.
     Delivered {
         /// The queue.
         queue: QueueName,
-        /// The number of the delivery by this queue, starting at 1.
+        /// The number of this delivery from the queue, starting at 1.
         attempt: usize,
-        /// The behavior of the worker; absent if no further delivery was expected.
+        /// The behavior of the worker; absent if `workers` lists no behavior for this delivery.
         #[serde(skip_serializing_if = "Option::is_none")]
         behavior: Option<&'static str>,
         /// The AMQP method that the worker calls; absent if it calls none.
         #[serde(skip_serializing_if = "Option::is_none")]
         method: Option<&'static str>,
-        /// The flag `requeue` of the method; absent if it has none.
+        /// The `requeue` flag of the method; absent if the method has no such flag.
         #[serde(skip_serializing_if = "Option::is_none")]
         requeue: Option<bool>,
     },
@@ -204,12 +205,12 @@ pub(super) enum EventKind {
     DeadLettered {
         /// The queue.
         queue: QueueName,
-        /// The reason.
+        /// The dead-letter reason.
         reason: &'static str,
         /// The dead-letter exchange; absent if the queue has none.
         #[serde(skip_serializing_if = "Option::is_none")]
         exchange: Option<ExchangeName>,
-        /// The queues that received it.
+        /// The queues that received the dead-lettered message.
         queues: BTreeSet<QueueName>,
     },
     /// A full queue rejected a message.
@@ -219,7 +220,7 @@ pub(super) enum EventKind {
     },
 }
 
-/// The end of a copy.
+/// A copy of a message in its final state.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EndedCopy {
@@ -227,9 +228,9 @@ pub(super) struct EndedCopy {
     pub(super) queue: QueueName,
     /// The final state, as in test files.
     pub(super) end: &'static str,
-    /// The exchange of the copy.
+    /// The exchange to which the copy was last published.
     pub(super) exchange: ExchangeName,
-    /// The routing key of the copy.
+    /// The routing key with which the copy was last published.
     pub(super) routing_key: String,
 }
 
@@ -237,42 +238,43 @@ pub(super) struct EndedCopy {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Coverage {
-    /// The specs.
+    /// The paths of the specs.
     pub(super) spec: String,
     /// The vhost.
     pub(super) vhost: VhostName,
-    /// The simulated version.
+    /// The simulated RabbitMQ version.
     pub(super) broker_version: BrokerVersion,
-    /// The number of covered parts.
+    /// The number of covered routing elements.
     pub(super) covered: usize,
-    /// The number of parts that cases can cover.
+    /// The number of routing elements that cases can cover.
     pub(super) total: usize,
-    /// The share of covered parts, in percent.
+    /// The share of covered routing elements, in percent.
     pub(super) percent: f64,
-    /// The parts of the routing.
-    pub(super) parts: Vec<Part>,
+    /// The routing elements.
+    pub(super) elements: Vec<Element>,
 }
 
-/// A part of the routing, with its coverage.
+/// A routing element with its coverage.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Part {
-    /// The part.
+pub(super) struct Element {
+    /// The routing element.
     #[serde(flatten)]
-    pub(super) kind: PartKind,
-    /// `covered`, `exercised` (no case fails without the part), `notExercised`, `redundant`, `unreachable` or `unknown`.
+    pub(super) kind: ElementKind,
+    /// `covered`, `exercised` (no case fails without the element), `notExercised`, `redundant` (no route changes without
+    /// it), `unreachable` (no message can use it with the current settings) or `unknown` (topo cannot simulate its exchange).
     pub(super) state: &'static str,
-    /// The cases that fail without the part.
+    /// The cases that fail without the element. For `exercised`, the cases whose messages use the element.
     pub(super) cases: Vec<String>,
-    /// The position in the spec; absent if the spec does not contain the part.
+    /// The position in the spec; absent if the spec does not contain the element.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) source: Option<Position>,
 }
 
-/// The kinds of parts.
+/// The kinds of routing elements.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "kind")]
-pub(super) enum PartKind {
+pub(super) enum ElementKind {
     /// A binding.
     Binding {
         /// The binding.

@@ -177,6 +177,13 @@ not make a plan stale.",
         &["fingerprint"],
     ),
     term(
+        "stand-in",
+        &["stand-ins", "standIns"],
+        "In a test file: an exchange or a queue that replaces an external object of the spec in tests. Stand-ins affect
+only `topo test`.",
+        &["external", "scratch"],
+    ),
+    term(
         "stays",
         &["kept"],
         "The end of a lifecycle in `topo explain QUEUE`: the message remains in the queue until the worker processes it

@@ -156,7 +156,7 @@ fn breaker_waits_for_the_last_retry() {
     let flags = ["--yes", "--rate", "none", "--settle", "20s", "--format", "json"];
     let words = fixture.words("replay", &flags);
     let mut running = fixture.topo.start(words.iter().map(String::as_str));
-    // The end of the run ends the wait, so that its output is reported.
+    // Also stops waiting when the run ends, so that the test reports its output.
     until("the first message", || (fixture.ready(DEAD) < 12 || running.is_over()).then_some(()));
     // A new message fails as well.
     fixture.publish(1);

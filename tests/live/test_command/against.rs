@@ -27,7 +27,7 @@ fn results(document: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn cases_run_in_the_live_and_in_the_planned_topology() {
+fn cases_run_against_live_and_planned_topologies() {
     let node = Node::shared();
     let vhost = node.vhost("against");
     let topo = Topo::new(&vhost).spec(SPEC).file("topology.test.yaml", TESTS);
@@ -44,7 +44,7 @@ fn cases_run_in_the_live_and_in_the_planned_topology() {
     blocked.expect_text("`external: true`, but does not exist");
     let amqp = vhost.amqp();
     amqp.declare_exchange("events", "direct", &[]).unwrap();
-    // Without the apply, the exchange and the queue do not exist. After it, all cases pass.
+    // Before the apply, the exchange and the queue do not exist. After it, all cases pass.
     let all_failed = run("live", 1);
     assert!(results(&all_failed).iter().all(|(_, result)| *result == "failed"), "{all_failed:#}");
     run("planned", 0);
@@ -68,11 +68,11 @@ fn cases_run_in_the_live_and_in_the_planned_topology() {
     vhost.http().put(&vhost.path("policies", &["ttl"]), &body).expect_status(201);
     let document = run("live", 1);
     assert_eq!(results(&document)[4], ("kept", "failed"), "{document:#}");
-    // Nothing was changed, and no scratch vhost was used.
+    // No messages were published.
     assert!(!vhost.names("queues").iter().any(|name| amqp.ready(name) > 0));
 }
 
-/// Returns the exit code of the case that a new binding fails.
+/// Returns the exit code of the case that fails because of the new binding.
 fn run_refund(topo: &Topo) -> Option<i32> {
     topo.run(["test", "--against", "live", "--run", "refund"]).code
 }

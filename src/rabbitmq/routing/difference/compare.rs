@@ -39,7 +39,7 @@ pub struct Reached {
     pub queues: BTreeSet<QueueName>,
     /// The number of all queues.
     pub total: usize,
-    /// The reason why further queues may receive the message; `None` if there are none.
+    /// The reason why additional queues may receive the message; `None` if the route is certain.
     pub unclear: Option<Unclear>,
 }
 

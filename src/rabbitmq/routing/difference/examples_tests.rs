@@ -181,7 +181,7 @@ fn message_becomes_unroutable_although_the_queues_are_too_many_to_compare() {
 
 /// A hash exchange can route messages to the new binding, which leads to no queue.
 #[test]
-fn new_binding_of_a_plugin_without_a_queue_is_not_compared() {
+fn new_plugin_exchange_binding_to_no_queue_is_not_compared() {
     let exchanges = &["e: x-consistent-hash", "empty: fanout", "f: fanout"];
     for new in ["e 1 @empty", "e 1 @e"] {
         let found =

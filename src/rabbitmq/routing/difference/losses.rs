@@ -210,7 +210,8 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
             let hop = Hop { from: exchange.clone(), to: binding.destination.clone(), via: Via::Binding(binding) };
             changes.push(Changed { cause: Cause::Binding(binding.clone()), hop, extra: None });
         }
-        // A plugin can route messages to the new binding instead of the others. One new binding is a sufficient cause.
+        // A plugin exchange can route messages through a new binding instead of the existing ones. One new binding suffices as
+        // the cause.
         if let Some(binding) = of(&added, exchange).first().filter(|_| is_of_plugin) {
             let cause = || Cause::Binding((*binding).clone());
             changes.extend(one.hops_from(exchange).into_iter().map(|hop| Changed { cause: cause(), hop, extra: None }));
