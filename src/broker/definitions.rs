@@ -197,6 +197,11 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
     })
 }
 
+/// Returns true if definitions files of this version do not contain internal exchanges.
+pub fn lack_internal_exchanges(version: BrokerVersion) -> bool {
+    version >= if version.is_at_least(4, 3) { BrokerVersion::new(4, 3, 3) } else { BrokerVersion::new(4, 2, 9) }
+}
+
 /// Returns the cluster snapshot of an empty broker, without the owners of cluster records.
 pub fn empty_cluster(version: BrokerVersion) -> ClusterSnapshot {
     let survey = Survey { cluster: cluster(version), settings: BTreeMap::new() };

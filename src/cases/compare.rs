@@ -5,6 +5,7 @@ use super::subject::Subject;
 use crate::model::count::{count, number};
 use crate::model::units::duration;
 use crate::model::{ObjectId, QueueName};
+use crate::rabbitmq::routing::Kind;
 use crate::simulation::{End, EndedCopy, Outcome, Publication, PublisherResult, Worker};
 use crate::spec::{Location, Sourced};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,8 +37,8 @@ pub enum Aspect {
     Unknown,
     /// The broker and the simulation differ.
     Live,
-    /// The exchange to which the case publishes does not exist in the topology under test.
-    Exchange,
+    /// No client can publish the message in the topology under test.
+    Publish,
 }
 
 impl Aspect {
@@ -56,7 +57,7 @@ impl Aspect {
             Self::Workers => "workers",
             Self::Unknown => "unknown",
             Self::Live => "live",
-            Self::Exchange => "exchange",
+            Self::Publish => "publish",
         }
     }
 }
@@ -86,16 +87,30 @@ impl Mismatch {
     }
 }
 
-/// Returns a mismatch if the exchange to which the case publishes does not exist.
-pub(super) fn missing_exchange(case: &Case, subject: &Subject<'_>) -> Option<Mismatch> {
-    let exchange = &case.publication.value.exchange;
-    subject.routing().kind(exchange).is_none().then(|| Mismatch {
-        aspect: Aspect::Exchange,
+/// Returns a mismatch if no client can publish the message of a case in another topology: the exchange does not exist or is
+/// internal, or the queue of a publish to the default exchange does not exist.
+pub(super) fn unpublishable(case: &Case, subject: &Subject<'_>) -> Option<Mismatch> {
+    let publication = &case.publication.value;
+    let exchange = &publication.exchange;
+    let is_internal = || subject.routing().topology().exchanges.get(exchange).is_some_and(|it| it.internal);
+    let queue = QueueName::new(publication.routing_key.as_str());
+    let (problem, id) = match subject.routing().kind(exchange) {
+        None => (format!("exchange {exchange} does not exist"), ObjectId::Exchange(exchange.clone())),
+        Some(_) if subject.is_other && is_internal() => {
+            (format!("exchange {exchange} is internal"), ObjectId::Exchange(exchange.clone()))
+        }
+        Some(Kind::Default) if subject.lacks_queue(&queue) => {
+            (format!("queue {queue} does not exist"), ObjectId::Queue(queue))
+        }
+        Some(_) => return None,
+    };
+    Some(Mismatch {
+        aspect: Aspect::Publish,
         queue: None,
-        expected: exchange.to_string(),
-        actual: "no exchange".to_owned(),
+        expected: "a message that clients can publish".to_owned(),
+        actual: problem,
         because: None,
-        at: subject.location(&ObjectId::Exchange(exchange.clone())),
+        at: subject.location(&id),
     })
 }
 
@@ -125,8 +140,12 @@ pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> 
         }
     }
     if let Some(never) = &expected.never {
-        for queue in never.value.keys().filter(|queue| outcome.reached.contains(*queue)) {
-            comparison.add(Aspect::Never, Some(queue), "no copy".to_owned(), "a copy".to_owned());
+        for queue in never.value.keys() {
+            if subject.lacks_queue(queue) {
+                comparison.add(Aspect::Never, Some(queue), "no copy".to_owned(), "no such queue".to_owned());
+            } else if outcome.reached.contains(queue) {
+                comparison.add(Aspect::Never, Some(queue), "no copy".to_owned(), "a copy".to_owned());
+            }
         }
     }
     for (queue, attempts) in &expected.attempts {

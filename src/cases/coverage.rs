@@ -32,8 +32,8 @@ pub struct PartCoverage {
     pub cases: BTreeSet<String>,
 }
 
-/// Whether cases cover a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether cases cover a part. Better states are less than others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PartState {
     /// A case fails without the part.
     Covered,
@@ -69,6 +69,20 @@ impl PartState {
 }
 
 impl Coverage {
+    /// Adds the coverage of the same spec by other test files, which can have other stand-ins. The better state of each part
+    /// counts.
+    pub fn merge(&mut self, other: Self) {
+        self.ignored += other.ignored;
+        for part in other.parts {
+            match self.parts.iter_mut().find(|known| known.part == part.part) {
+                None => self.parts.push(part),
+                Some(known) if known.state == part.state => known.cases.extend(part.cases),
+                Some(known) if known.state > part.state => *known = part,
+                Some(_) => {}
+            }
+        }
+    }
+
     /// Returns the number of covered parts, and the number of parts that cases can cover.
     pub fn counts(&self) -> (usize, usize) {
         let of = |state| self.parts.iter().filter(|part| part.state == state).count();
@@ -103,21 +117,25 @@ struct Passed<'c> {
     outcome: Outcome,
 }
 
-/// Returns the coverage of a topology by the cases of its test files. Cases that fail cover nothing.
-/// The parts of stand-ins do not belong to the spec and do not count.
-pub fn coverage<'c>(files: impl IntoIterator<Item = &'c TestFile>, subject: &Subject<'_>) -> Coverage {
-    let files: Vec<&TestFile> = files.into_iter().collect();
+/// Returns the coverage of a topology by the cases of test files. Cases that fail cover nothing. The parts of stand-ins, whose
+/// positions refer to `stand_ins_file`, do not belong to the spec and do not count.
+pub fn coverage<'c>(
+    files: impl IntoIterator<Item = &'c TestFile>,
+    subject: &Subject<'_>,
+    stand_ins_file: Option<&str>,
+) -> Coverage {
     let simulation = subject.simulation().recording();
     let version = subject.profile.version;
     let applies = |case: &&Case| case.only.is_none_or(|only| only.is_met_by(version));
-    let cases = files.iter().flat_map(|file| &file.cases).filter(applies);
+    let cases = files.into_iter().flat_map(|file| &file.cases).filter(applies);
     let results = cases.map(|case| Passed { case, outcome: simulation.run(&case.publication.value, &case.workers()) });
     let (passed, failed): (Vec<_>, Vec<_>) = results.partition(|it| compare(it.case, &it.outcome, subject).is_empty());
     let mut taken: BTreeMap<&RoutingPart, Vec<&Case>> = BTreeMap::new();
     for it in &passed {
         it.outcome.taken.iter().for_each(|part| taken.entry(part).or_default().push(it.case));
     }
-    let is_of_spec = |part: &RoutingPart| !files.iter().any(|file| file.stand_ins.contains(part));
+    let is_of_spec =
+        |part: &RoutingPart| stand_ins_file.is_none_or(|file| subject.file_of(&object_of(part)) != Some(file));
     let all: Vec<RoutingPart> = parts(subject).into_iter().filter(is_of_spec).collect();
     let unreachable = unreachable(subject, &simulation, &all);
     let parts = all.into_iter().map(|part| {

@@ -162,7 +162,7 @@ static STAND_IN_QUEUE: Object = Object {
         static KEYS: &[Key] = &[
             key("type", QUEUE_TYPES, "The queue type.").required().with_example("quorum"),
             key("bindings", BINDINGS, "The bindings of the queue."),
-            key("arguments", Shape::Arguments(false), "The arguments, by RabbitMQ's names.")
+            key("arguments", Shape::Arguments(true), "The arguments, by RabbitMQ's names.")
                 .with_example("{x-message-ttl: 5000}"),
         ];
         KEYS

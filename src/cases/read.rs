@@ -64,10 +64,21 @@ impl Reader<'_> {
             specs: specs.map(texts).unwrap_or_default(),
             vhost: document.get("vhost").and_then(|it| Some(Sourced::new(it.text()?.to_owned(), it.at))),
             brokers: self.brokers(document),
-            stand_ins: document.get("standIns").map(StandIns::read).unwrap_or_default(),
+            stand_ins: self.stand_ins(document),
             is_snapshot: document.get("snapshot").is_some_and(Node::is_true),
             cases,
         }
+    }
+
+    /// Reads the stand-ins. `topo test --update` rewrites a snapshot without them.
+    fn stand_ins(&mut self, document: &Node) -> StandIns {
+        let entry = document.entry("standIns");
+        if let Some(entry) = entry.filter(|_| document.get("snapshot").is_some_and(Node::is_true)) {
+            let message = "a snapshot cannot have stand-ins";
+            let hint = "write cases with stand-ins in another test file";
+            self.diagnostics.push(Diagnostic::error("wrong-value", message, entry.at).hint(hint));
+        }
+        StandIns::new(entry.map(|entry| &entry.node))
     }
 
     fn brokers(&mut self, document: &Node) -> Vec<BrokerVersion> {

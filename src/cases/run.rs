@@ -1,7 +1,7 @@
 //! Runs the cases of a test file against a topology.
 
 use super::case::{Case, TestFile};
-use super::compare::{Mismatch, compare, missing_exchange};
+use super::compare::{Mismatch, compare, unpublishable};
 use super::subject::Subject;
 use crate::model::{BrokerVersion, VhostName};
 use crate::simulation::Outcome;
@@ -136,8 +136,8 @@ pub fn run(file: &TestFile, subject: &Subject<'_>, filter: &str) -> Vec<CaseResu
         let is_skipped = case.only.is_some_and(|only| !only.is_met_by(subject.profile.version));
         let outcome = if is_skipped {
             CaseOutcome::Skipped
-        } else if let Some(missing) = missing_exchange(case, subject) {
-            CaseOutcome::Failed { mismatches: vec![missing], simulated: Box::default() }
+        } else if let Some(mismatch) = unpublishable(case, subject) {
+            CaseOutcome::Failed { mismatches: vec![mismatch], simulated: Box::default() }
         } else {
             let simulated = simulation.run(&case.publication.value, &case.workers());
             match compare(case, &simulated, subject) {

@@ -1,182 +1,106 @@
 //! Stand-ins: exchanges and queues that a test file declares in place of the external objects of its spec.
 
-use crate::model::names::DEAD_LETTER_EXCHANGE_SUFFIX;
-use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, Places, QueueName, QueueType};
-use crate::simulation::RoutingPart;
+use crate::model::{Destination, ExchangeName, QueueName};
 use crate::spec::{
-    BindingSpec, DeadLetterQueueSpec, Diagnostic, Diagnostics, Entry, ExchangeSpec, Keyed, Location, Node, QueueSpec,
-    SetBy, Setting, Sourced, Spec, closest, value_of,
+    DeadLetterQueueSpec, Diagnostic, Diagnostics, Location, Node, QueueSpec, Spec, StandInObjects, closest,
+    read_stand_ins,
 };
-use std::collections::BTreeMap;
 
-/// The stand-ins of a test file. The positions refer to the test file.
+/// The stand-ins of a test file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StandIns {
-    exchanges: BTreeMap<ExchangeName, StandInExchange>,
-    queues: BTreeMap<QueueName, StandInQueue>,
-    bindings: Vec<Sourced<Binding>>,
-}
-
-/// An exchange in place of an external one.
-#[derive(Clone, Debug, PartialEq)]
-struct StandInExchange {
-    at: Location,
-    kind: Sourced<String>,
-    alternate: Option<Sourced<ExchangeName>>,
-    arguments: BTreeMap<String, Sourced<ArgumentValue>>,
-}
-
-/// A queue in place of an external one.
-#[derive(Clone, Debug, PartialEq)]
-struct StandInQueue {
-    at: Location,
-    queue_type: Option<Sourced<QueueType>>,
-    arguments: BTreeMap<String, Sourced<ArgumentValue>>,
+    /// The checked value of `standIns`, with positions in the test file.
+    node: Option<Node>,
 }
 
 impl StandIns {
-    /// Reads the checked value of `standIns`.
-    pub(super) fn read(node: &Node) -> Self {
-        let mut read = Self::default();
-        for entry in node.get("exchanges").map_or(&[][..], Node::entries) {
-            let name = ExchangeName::new(entry.key.as_str());
-            read.add_bindings(entry, &Destination::Exchange(name.clone()));
-            let kind = text(&entry.node, "type").unwrap_or_else(|| Sourced::new(String::new(), entry.at));
-            let alternate = text(&entry.node, "alternateExchange");
-            let exchange = StandInExchange {
-                at: entry.at,
-                kind,
-                alternate: alternate.map(|it| Sourced::new(ExchangeName::new(it.value), it.at)),
-                arguments: arguments(&entry.node),
-            };
-            read.exchanges.insert(name, exchange);
-        }
-        for entry in node.get("queues").map_or(&[][..], Node::entries) {
-            let name = QueueName::new(entry.key.as_str());
-            read.add_bindings(entry, &Destination::Queue(name.clone()));
-            let queue_type =
-                text(&entry.node, "type").and_then(|it| Some(Sourced::new(QueueType::named(&it.value)?, it.at)));
-            let queue = StandInQueue { at: entry.at, queue_type, arguments: arguments(&entry.node) };
-            read.queues.insert(name, queue);
-        }
-        read
-    }
-
-    fn add_bindings(&mut self, entry: &Entry, destination: &Destination) {
-        for item in entry.node.get("bindings").map_or(&[][..], Node::items) {
-            let Some(source) = text(item, "exchange") else { continue };
-            let binding = Binding {
-                source: ExchangeName::new(source.value),
-                destination: destination.clone(),
-                routing_key: text(item, "routingKey").map(|key| key.value).unwrap_or_default(),
-                arguments: arguments(item).into_iter().map(|(name, value)| (name, value.value)).collect(),
-            };
-            self.bindings.push(Sourced::new(binding, source.at));
-        }
+    pub(super) fn new(node: Option<&Node>) -> Self {
+        Self { node: node.cloned() }
     }
 
     /// Returns true if there are no stand-ins.
     pub fn is_empty(&self) -> bool {
-        self.exchanges.is_empty() && self.queues.is_empty()
+        let is_empty = |key: &str, node: &Node| node.get(key).is_none_or(|it| it.entries().is_empty());
+        self.node.as_ref().is_none_or(|node| is_empty("exchanges", node) && is_empty("queues", node))
     }
 
-    /// Returns true if a part of the routing belongs to a stand-in.
-    pub(super) fn contains(&self, part: &RoutingPart) -> bool {
-        match part {
-            RoutingPart::Binding(binding) => self.bindings.iter().any(|it| it.value == *binding),
-            RoutingPart::Alternate(exchange) => self.exchanges.contains_key(exchange),
-            RoutingPart::DeadLettering(queue, _) => self.queues.contains_key(queue),
-        }
-    }
-
-    /// Replaces the external objects of a spec. `file` is the name of the test file, to which the positions of the new
-    /// objects refer. Returns an error for each stand-in without an external object, and for each reference to an unknown exchange.
+    /// Replaces the external objects of a spec, and adds the bindings of these stand-ins. `file` is the name of the test
+    /// file, to which the positions of the new objects refer. Returns an error for each stand-in without an external object,
+    /// and for each reference to an unknown exchange.
     pub fn apply(&self, spec: &mut Spec, file: &str) -> Diagnostics {
         let mut diagnostics = Diagnostics::new();
+        let Some(node) = &self.node else { return diagnostics };
         let index = spec.files.len();
         spec.files.push(file.to_owned());
-        let moved = |at: Location| Location { file: index, ..at };
-        for (name, stand_in) in &self.exchanges {
-            let external = spec.exchanges.iter().filter(|(_, exchange)| exchange.is_external);
-            if !spec.exchanges.get(name).is_some_and(|exchange| exchange.is_external) {
-                let names = external.map(|(name, _)| name.as_str());
-                diagnostics.push(not_external("exchange", name.as_str(), names, stand_in.at));
-                continue;
-            }
-            let keyed = |(name, value): (&String, &Sourced<ArgumentValue>)| {
-                let at = moved(value.at);
-                (name.clone(), Keyed { key_at: at, value: value.value.clone(), at })
-            };
-            let exchange = ExchangeSpec {
-                at: moved(stand_in.at),
-                is_external: false,
-                is_optional: false,
-                kind: Sourced::new(stand_in.kind.value.clone(), moved(stand_in.kind.at)),
-                durable: true,
-                auto_delete: false,
-                internal: false,
-                alternate_exchange: stand_in.alternate.clone().map(|it| Sourced::new(it.value, moved(it.at))),
-                arguments: stand_in.arguments.iter().map(keyed).collect(),
-                places: Places::new(),
-                on_conflict: None,
-            };
-            spec.exchanges.insert(name.clone(), exchange);
-        }
-        for (name, stand_in) in &self.queues {
-            let is_external = |queue: &QueueSpec| queue.is_external;
-            let setting = |value: ArgumentValue, at| Setting { value, at: moved(at), set_by: SetBy::Itself };
-            let queue = QueueSpec {
-                is_external: false,
-                queue_type: stand_in.queue_type.as_ref().map(|it| Setting {
-                    value: it.value,
-                    at: moved(it.at),
-                    set_by: SetBy::Itself,
-                }),
-                arguments: stand_in
-                    .arguments
-                    .iter()
-                    .map(|(n, it)| (n.clone(), setting(it.value.clone(), it.at)))
-                    .collect(),
-                ..QueueSpec::external(moved(stand_in.at))
-            };
-            let dead_letter_queue = spec.dead_letter_queues.get_mut(name).map(|it| &mut it.queue);
-            match dead_letter_queue.or(spec.queues.get_mut(name)).filter(|it| is_external(it)) {
-                Some(external) => *external = queue,
+        // The errors refer to the test file alone, and the objects to the files of the spec.
+        read_stand_ins(node, spec, &mut diagnostics);
+        let read = read_stand_ins(&node.in_file(index), spec, &mut Diagnostics::new());
+        let StandInObjects { exchanges, queues, bindings } = read;
+        let in_test_file = |at: Location| Location { file: 0, ..at };
+        let (mut replaced_exchanges, mut replaced_queues) = (Vec::new(), Vec::new());
+        for (name, stand_in) in exchanges {
+            match spec.exchanges.get_mut(&name).filter(|exchange| exchange.is_external) {
+                Some(external) => {
+                    *external = stand_in;
+                    replaced_exchanges.push(name);
+                }
                 None => {
-                    let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
-                    let all = spec.queues.iter().chain(dead_letter_queues);
-                    let names = all.filter(|(_, it)| is_external(it)).map(|(name, _)| name.as_str());
-                    diagnostics.push(not_external("queue", name.as_str(), names, stand_in.at));
+                    let external = spec.exchanges.iter().filter(|(_, exchange)| exchange.is_external);
+                    let names = external.map(|(name, _)| name.as_str());
+                    diagnostics.push(not_external("exchange", name.as_str(), names, in_test_file(stand_in.at)));
                 }
             }
         }
-        let alternates = self.exchanges.values().filter_map(|exchange| exchange.alternate.as_ref());
-        alternates.filter_map(|it| missing(spec, &it.value, it.at)).for_each(|it| diagnostics.push(it));
-        for Sourced { value: binding, at } in &self.bindings {
-            if let Some(diagnostic) = missing(spec, &binding.source, *at) {
-                diagnostics.push(diagnostic);
+        for (name, stand_in) in queues {
+            let is_external = |queue: &QueueSpec| queue.is_external;
+            if let Some(external) = spec.queues.get_mut(&name).filter(|it| is_external(it)) {
+                *external = stand_in;
+            } else if let Some(external) = spec.dead_letter_queues.get_mut(&name).filter(|it| is_external(&it.queue)) {
+                external.queue = stand_in;
+                external.is_exchange_declared = spec.exchanges.contains_key(&external.exchange(&name));
+            } else {
+                let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
+                let all = spec.queues.iter().chain(dead_letter_queues);
+                let names = all.filter(|(_, it)| is_external(it)).map(|(name, _)| name.as_str());
+                diagnostics.push(not_external("queue", name.as_str(), names, in_test_file(stand_in.at)));
                 continue;
             }
-            let place = moved(*at);
-            let positions = BindingSpec {
-                at: place,
-                source_at: place,
-                destination_at: place,
-                key_at: place,
-                arguments: binding.arguments.keys().map(|name| (name.clone(), place)).collect(),
+            replaced_queues.push(name);
+        }
+        for name in &replaced_exchanges {
+            let alternate = spec.exchanges.get(name).and_then(|exchange| exchange.alternate_exchange.as_ref());
+            let found = alternate.and_then(|it| missing(spec, &it.value, in_test_file(it.at)));
+            found.into_iter().for_each(|it| diagnostics.push(it));
+        }
+        let found = dead_letter_exchanges(node).filter_map(|(name, at)| missing(spec, &name, at));
+        found.for_each(|it| diagnostics.push(it));
+        for (binding, positions) in bindings {
+            let is_replaced = match &binding.destination {
+                Destination::Exchange(name) => replaced_exchanges.contains(name),
+                Destination::Queue(name) => replaced_queues.contains(name),
             };
-            spec.bindings.entry(binding.clone()).or_insert(positions);
+            match missing(spec, &binding.source, in_test_file(positions.source_at)) {
+                Some(diagnostic) => diagnostics.push(diagnostic),
+                None if is_replaced => drop(spec.bindings.entry(binding).or_insert(positions)),
+                None => {}
+            }
         }
         diagnostics
     }
 }
 
+/// Returns the dead-letter exchanges in the arguments of stand-in queues, with their positions.
+fn dead_letter_exchanges(node: &Node) -> impl Iterator<Item = (ExchangeName, Location)> {
+    let queues = node.get("queues").map_or(&[][..], Node::entries).iter();
+    queues.filter_map(|queue| {
+        let exchange = queue.node.get("arguments")?.get("x-dead-letter-exchange")?;
+        Some((ExchangeName::new(exchange.text()?), exchange.at))
+    })
+}
+
 /// Returns an error if the exchange is neither declared in the spec nor predeclared by the broker.
 fn missing(spec: &Spec, exchange: &ExchangeName, at: Location) -> Option<Diagnostic> {
-    let of_dead_letter_queue = |(queue, it): (&QueueName, &DeadLetterQueueSpec)| match &it.exchange_name {
-        Some(name) => name.value == *exchange,
-        None => exchange.as_str().strip_suffix(DEAD_LETTER_EXCHANGE_SUFFIX) == Some(queue.as_str()),
-    };
+    let of_dead_letter_queue = |(queue, it): (&QueueName, &DeadLetterQueueSpec)| it.exchange(queue) == *exchange;
     let is_declared = spec.exchanges.contains_key(exchange)
         || exchange.is_predeclared()
         || spec.dead_letter_queues.iter().any(of_dead_letter_queue);
@@ -193,14 +117,4 @@ fn not_external<'n>(kind: &str, name: &str, external: impl Iterator<Item = &'n s
         None => format!("remove the stand-in, or declare the {kind} with `external: true` in the spec"),
     };
     Diagnostic::error("unknown-name", format!("the spec has no external {kind} `{name}`"), at).hint(hint)
-}
-
-fn text(node: &Node, key: &str) -> Option<Sourced<String>> {
-    let node = node.get(key)?;
-    Some(Sourced::new(node.text()?.to_owned(), node.at))
-}
-
-fn arguments(node: &Node) -> BTreeMap<String, Sourced<ArgumentValue>> {
-    let entries = node.get("arguments").map_or(&[][..], Node::entries).iter();
-    entries.map(|entry| (entry.key.clone(), Sourced::new(value_of(&entry.node), entry.node.at))).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::contract::{Contract, contracts};
 use crate::expand::Expansion;
-use crate::model::{Destination, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Scope, Topology};
+use crate::model::{Arguments, Destination, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Scope, Topology};
 use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::Routing;
 use crate::simulation::{Publication, Simulation};
@@ -20,9 +20,11 @@ pub struct OtherTopology {
 }
 
 impl OtherTopology {
-    /// Creates a topology that contains all objects of the vhost.
-    pub fn complete(topology: Topology) -> Self {
-        Self { is_complete: true, ..Self::of_spec(topology, Scope::default()) }
+    /// Creates a topology that contains all objects of the vhost. If `lacks_internal` is true, internal exchanges are missing,
+    /// so an exchange to which another object refers may exist.
+    pub fn complete(topology: Topology, lacks_internal: bool) -> Self {
+        let external = if lacks_internal { undeclared_exchanges(&topology) } else { BTreeSet::new() };
+        Self { is_complete: true, external, ..Self::of_spec(topology, Scope::default()) }
     }
 
     /// Returns true if the topology contains all objects of the vhost.
@@ -36,6 +38,30 @@ impl OtherTopology {
         let operator_policies = topology.operator_policies();
         Self { topology, operator_policies, external, external_dead_letter_queues, is_complete: false }
     }
+}
+
+/// Returns the exchanges to which bindings, alternate exchanges and dead-letter targets refer, and that the topology does not
+/// contain.
+fn undeclared_exchanges(topology: &Topology) -> BTreeSet<ObjectId> {
+    let ends = topology.bindings.iter().flat_map(|binding| {
+        let destination = match &binding.destination {
+            Destination::Exchange(name) => Some(name.clone()),
+            Destination::Queue(_) => None,
+        };
+        destination.into_iter().chain([binding.source.clone()])
+    });
+    let of_arguments = |arguments: &Arguments| {
+        let keys = ["alternate-exchange", "dead-letter-exchange", "x-dead-letter-exchange"];
+        let names = keys.into_iter().filter_map(|key| arguments.get(key)?.as_text()).map(ExchangeName::new);
+        names.collect::<Vec<_>>()
+    };
+    let operator_policies = topology.operator_policies();
+    let exchanges = topology.exchanges.values().map(|exchange| &exchange.arguments);
+    let queues = topology.queues.values().map(|queue| &queue.arguments);
+    let policies = topology.policies.values().chain(operator_policies.values()).map(|policy| &policy.definition);
+    let targets = exchanges.chain(queues).chain(policies).flat_map(of_arguments);
+    let all = ends.chain(targets).filter(|name| !topology.exchanges.contains_key(name) && !name.is_predeclared());
+    all.filter(|name| !name.as_str().is_empty()).map(ObjectId::Exchange).collect()
 }
 
 /// The topology under test.
@@ -141,6 +167,11 @@ impl<'a> Subject<'a> {
         let taken = self.routing.taken(exchange, &published.message());
         let at = self.location(&ObjectId::Exchange(exchange.clone()));
         taken.bindings.is_empty().then(|| (format!("no binding of {exchange} matches the message"), at))
+    }
+
+    /// Returns the file that declares an object.
+    pub(super) fn file_of(&self, id: &ObjectId) -> Option<&str> {
+        self.expansion.origins.get(id).map(|origin| origin.file.as_str())
     }
 
     /// Returns the position in the spec that creates an object.

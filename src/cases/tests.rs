@@ -185,7 +185,7 @@ fn with_subject<T>(spec: &str, then: impl FnOnce(&Subject<'_>) -> T) -> T {
 /// Returns the coverage of a spec by the cases of a file.
 fn covered(spec: &str, tests: &str) -> Coverage {
     let file = file(tests).unwrap();
-    with_subject(spec, |subject| coverage([&file], subject))
+    with_subject(spec, |subject| coverage([&file], subject, None))
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn uncovered_by_snapshot(spec: &str) -> (Vec<String>, String) {
         let file = parse(0, &SourceFile { name: "snapshot".to_owned(), text: text.clone() }).unwrap();
         assert!(file.is_snapshot && !check(&file, subject, false).has_errors(), "{text}");
         assert!(run(&file, subject, "").iter().all(|it| it.outcome == CaseOutcome::Passed), "{text}");
-        let coverage = coverage([&file], subject);
+        let coverage = coverage([&file], subject, None);
         let is_uncovered = |state| matches!(state, PartState::Exercised | PartState::NotExercised);
         let found = coverage.parts.iter().filter(|part| is_uncovered(part.state));
         (found.map(|part| format!("{:?}", part.part)).collect(), text)

@@ -43,11 +43,14 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         .collect();
     let is_against =
         typed.contains("against") || std::env::var_os("TOPO_AGAINST").is_some_and(|value| !value.is_empty());
+    let uses_broker = typed.contains("live") || is_against_broker(arguments);
     let mut command = map_arguments(Cli::command(), &|argument: Arg| {
         let is_empty =
             argument.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
         // `--broker-version` of a plan applies only with `--against`; a live broker reports its own version.
-        let has_no_effect = argument.get_id() == "broker_version" && !is_against;
+        // The same applies to the version of `explain` and `test`.
+        let has_no_effect =
+            argument.get_id() == "broker_version" && !is_against || argument.get_id() == "for_version" && uses_broker;
         let is_ignored = is_empty || has_no_effect || overridden.contains(argument.get_id().as_str());
         // A value can be a secret, such as the value of a spec variable, and users paste help into tickets.
         let argument = argument.hide_env_values(true);
@@ -57,6 +60,14 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         .try_get_matches_from_mut(arguments)
         .map_err(|error| with_usage(without_credentials(error), &mut command, arguments))?;
     Cli::from_arg_matches(&matches).map_err(|error| without_credentials(error.format(&mut command)))
+}
+
+/// Returns true if the command line contains `--against live` or `--against planned`.
+fn is_against_broker(arguments: &[OsString]) -> bool {
+    let is_broker = |value: &str| matches!(value, "live" | "planned");
+    let words: Vec<&str> = arguments.iter().map(|argument| argument.to_str().unwrap_or_default()).collect();
+    words.iter().any(|word| word.strip_prefix("--against=").is_some_and(is_broker))
+        || words.windows(2).any(|pair| matches!(pair, ["--against", value] if is_broker(value)))
 }
 
 /// Redacts URLs in an error. clap's message quotes rejected values, including values from the environment.

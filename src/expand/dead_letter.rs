@@ -23,11 +23,14 @@ impl Expander<'_> {
     pub(super) fn dead_letter_queues(&mut self) {
         let mut generated: BTreeMap<ExchangeName, SharedExchange<'_>> = BTreeMap::new();
         for (name, declaration) in &self.spec.dead_letter_queues {
-            let exchange = exchange_of(name, declaration);
+            let exchange = declaration.exchange(name);
             let at = declaration.exchange_name.as_ref().map_or(declaration.queue.at, |it| it.at);
             if declaration.queue.is_external {
                 self.scope.external.insert(ObjectId::Exchange(exchange.clone()));
                 self.scope.external_dead_letter_queues.insert(name.clone(), exchange);
+                continue;
+            }
+            if declaration.is_exchange_declared {
                 continue;
             }
             let exchange_settings = Exchange {
@@ -154,7 +157,7 @@ impl Expander<'_> {
                 let is_direct = declaration.exchange_type.value == "direct";
                 let routing_key =
                     (is_direct || declaration.routing_key.is_some()).then(|| binding_key(name, declaration));
-                let exchange = exchange_of(name, declaration);
+                let exchange = declaration.exchange(name);
                 Some(FinalTarget {
                     exchange,
                     routing_key,
@@ -173,16 +176,11 @@ impl Expander<'_> {
         let declared = spec.exchanges.get(exchange).filter(|it| !it.is_external).map(|it| it.kind.value.clone());
         let of_dead_letter_queue = || {
             let mut entries = spec.dead_letter_queues.iter();
-            let entry = entries.find(|(name, declaration)| exchange_of(name, declaration) == *exchange);
+            let entry = entries.find(|(name, declaration)| declaration.exchange(name) == *exchange);
             entry.map(|(_, declaration)| declaration.exchange_type.value.clone())
         };
         declared.or_else(of_dead_letter_queue).or_else(|| predeclared_type(exchange).map(str::to_owned))
     }
-}
-
-/// Returns the exchange name of a dead-letter queue.
-fn exchange_of(name: &QueueName, declaration: &DeadLetterQueueSpec) -> ExchangeName {
-    declaration.exchange_name.as_ref().map_or_else(|| naming::dead_letter_exchange(name), |it| it.value.clone())
 }
 
 /// Returns the routing key that binds a dead-letter queue to its exchange.
@@ -216,7 +214,7 @@ impl<'a> SharedExchange<'a> {
         name: &'a QueueName,
         declaration: &DeadLetterQueueSpec,
     ) -> Result<(), (&'a QueueName, String, &'static str)> {
-        let exchange = exchange_of(name, declaration);
+        let exchange = declaration.exchange(name);
         let (first, first_entry) = self.first;
         let settings = |it: &DeadLetterQueueSpec| (it.exchange_type.value.clone(), it.exchange_internal);
         if settings(declaration) != settings(first_entry) {

@@ -8,7 +8,7 @@ use crate::expand::Expansion;
 use crate::model::message_headers::{ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT};
 use crate::model::record_kinds::RecordKind;
 use crate::model::units::duration;
-use crate::model::{Desired, QueueName, QueueType, Topology};
+use crate::model::{Desired, ObjectId, QueueName, QueueType, Topology};
 use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::Routing;
 use crate::simulation::{End, Outcome, Publication, Worker};
@@ -92,7 +92,8 @@ pub fn prepare(
         }
         let (publication, workers) = (scale.publication(&case.publication.value), case.workers());
         let simulated = divided.run(&publication, &workers);
-        let external = (!expansion.scope.external.is_empty())
+        let is_predeclared = |id: &ObjectId| matches!(id, ObjectId::Exchange(name) if name.is_predeclared());
+        let external = (!expansion.scope.external.iter().all(is_predeclared))
             .then(|| "at least one external object has no stand-in; add it to `standIns` in the test file".to_owned());
         let depends_on_speed = || {
             depends_on_speed(&publication, &workers, scaled_subject.routing())

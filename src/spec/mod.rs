@@ -52,6 +52,7 @@ pub(crate) use node::{Entry, Node, Value};
 pub use node::{Keyed, Location, SourceFile, Sourced};
 pub use notation::Allow;
 pub use notation::Notation;
+pub(crate) use read::{StandInObjects, read_stand_ins};
 pub(crate) use retry_layers::is_linear;
 pub(crate) use shape::{Forms, Key, Keys, Object, Shape, key};
 pub(crate) use shared_keys::{BINDINGS, QUEUE_TYPES};

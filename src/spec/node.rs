@@ -58,6 +58,24 @@ pub(crate) struct Entry {
 }
 
 impl Node {
+    /// Returns the same tree with positions in another file.
+    pub(crate) fn in_file(&self, file: usize) -> Self {
+        let moved = |at: Location| Location { file, ..at };
+        let value = match &self.value {
+            Value::List(items) => Value::List(items.iter().map(|item| item.in_file(file)).collect()),
+            Value::Table(entries) => Value::Table(
+                entries
+                    .iter()
+                    .map(|entry| Entry { key: entry.key.clone(), at: moved(entry.at), node: entry.node.in_file(file) })
+                    .collect(),
+            ),
+            Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) => {
+                self.value.clone()
+            }
+        };
+        Self { value, at: moved(self.at), used_at: self.used_at.map(moved), written: self.written.clone() }
+    }
+
     /// Returns a node at the same position with a different value.
     pub(crate) fn with(&self, value: Value) -> Self {
         Self { value, at: self.at, used_at: self.used_at, written: self.written.clone() }

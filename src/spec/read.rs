@@ -17,6 +17,7 @@ use crate::model::{
     ApplyTo, ArgumentValue, Binding, Destination, ExchangeName, Glob, ObjectId, Places, PolicyName, Priority,
     QueueName, SetIn,
 };
+use std::collections::BTreeMap;
 
 /// Adds a document to the spec. `spec.default_queue_type` must already contain the default type of all documents.
 pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
@@ -98,6 +99,37 @@ fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// The stand-ins of a test file.
+pub(crate) struct StandInObjects {
+    pub(crate) exchanges: BTreeMap<ExchangeName, ExchangeSpec>,
+    pub(crate) queues: BTreeMap<QueueName, QueueSpec>,
+    pub(crate) bindings: BTreeMap<Binding, BindingSpec>,
+}
+
+/// Reads the checked stand-ins of a test file like the objects of a spec. Does not change the spec.
+pub(crate) fn read_stand_ins(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) -> StandInObjects {
+    let known = StandInObjects {
+        exchanges: std::mem::take(&mut spec.exchanges),
+        queues: std::mem::take(&mut spec.queues),
+        bindings: std::mem::take(&mut spec.bindings),
+    };
+    for entry in entries(node, "exchanges") {
+        exchange(entry, spec, diagnostics);
+    }
+    for entry in entries(node, "queues") {
+        let name = QueueName::new(&*entry.key);
+        incoming_bindings(entry, &Destination::Queue(name.clone()), spec, diagnostics);
+        if let Some(queue) = queue(entry, &QueueKeys::default(), spec, diagnostics) {
+            spec.queues.insert(name, queue);
+        }
+    }
+    StandInObjects {
+        exchanges: std::mem::replace(&mut spec.exchanges, known.exchanges),
+        queues: std::mem::replace(&mut spec.queues, known.queues),
+        bindings: std::mem::replace(&mut spec.bindings, known.bindings),
+    }
+}
+
 fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
     let named = |key: &str, id: fn(&str) -> ObjectId| {
         items(node, key).filter_map(sourced).map(move |name| Sourced::new(id(name.value), name.at)).collect()
@@ -145,6 +177,7 @@ fn dead_letter_queue(node: &Node, queue: QueueSpec) -> DeadLetterQueueSpec {
         exchange_name: get("name").and_then(sourced).map(|name| Sourced::new(ExchangeName::new(name.value), name.at)),
         exchange_internal: exchange.is_some_and(|exchange| boolean(exchange, "internal", false)),
         routing_key: get("routingKey").and_then(Node::text).map(str::to_owned),
+        is_exchange_declared: false,
     }
 }
 

@@ -5,6 +5,7 @@ use super::lint_keys::Level;
 use super::node::{Keyed, Location, Sourced};
 use super::notation::{Allow, Notation};
 use super::thresholds::ThresholdsSpec;
+use crate::model::naming::dead_letter_exchange;
 use crate::model::retry::backoff_delays;
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, Places, PolicyName, Priority, QueueName,
@@ -183,6 +184,16 @@ pub struct DeadLetterQueueSpec {
     pub exchange_internal: bool,
     /// The routing key of the binding and of dead-lettered messages, if it is set.
     pub routing_key: Option<String>,
+    /// True if the queue is a stand-in, and the spec declares the exchange. topo then generates neither the exchange nor
+    /// the binding.
+    pub is_exchange_declared: bool,
+}
+
+impl DeadLetterQueueSpec {
+    /// Returns the name of the queue's exchange. `name` is the name of the queue.
+    pub fn exchange(&self, name: &QueueName) -> ExchangeName {
+        self.exchange_name.as_ref().map_or_else(|| dead_letter_exchange(name), |it| it.value.clone())
+    }
 }
 
 /// The positions of a binding.

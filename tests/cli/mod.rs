@@ -22,6 +22,7 @@ mod output_files;
 mod redaction;
 mod routing_changes;
 mod shells;
+mod stand_ins;
 mod test_against;
 mod topology_tests;
 mod usage;

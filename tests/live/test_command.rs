@@ -194,6 +194,15 @@ fn cases_not_run_on_the_broker_are_reported() {
     expect_agreement(&output.test_results());
 }
 
+/// Each scratch vhost contains the predeclared exchanges.
+#[test]
+fn external_predeclared_exchange_needs_no_stand_in() {
+    let vhost = Node::shared().vhost("predeclared");
+    let spec = format!("{SMALL}exchanges: {{amq.topic: {{external: true}}}}\n");
+    let topo = Topo::new(&vhost).spec(&spec).file("topology.test.yaml", SMALL_CASES);
+    expect_agreement(&topo.run(["test", "--live", "--format", "json"]).expect_code(0).test_results());
+}
+
 /// A case fails if the broker behaves differently. Here, another client removes the message.
 #[test]
 fn difference_fails_the_case() {

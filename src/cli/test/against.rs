@@ -16,7 +16,7 @@ use crate::cli::sources::Sources;
 use crate::cli::{connection, input, output};
 use crate::model::printable::clean;
 use crate::model::{BrokerVersion, Intervals, VhostName};
-use crate::plan::{ChangeKind, Options, topology_after};
+use crate::plan::{Options, topology_after};
 use crate::rabbitmq::BrokerProfile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,7 +55,14 @@ impl<'a> Target<'a> {
                 Source::Broker { access, is_planned: against == "planned" }
             }
             path if is_spec_path(path.as_ref()) => Source::Spec(path.into()),
-            path => Source::Definitions(path.into(), definitions_text(path.as_ref())?),
+            path => {
+                let text = definitions_text(path.as_ref())?;
+                if is_saved_plan(&text) {
+                    return Err(Failure::usage(format!("{} is a saved plan", clean(path)))
+                        .hint("a plan does not contain all objects of the vhost; use --against planned"));
+                }
+                Source::Definitions(path.into(), text)
+            }
         };
         Ok(Self { arguments, global, source })
     }
@@ -67,7 +74,7 @@ impl<'a> Target<'a> {
                 let snapshot = self.snapshot(access, *is_planned, read).await?;
                 let url = access.broker.shown_url();
                 let against = if *is_planned { Against::Planned(url) } else { Against::Live(url) };
-                Ok(vec![self.run_on(read, snapshot, against)?])
+                Ok(vec![self.run_on(read, (snapshot, against), false)?])
             }
             Source::Definitions(path, text) => {
                 let against = || Against::File(clean(&path.display().to_string()));
@@ -77,9 +84,14 @@ impl<'a> Target<'a> {
                     let snapshot = found.map_err(|error| definitions_failure(path, text, &error))?;
                     expect_vhost(snapshot, &clean(&path.display().to_string()))
                 };
+                let written = snapshot(None)?;
+                let lacks_internal = definitions::lack_internal_exchanges(written.profile.version);
                 match self.arguments.broker_version.as_slice() {
-                    [] => Ok(vec![self.run_on(read, snapshot(None)?, against())?]),
-                    versions => versions.iter().map(|it| self.run_on(read, snapshot(Some(*it))?, against())).collect(),
+                    [] => Ok(vec![self.run_on(read, (written, against()), lacks_internal)?]),
+                    versions => versions
+                        .iter()
+                        .map(|version| self.run_on(read, (snapshot(Some(*version))?, against()), lacks_internal))
+                        .collect(),
                 }
             }
             Source::Spec(path) => {
@@ -117,14 +129,11 @@ impl<'a> Target<'a> {
             let desired: Vec<_> = loaded.take_desired().into_iter().map(Arc::new).collect();
             let plan = plan_snapshots(access, None, &snapshots, &desired, &Options::default()).await?;
             for (snapshot, part) in snapshots.iter_mut().zip(&plan.vhosts) {
-                let blocked = part.blocks.iter().map(|block| format!("{}: {}", block.address, block.text));
-                let conflicts = part.changes.iter().filter(|change| change.kind == ChangeKind::Conflict);
-                let conflicts = conflicts.map(|change| format!("{}: unresolved conflict", change.address));
-                let reasons: Vec<String> = blocked.chain(conflicts).collect();
-                if !reasons.is_empty() {
+                if !part.blocks.is_empty() {
                     let failure = Failure::failed("the plan is blocked, so topo cannot determine the planned topology");
-                    let failure = reasons.iter().fold(failure, |failure, reason| failure.because(clean(reason)));
-                    return Err(failure.hint("resolve the conflicts and blockers that `topo plan` reports"));
+                    let reasons = part.blocks.iter().map(|block| clean(&format!("{}: {}", block.address, block.text)));
+                    let failure = reasons.fold(failure, Failure::because);
+                    return Err(failure.hint("resolve the blockers that `topo plan` reports"));
                 }
                 snapshot.topology = topology_after(&snapshot.topology, part).map_err(Failure::failed)?;
             }
@@ -135,12 +144,19 @@ impl<'a> Target<'a> {
         expect_vhost(snapshot, &broker.shown_url()).map_err(|failure| failure.hint(hint))
     }
 
-    /// Runs the cases in a topology that contains all objects of the vhost.
-    fn run_on(&self, read: &ReadFile, snapshot: Snapshot, against: Against) -> Result<FileReport, Failure> {
+    /// Runs the cases in a topology that contains all objects of the vhost, or all except internal exchanges.
+    fn run_on(
+        &self,
+        read: &ReadFile,
+        (snapshot, against): (Snapshot, Against),
+        lacks_internal: bool,
+    ) -> Result<FileReport, Failure> {
         let version = snapshot.profile.version;
-        let declared = read.file.brokers.first().filter(|_| !applies_to(&read.file.brokers, version));
+        let is_replaced = !self.arguments.broker_version.is_empty();
+        let excluding = Some(&read.file.brokers).filter(|brokers| !is_replaced && !applies_to(brokers, version));
+        let declared = excluding.and_then(|brokers| brokers.first());
         let loaded = read.load(self.arguments, declared.copied().unwrap_or(version))?;
-        let other = OtherTopology::complete(snapshot.topology);
+        let other = OtherTopology::complete(snapshot.topology, lacks_internal);
         let mut report =
             offline_report(read, &loaded, (&snapshot.profile, Some((&other, against))), (self.arguments, true))?;
         if declared.is_some() {
@@ -163,19 +179,32 @@ impl<'a> Target<'a> {
         let profile = BrokerProfile::of(version);
         let loaded = read.load(self.arguments, version)?;
         let (spec, _) = checked_spec(read, &loaded)?;
+        let vhost = &spec.vhost.value;
         let arguments = spec_arguments(vec![path.to_owned()], None, self.arguments);
         let mut other = input::load_for_known(Sources::read_other(&arguments, path)?, |_| Some(profile.clone()))?;
         other.change_specs(&profile, read.source.clone(), |spec| {
-            // A stand-in applies only to an object that is also external in the other spec.
-            read.file.stand_ins.apply(spec, &read.source.name);
+            if spec.vhost.value == *vhost {
+                // A stand-in applies only to an object that is also external in the other spec.
+                read.file.stand_ins.apply(spec, &read.source.name);
+            }
         })?;
-        let (name, vhost) = (other.names.clone(), &spec.vhost.value);
+        let name = other.names.clone();
         let Some(desired) = other.take_desired().into_iter().find(|it| it.topology.vhost == *vhost) else {
             return Err(Failure::failed(format!("{name} does not declare vhost {}", clean(vhost.as_str()))));
         };
         let other = OtherTopology::of_spec(desired.topology, desired.scope);
         offline_report(read, &loaded, (&profile, Some((&other, Against::File(name)))), (self.arguments, true))
     }
+}
+
+/// Returns true if the text is a plan and not a definitions file.
+fn is_saved_plan(text: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Plan {
+        #[serde(rename = "fingerprint")]
+        _fingerprint: String,
+    }
+    serde_json::from_str::<Plan>(text).is_ok()
 }
 
 /// Returns a failure if the vhost does not exist.

@@ -21,29 +21,51 @@ pub(super) fn compute(read: &[ReadFile], arguments: &TestArguments) -> Result<Ve
     for ((paths, vhost), files) in groups {
         let Some(version) = files.iter().flat_map(|file| file.versions(arguments)).max() else { continue };
         let specs = spec_arguments(paths, vhost, arguments);
-        let mut loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, version)?;
-        for file in files.iter().filter(|file| !file.file.stand_ins.is_empty()) {
-            // If several files declare a stand-in for the same object, topo uses the first. The test run has reported the
-            // other errors.
-            loaded.change_specs(&BrokerProfile::of(version), file.source.clone(), |spec| {
-                file.file.stand_ins.apply(spec, &file.source.name);
-            })?;
+        let mut report: Option<CoverageReport> = None;
+        for files in with_equal_stand_ins(files) {
+            let mut loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, version)?;
+            let with_stand_ins = files.first().filter(|file| !file.file.stand_ins.is_empty());
+            if let Some(file) = with_stand_ins {
+                // The test run has reported the errors.
+                loaded.change_specs(&BrokerProfile::of(version), file.source.clone(), |spec| {
+                    file.file.stand_ins.apply(spec, &file.source.name);
+                })?;
+            }
+            // Each test file has one vhost.
+            let Some((spec, expansion)) = loaded.expanded.first() else { continue };
+            let profile = BrokerProfile::of(version);
+            let operator_policies = expansion.topology.operator_policies();
+            let subject = Subject::new((spec, expansion), &operator_policies, &profile);
+            let files: Vec<&TestFile> = files.iter().map(|file| &file.file).collect();
+            let found = coverage(files, &subject, with_stand_ins.map(|file| file.source.name.as_str()));
+            match &mut report {
+                Some(report) => report.coverage.merge(found),
+                None => {
+                    report = Some(CoverageReport {
+                        specs: loaded.names.clone(),
+                        spec_files: spec.files.clone(),
+                        vhost: spec.vhost.value.clone(),
+                        version,
+                        coverage: found,
+                    });
+                }
+            }
         }
-        // Each test file has one vhost.
-        let Some((spec, expansion)) = loaded.expanded.first() else { continue };
-        let profile = BrokerProfile::of(version);
-        let operator_policies = expansion.topology.operator_policies();
-        let subject = Subject::new((spec, expansion), &operator_policies, &profile);
-        let files: Vec<&TestFile> = files.iter().map(|file| &file.file).collect();
-        reports.push(CoverageReport {
-            specs: loaded.names.clone(),
-            spec_files: spec.files.clone(),
-            vhost: spec.vhost.value.clone(),
-            version,
-            coverage: coverage(files, &subject),
-        });
+        reports.extend(report);
     }
     Ok(reports)
+}
+
+/// Groups test files by their stand-ins.
+fn with_equal_stand_ins(files: Vec<&ReadFile>) -> Vec<Vec<&ReadFile>> {
+    let mut groups: Vec<Vec<&ReadFile>> = Vec::new();
+    for file in files {
+        match groups.iter_mut().find(|group| group.iter().any(|it| it.file.stand_ins == file.file.stand_ins)) {
+            Some(group) => group.push(file),
+            None => groups.push(vec![file]),
+        }
+    }
+    groups
 }
 
 /// Returns a failure if the coverage of a spec is below the limit.

@@ -139,8 +139,8 @@ pub(super) enum Live {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Mismatch {
     /// The key of the expectation in the test file, or one of three values. `unknown`: topo cannot determine the result.
-    /// `live`: the broker and the simulation differ. `exchange`: the exchange to which the case publishes does not exist in
-    /// the topology that `--against` selects.
+    /// `live`: the broker and the simulation differ. `publish`: no client can publish the message in the topology that
+    /// `--against` selects, for example because the exchange does not exist.
     pub(super) aspect: &'static str,
     /// The queue; absent if the difference concerns all queues.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -34,7 +34,7 @@ fn sentence(mismatch: &Mismatch) -> String {
                  topo; please report it)"
             );
         }
-        (Aspect::Exchange, _) => return format!("exchange {} does not exist", clean(&mismatch.expected)),
+        (Aspect::Publish, _) => return format!("cannot publish the message: {}", clean(&mismatch.actual)),
         (Aspect::Attempts, Some(queue)) => format!("attempts of {queue}"),
         (Aspect::Ends, Some(queue)) => format!("ends in {queue}"),
         (Aspect::Workers, Some(queue)) => format!("deliveries to the worker of {queue}"),

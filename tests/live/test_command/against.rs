@@ -47,7 +47,10 @@ fn cases_run_against_live_and_planned_topologies() {
     // Before the apply, the exchange and the queue do not exist. After it, all cases pass.
     let all_failed = run("live", 1);
     assert!(results(&all_failed).iter().all(|(_, result)| *result == "failed"), "{all_failed:#}");
+    let names = || ["exchanges", "queues"].map(|kind| vhost.names(kind));
+    let before = names();
     run("planned", 0);
+    assert_eq!(names(), before, "nothing was changed");
     topo.run(["apply", "-y"]).expect_code(0);
     run("live", 0);
     // A binding that the spec does not declare stays after the plan.
