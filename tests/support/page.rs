@@ -248,8 +248,10 @@ impl<'node> Shell<'node> {
         let errors = String::from_utf8(output.stderr).unwrap();
         let is_well = output.status.success() && !errors.contains("error:") && !errors.contains("error[");
         assert!(is_well, "{command}\n{}\n{text}\n{errors}", output.status);
-        text.replace(&self.node.url(), USUAL)
-            .replace(&format!("RabbitMQ {} at ", self.node.version()), "RabbitMQ 3.10.8 at ")
+        let text = text.replace(&self.node.url(), USUAL);
+        [" at ", ", planned topology of"].into_iter().fold(text, |text, next| {
+            text.replace(&format!("RabbitMQ {}{next}", self.node.version()), &format!("RabbitMQ 3.10.8{next}"))
+        })
     }
 
     fn bash(&self, command: &str) -> Command {
