@@ -143,9 +143,18 @@ pub(super) async fn of_target(
     target: &QueueName,
     incoming: Incoming,
 ) -> Vec<(Hazard, String)> {
-    let no_consumers = (state.consumers(target) == Some(0))
-        .then(|| (Hazard::NoConsumers, format!("queue `{target}` has no consumers")));
+    let is_unused = state.consumers(target) == Some(0) && !has_consumers(access, state, target).await;
+    let no_consumers = is_unused.then(|| (Hazard::NoConsumers, format!("queue `{target}` has no consumers")));
     no_consumers.into_iter().chain(of_receiving(access, state, target, incoming).await).collect()
+}
+
+/// Queries the queue itself: the statistics list a new consumer only after their next interval. Returns false if the query
+/// fails.
+async fn has_consumers(access: &Access, state: &VhostState, queue: &QueueName) -> bool {
+    let Ok(transport) = access.amqp(&state.snapshot.topology.vhost).await else { return false };
+    let counts = transport.queue_counts(queue).await;
+    transport.close().await;
+    counts.is_ok_and(|counts| counts.is_some_and(|counts| counts.consumers > 0))
 }
 
 /// Returns the reason why a queue cannot receive replayed messages; `None` if it can.
