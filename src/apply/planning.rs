@@ -102,7 +102,7 @@ async fn plan_snapshot(
     let (broker, vhost, version) = (&access.broker, &desired.topology.vhost, profile.version);
     // Reads the activity only if the plan may lose messages or disrupt clients.
     let mut activity = if needs_activity(topology, desired, profile, options) {
-        let mut activity = broker.activity(vhost).await?;
+        let mut activity = broker.activity_of(topology).await?;
         if moves_messages(topology, desired, profile, options) {
             activity.transports = access.transports(vhost, version).await;
             activity.queue_limit = broker.queue_limit(vhost).await?;

@@ -13,13 +13,14 @@ use crate::model::naming::is_topo_consumer;
 use crate::model::printable::clean;
 use crate::model::record_kinds::RecordScope;
 use crate::model::{
-    Binding, BrokerVersion, ObjectId, Policy, PolicyName, QueueName, Record, RecordKind, Records, VhostName,
+    Binding, BrokerVersion, ObjectId, Policy, PolicyName, QueueName, Record, RecordKind, Records, Topology, VhostName,
 };
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
 use crate::rabbitmq::BrokerProfile;
 use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use tokio::time::Instant;
 use tokio::{join, try_join};
 
@@ -61,6 +62,12 @@ const QUEUES: &str = "?disable_stats=true&columns=name,durable,auto_delete,exclu
 /// The maximum number of vhosts that topo reads concurrently, with five requests per vhost. More requests would only
 /// queue in the broker.
 const CONCURRENT_VHOSTS: usize = 4;
+
+/// How often topo reads the message counts again if the list does not contain all queues.
+const REPETITIONS: usize = 3;
+
+/// The time between two readings of the message counts. A queue that has crashed restarts within milliseconds.
+const TIME_BETWEEN_READINGS: Duration = Duration::from_millis(300);
 
 impl Broker {
     /// Reads these vhosts. The snapshots are in the order of `vhosts`.
@@ -148,6 +155,24 @@ impl Broker {
             Err(BrokerError::NotFound { .. }) => Ok(Activity::default()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the activity of a topology. The broker omits queues that do not respond at the moment
+    /// (`rabbit_control_misc:emitting_map_with_exit_handler/4`): so while queues of the topology are missing, this
+    /// function reads again, at most three times.
+    ///
+    /// # Errors
+    /// Those of [`activity`](Self::activity).
+    pub async fn activity_of(&self, topology: &Topology) -> Result<Activity, BrokerError> {
+        let mut activity = self.activity(&topology.vhost).await?;
+        for _ in 0..REPETITIONS {
+            if topology.queues.keys().all(|queue| activity.queues.contains_key(queue)) {
+                break;
+            }
+            tokio::time::sleep(TIME_BETWEEN_READINGS).await;
+            activity = self.activity(&topology.vhost).await?;
+        }
+        Ok(activity)
     }
 
     /// Returns the maximum number of queues in a vhost; `None` without a limit, or if this user may not read the limit.

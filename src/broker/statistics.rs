@@ -6,8 +6,11 @@ use super::error::BrokerError;
 use super::read::is_not_available;
 use crate::model::{QueueName, VhostName};
 use crate::plan::request::{Request, path};
-use serde::Deserialize;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The counts and the state of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,8 +77,8 @@ impl Broker {
             "disable_stats=true&enable_queue_totals=true\
              &columns=name,state,node,leader,exclusive,messages,messages_ready,messages_unacknowledged",
         );
-        let listed: Vec<QueueEntry> = self.send(&request).await?.json(&request)?;
-        let reading = |queue: QueueEntry| {
+        let listed: Vec<Unique<QueueEntry>> = self.send(&request).await?.json(&request)?;
+        let reading = |Unique(queue): Unique<QueueEntry>| {
             let reading = QueueReading {
                 messages: queue.messages,
                 ready: queue.messages_ready,
@@ -144,6 +147,39 @@ struct QueueEntry {
     messages: Option<u64>,
     messages_ready: Option<u64>,
     messages_unacknowledged: Option<u64>,
+}
+
+/// An entry in which the broker may list the field `state` twice. From 3.13 on, it does so for a quorum queue whose leader
+/// process has another state than its nodes (`rabbit_quorum_queue:info/2` with `state` and `type_specific`): for
+/// example `down` and `running`. The state that is not `running` counts.
+struct Unique<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Unique<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = deserializer.deserialize_map(Fields)?;
+        T::deserialize(Value::Object(fields)).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// Reads the fields of an object.
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some((key, value)) = entries.next_entry::<String, Value>()? {
+            if !fields.contains_key(&key) || value != "running" {
+                fields.insert(key, value);
+            }
+        }
+        Ok(fields)
+    }
 }
 
 /// An entry of the list of queues with statistics. A new queue has only a name.

@@ -1,7 +1,7 @@
 //! Reads the current counts of queues, with fresh counts of quorum queues that the broker lists as empty.
 
 use crate::broker::{Access, BrokerError};
-use crate::model::{QueueName, QueueType, Topology, VhostName};
+use crate::model::{QueueName, QueueType, Topology};
 use crate::plan::Activity;
 
 /// Reads the counts of all queues of a vhost. The broker can list a quorum queue as empty for up to one tick after messages
@@ -15,8 +15,7 @@ pub async fn current_counts<'a>(
     topology: &Topology,
     queues: impl IntoIterator<Item = &'a QueueName>,
 ) -> Result<Activity, BrokerError> {
-    let vhost: &VhostName = &topology.vhost;
-    let mut activity = access.broker.activity(vhost).await?;
+    let mut activity = access.broker.activity_of(topology).await?;
     let is_empty_quorum = |name: &&QueueName| {
         let queue = topology.queues.get(*name);
         let is_quorum = queue.is_some_and(|queue| queue.queue_type() == Some(QueueType::Quorum));

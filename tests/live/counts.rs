@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::live::requests::five_quorum_queues;
 use crate::scenarios::make_live;
-use crate::support::{Node, Options, SetOnDrop, Topo, Vhost, until};
+use crate::support::{Fault, Node, Options, Proxy, SetOnDrop, Topo, Vhost, gets, until};
 
 const ALLOWED: &str = "--allow=routing-gap,consumer-disruption";
 
@@ -38,6 +38,23 @@ fn messages_hidden_by_a_slow_tick_are_not_deleted() {
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], json!(null), "the old queue is still there");
     drop(held);
     until("the messages come back to the queue", || (amqp.ready("q") == 5).then_some(()));
+}
+
+/// The broker omits a queue that does not respond at the moment from the list with the counts.
+#[test]
+fn counts_that_are_missing_for_a_moment_are_read_again() {
+    let vhost = Node::shared().vhost("missing-counts");
+    make_live(&vhost, &json!({"queues": [{"name": "own.q", "arguments": {"x-queue-type": "classic"}}]}));
+    vhost.amqp().fill("own.q", 2);
+    let counts = || gets().path("enable_queue_totals");
+    let without_queue = || Fault::Instead(Box::new(|| json!([])));
+    let proxy = Proxy::to(vhost.node()).on(counts().first(2), without_queue());
+    let topo = Topo::new(&vhost).spec("owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n").through(&proxy);
+    topo.run(["plan", "--prune"]).expect_code(0).expect_text("2 messages will be deleted");
+    assert_eq!(proxy.count(&counts()), 3);
+    proxy.reset();
+    proxy.add(counts(), without_queue());
+    topo.run(["plan", "--prune"]).expect_code(0).expect_text("the broker does not report its number of messages");
 }
 
 #[test]

@@ -317,6 +317,19 @@ fn unavailable_queue_is_critical() {
 }
 
 #[test]
+fn quorum_queue_whose_leader_does_not_run_is_critical() {
+    let node = Node::start(Options::default());
+    let vhost = node.vhost("status-leader");
+    let topo = applied(&vhost, "queues: {orders: {type: quorum}}\n");
+    let server = format!("{{list_to_atom(\"{}_orders\"), node()}}", vhost.name());
+    let system = if node.at_least(3, 9) { "quorum_queues, " } else { "" };
+    node.ctl(["eval", &format!("ra:stop_server({system}{server}).")]);
+    let (code, document) = status(&topo, &[]);
+    assert_eq!((code, problems(&document, "orders")), (Some(3), vec!["critical \"unavailable\"".to_owned()]));
+    topo.run(["status"]).expect_code(3).expect_text("critical: down");
+}
+
+#[test]
 fn disabled_statistics_leave_values_unknown() {
     let node = Node::start(Options::default().line("management.disable_stats = true"));
     let vhost = node.vhost("status-no-statistics");

@@ -14,8 +14,9 @@ const GROWTH_TIME: u64 = 300;
 /// The longest time whose growth topo measures instead of a longer time without samples.
 const SHORT_TIME: u64 = 600;
 
-/// The states in which the broker does not serve a queue (`rabbit_amqqueue`, `rabbit_quorum_queue`).
-const UNAVAILABLE: [&str; 5] = ["down", "crashed", "stopped", "terminated", "minority"];
+/// The states in which the broker does not serve a queue (`rabbit_amqqueue:i_down/3`, `rabbit_quorum_queue:cluster_state/1`
+/// and `i(state, …)`).
+const UNAVAILABLE: [&str; 7] = ["down", "crashed", "stopped", "terminated", "minority", "recovering", "timeout"];
 
 /// The queues of a status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
