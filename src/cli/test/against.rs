@@ -16,7 +16,7 @@ use crate::cli::sources::Sources;
 use crate::cli::{connection, input, output};
 use crate::model::printable::clean;
 use crate::model::{BrokerVersion, Intervals, VhostName};
-use crate::plan::{Options, topology_after};
+use crate::plan::{Options, before_migrations, topology_after};
 use crate::rabbitmq::BrokerProfile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -139,7 +139,11 @@ impl<'a> Target<'a> {
             }
         }
         drop(reading);
-        let snapshot = snapshots.pop().ok_or_else(|| Failure::failed(format!("could not read vhost {vhost}")))?;
+        let mut snapshot = snapshots.pop().ok_or_else(|| Failure::failed(format!("could not read vhost {vhost}")))?;
+        // While a migration is interrupted, messages are routed to its holding queues. topo moves them back.
+        if let Some(before) = before_migrations(&snapshot.topology) {
+            snapshot.topology = before;
+        }
         let hint = "to test the topology before the first apply, use --against planned";
         expect_vhost(snapshot, &broker.shown_url()).map_err(|failure| failure.hint(hint))
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::alarm::{EXCHANGED, PREPARED, of_the_migration};
 use super::fixture::{Conversion, Fixture, Q, TTL, declare_old, duplicates};
 use super::killed::killed_before;
-use super::traffic::{Publisher, emptied};
+use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::node::Options;
 use crate::support::{Fault, Node, Topo, deletes, puts, until};
 
@@ -113,6 +113,19 @@ fn interrupted_migration_is_listed_first() {
     }
     let output = fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(0);
     assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+}
+
+/// Messages are routed to the holding queue. topo moves them back.
+#[test]
+fn interrupted_migration_does_not_change_the_results_of_cases() {
+    let fixture = without_a_queue("cases");
+    let tests =
+        format!("version: 1\ntests: {{it: {{publish: {{exchange: {EXCHANGE}, routingKey: work.a}}, to: [{Q}]}}}}\n");
+    fixture.topo.write("topology.test.yaml", &tests);
+    for against in ["live", "planned"] {
+        fixture.topo.run(["test", "--against", against]).expect_code(0).expect_text("1 case: 1 passed");
+    }
+    fixture.migrate("amqp", &[]).expect_code(0);
 }
 
 /// Messages published after the deletion of the tap, and unmanaged bindings, are lost. Earlier messages are kept.
