@@ -139,70 +139,98 @@ fn reached(routing: &Routing<'_>, entry: &ExchangeName, message: &Message) -> BT
     route.certain_queues
 }
 
-#[test]
-fn examples_are_right_and_no_loss_is_missed() {
-    let messages = messages();
+/// What the comparisons found.
+#[derive(Debug, Default)]
+struct Found {
+    examples: usize,
+    partial: usize,
+    complete: usize,
+    without_loss: usize,
+}
+
+/// Compares a pair of random topologies, and checks the result with each of the messages.
+fn check_pair(seed: u64, messages: &[&Message], counts: &mut Found) {
     let none = BTreeSet::new();
     let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
     let entries: BTreeSet<ExchangeName> = EXCHANGES.into_iter().map(ExchangeName::from).collect();
-    let (mut examples, mut partial, mut complete, mut without_loss) = (0, 0, 0, 0);
-    for seed in 1..=60 {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
-        let before = random_topology(&mut random);
-        let after = changed(&mut random, &before);
-        let (one, other) = (Routing::new(&before, [], &none, &profile), Routing::new(&after, [], &none, &profile));
-        let found = losses(&one, &other, &entries);
-        assert_eq!(found.not_compared, BTreeMap::new(), "seed {seed}");
-        let mut lost: BTreeSet<(&ExchangeName, &QueueName)> = BTreeSet::new();
-        for ((entry, cause), queues) in &found.queues {
-            for (queue, Loss { example, extent }) in queues {
-                let message = example.message();
-                let (was, is) = (reached(&one, entry, &message), reached(&other, entry, &message));
-                let what = format!("seed {seed}: {entry} to {queue} by {cause:?}: {example:?}");
-                assert!(was.contains(queue) && !is.contains(queue), "{what}: {was:?}, {is:?}");
-                if let Extent::Except(still) = extent {
-                    let message = still.message();
-                    let (was, is) = (reached(&one, entry, &message), reached(&other, entry, &message));
-                    assert!(was.contains(queue) && is.contains(queue), "{what}: {still:?}: {was:?}, {is:?}");
-                    partial += 1;
-                }
-                if let (Extent::All, Cause::Binding(binding)) = (extent, cause)
-                    && (&binding.source, &binding.destination) == (entry, &Destination::Queue(queue.clone()))
-                {
-                    let alone = Topology { bindings: [binding.clone()].into(), ..before.clone() };
-                    let alone = Routing::new(&alone, [], &none, &profile);
-                    for message in &messages {
-                        let is_matched = before.bindings.contains(binding)
-                            && alone.candidates(entry, alone.kind(entry).unwrap(), &message.keys).len() == 1
-                            && reached(&alone, entry, message).contains(queue);
-                        let is_lost = !reached(&other, entry, message).contains(queue);
-                        assert!(!is_matched || is_lost, "{what}: not all, because of {message:?}");
-                        complete += usize::from(is_matched);
-                    }
-                }
-                lost.insert((entry, queue));
-                examples += 1;
-            }
-        }
-        for ((entry, _), example) in &found.complete {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
+    let before = random_topology(&mut random);
+    let after = changed(&mut random, &before);
+    let (one, other) = (Routing::new(&before, [], &none, &profile), Routing::new(&after, [], &none, &profile));
+    let found = losses(&one, &other, &entries);
+    assert_eq!(found.not_compared, BTreeMap::new(), "seed {seed}");
+    let mut lost: BTreeSet<(&ExchangeName, &QueueName)> = BTreeSet::new();
+    for ((entry, cause), queues) in &found.queues {
+        for (queue, Loss { example, extent }) in queues {
             let message = example.message();
             let (was, is) = (reached(&one, entry, &message), reached(&other, entry, &message));
-            assert!(!was.is_empty() && is.is_empty(), "seed {seed}: {entry}: {example:?}: {was:?}, {is:?}");
-        }
-        for entry in &entries {
-            for message in &messages {
-                let (was, is) = (reached(&one, entry, message), reached(&other, entry, message));
-                let is_complete = !was.is_empty() && is.is_empty();
-                let of_entry = |(key, _): &(&EntryAndCause, _)| key.0 == *entry;
-                let is_known = !is_complete || found.complete.iter().any(|it| of_entry(&it));
-                assert!(is_known, "seed {seed}: {entry}: missed complete loss {message:?}");
-                for queue in was.difference(&is) {
-                    assert!(lost.contains(&(entry, queue)), "seed {seed}: {entry} to {queue}: missed {message:?}");
-                }
-                without_loss += usize::from(was.is_subset(&is));
+            let what = format!("seed {seed}: {entry} to {queue} by {cause:?}: {example:?}");
+            assert!(was.contains(queue) && !is.contains(queue), "{what}: {was:?}, {is:?}");
+            if let Extent::Except(still) = extent {
+                let message = still.message();
+                let (was, is) = (reached(&one, entry, &message), reached(&other, entry, &message));
+                assert!(was.contains(queue) && is.contains(queue), "{what}: {still:?}: {was:?}, {is:?}");
+                counts.partial += 1;
             }
+            if let (Extent::All, Cause::Binding(binding)) = (extent, cause)
+                && (&binding.source, &binding.destination) == (entry, &Destination::Queue(queue.clone()))
+            {
+                let alone = Topology { bindings: [binding.clone()].into(), ..before.clone() };
+                let alone = Routing::new(&alone, [], &none, &profile);
+                for message in messages {
+                    let is_matched = before.bindings.contains(binding)
+                        && alone.candidates(entry, alone.kind(entry).unwrap(), &message.keys).len() == 1
+                        && reached(&alone, entry, message).contains(queue);
+                    let is_lost = !reached(&other, entry, message).contains(queue);
+                    assert!(!is_matched || is_lost, "{what}: not all, because of {message:?}");
+                    counts.complete += usize::from(is_matched);
+                }
+            }
+            lost.insert((entry, queue));
+            counts.examples += 1;
         }
     }
-    assert!(partial > 5 && complete > 100, "{partial} partial, {complete} messages of complete losses");
-    assert!(examples > 30 && without_loss > 100_000, "{examples} examples, {without_loss} messages without a loss");
+    for ((entry, _), example) in &found.complete {
+        let message = example.message();
+        let (was, is) = (reached(&one, entry, &message), reached(&other, entry, &message));
+        assert!(!was.is_empty() && is.is_empty(), "seed {seed}: {entry}: {example:?}: {was:?}, {is:?}");
+    }
+    for entry in &entries {
+        for message in messages {
+            let (was, is) = (reached(&one, entry, message), reached(&other, entry, message));
+            let is_complete = !was.is_empty() && is.is_empty();
+            let of_entry = |(key, _): &(&EntryAndCause, _)| key.0 == *entry;
+            let is_known = !is_complete || found.complete.iter().any(|it| of_entry(&it));
+            assert!(is_known, "seed {seed}: {entry}: missed complete loss {message:?}");
+            for queue in was.difference(&is) {
+                assert!(lost.contains(&(entry, queue)), "seed {seed}: {entry} to {queue}: missed {message:?}");
+            }
+            counts.without_loss += usize::from(was.is_subset(&is));
+        }
+    }
+}
+
+#[test]
+fn examples_are_right_and_no_loss_is_missed() {
+    let messages = messages();
+    let mut found = Found::default();
+    for seed in 1..=60 {
+        check_pair(seed, &messages.iter().collect::<Vec<_>>(), &mut found);
+    }
+    assert!(found.partial > 5 && found.complete > 100, "{found:?}");
+    assert!(found.examples > 30 && found.without_loss > 100_000, "{found:?}");
+}
+
+/// More pairs, each with a part of the messages: 500, or 5,000 in a long run.
+#[test]
+fn examples_of_many_pairs_are_right_and_no_loss_is_missed() {
+    let messages = messages();
+    let pairs = if std::env::var_os("TOPO_LONG").is_some() { 5_000 } else { 500 };
+    let (mut found, part, start) = (Found::default(), 40, std::time::Instant::now());
+    for seed in 1_000..1_000 + pairs {
+        let some: Vec<&Message> = messages.iter().skip(seed as usize % part).step_by(part).collect();
+        check_pair(seed, &some, &mut found);
+    }
+    println!("{pairs} pairs of topologies in {:.1?}: {found:?}", start.elapsed());
+    assert!(found.partial > 50 && found.complete > 100 && found.examples > 300, "{found:?}");
 }
