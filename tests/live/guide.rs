@@ -110,8 +110,10 @@ impl<'node> PageRun<'node> {
             }
             ["list", messages, "of", queue, "in", vhost] => {
                 let (vhost, messages) = (self.vhost(vhost), messages.parse::<u64>().unwrap());
+                // Without statistics of the queue, the response contains no details.
                 until("the messages to be in the statistics", || {
-                    (vhost.queue(queue)["messages"] == messages).then_some(())
+                    let listed = vhost.queue(queue);
+                    (listed["messages"] == messages && listed["messages_details"].is_object()).then_some(())
                 });
             }
             ["release"] => self.held = None,
