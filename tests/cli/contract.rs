@@ -226,6 +226,19 @@ fn literal_key_that_looks_like_a_pattern_is_not_listed_as_dropped() {
     assert_eq!(dead_letters["droppedKeys"], serde_json::json!([]));
 }
 
+/// Exchange `e2` routes some keys that match `b.*`, but only to the queue itself. The broker drops such a message,
+/// because the message would return to the queue without a rejection.
+#[test]
+fn message_that_can_only_return_is_dropped() {
+    let spec = "exchanges: {e2: {type: topic}, e3: {type: topic}}\n\
+                queues:\n  b:\n    type: classic\n    deadLetter: {exchange: e2}\n    retry: {strategy: ladder, delays: [20ms]}\n    \
+                bindings: [{exchange: e2, routingKey: b.order}, {exchange: e3, routingKey: 'b.*'}]\n";
+    let contracts = Topo::offline().spec(spec).run(["contract", "--format=json"]).expect_code(0).json();
+    let queues = contracts["vhosts"].as_object().unwrap().values().next().unwrap()["queues"].clone();
+    let dead_letters = &queues["b"]["deadLetters"];
+    assert_eq!((&dead_letters["reach"], &dead_letters["possibleQueues"]), (&"never".into(), &serde_json::json!([])));
+}
+
 /// The bindings of the generated retry exchanges are not bindings of the queue itself, which receives its messages
 /// through the default exchange.
 #[test]

@@ -267,8 +267,7 @@ fn drop_cycle(route: &mut Route, queue: &QueueName) {
     if !route.certain_queues.remove(queue) && !route.possible_queues.remove(queue) {
         return;
     }
-    route.reaches = match (route.certain_queues.is_empty(), route.possible_queues.is_empty() && route.unclear.is_none())
-    {
+    route.reaches = match (route.certain_queues.is_empty(), route.possible_queues.is_empty() && !route.is_open) {
         (false, _) => route.reaches,
         (true, true) => Certainty::Never,
         (true, false) => Certainty::Perhaps,

@@ -18,6 +18,8 @@ pub struct Route {
     pub reaches: Certainty,
     /// The reason why the route is uncertain; `None` if the route is certain.
     pub unclear: Option<Unclear>,
+    /// True if other queues may also receive the message, because an exchange may have unknown bindings.
+    pub is_open: bool,
 }
 
 /// The parts of a topology that a message takes on its route.
@@ -89,16 +91,23 @@ impl<'a> Routing<'a> {
             found.iter().filter(move |(_, certainty)| **certainty == desired).map(|(queue, _)| queue.clone()).collect()
         };
         let unclear = hops.hops.values().find_map(|(_, hop)| hop.unclear.clone());
+        let is_open = hops.hops.values().any(|(_, hop)| hop.is_open);
         let reaches = if hops.certain().contains(exchange) {
             Certainty::Always
-        } else if found.is_empty() && !hops.hops.values().any(|(_, hop)| hop.is_open) {
+        } else if found.is_empty() && !is_open {
             Certainty::Never
         } else {
             Certainty::Perhaps
         };
         // The first of several reasons is reported. An uncertain route always has a reason.
         let unclear = unclear.or_else(|| (reaches == Certainty::Perhaps).then(|| Unclear::Policy(exchange.clone())));
-        Route { certain_queues: of(Certainty::Always), possible_queues: of(Certainty::Perhaps), reaches, unclear }
+        Route {
+            certain_queues: of(Certainty::Always),
+            possible_queues: of(Certainty::Perhaps),
+            reaches,
+            unclear,
+            is_open,
+        }
     }
 
     /// Returns true if the bindings of an exchange certainly route such a message, so that the alternate exchange does
