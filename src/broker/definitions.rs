@@ -9,7 +9,7 @@ use super::definitions_entries::{
     self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES, VHOSTS,
 };
 use super::permissions::is_user_parameter;
-use super::records::{from_owner, from_parameter};
+use super::records::{from_list, from_owner, from_parameter};
 use super::snapshot::{Cluster, Lists, Snapshot, Survey};
 use super::wire;
 use crate::model::memory::decode;
@@ -213,6 +213,13 @@ pub fn read_cluster(text: &str, version: Option<BrokerVersion>) -> Result<Cluste
     let file = File::parse(text)?;
     let mut cluster = empty_cluster(version.or(file.version()).unwrap_or(BrokerVersion::NEWEST_KNOWN));
     for row in RecordRow::of_scope(RecordScope::Cluster) {
+        for entry in file.entries(row.definitions) {
+            let value = entry.field("value").and_then(|text| serde_json::from_str::<ArgumentValue>(text).ok());
+            let name = ArgumentValue::Text(entry.name("name"));
+            let fields = [("name", Some(name)), ("value", value)].into_iter();
+            let fields = fields.filter_map(|(field, value)| Some((field.to_owned(), value?))).collect();
+            cluster.snapshot.topology.records.extend(from_list(row.kind, vec![fields]));
+        }
         let Some((owners, list)) = row.owners.and_then(|owners| Some((owners, file.list(owners.path)?))) else {
             continue;
         };

@@ -7,7 +7,7 @@
 use super::connection::Broker;
 use super::deletion::Performed;
 use super::error::BrokerError;
-use crate::model::{BrokerVersion, ExchangeName, TopicPermission, VhostName};
+use crate::model::{BrokerVersion, ExchangeName, RecordKind, TopicPermission, VhostName};
 use crate::plan::request::{Request, path};
 use crate::plan::{Permission, TopicPermissions, User};
 use serde::Deserialize;
@@ -51,12 +51,10 @@ struct UserEntry {
     user: String,
 }
 
-/// The global parameters that the broker itself sets: tags from its configuration, a hash and an ID.
-const BROKER_PARAMETERS: [&str; 3] = ["cluster_tags", "imported_definition_hash_value", "internal_cluster_id"];
-
-/// Returns true if clients set this global parameter, and false if the broker itself sets the parameter.
+/// Returns true if clients set this global parameter, and false if the broker itself sets the parameter. Clients can set
+/// the name of the cluster.
 pub(super) fn is_user_parameter(parameter: &str) -> bool {
-    !BROKER_PARAMETERS.contains(&parameter)
+    parameter == "cluster_name" || !RecordKind::GlobalParameter.row().reserved.contains(&parameter)
 }
 
 /// The names of the objects of each kind that a spec cannot declare. A key is a kind, such as `user`.

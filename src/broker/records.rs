@@ -9,8 +9,11 @@ pub(super) fn from_list(kind: RecordKind, entries: Vec<Arguments>) -> Records {
     let records = entries.into_iter().flat_map(|mut entry| {
         let owner =
             row.name_field.and_then(|field| entry.get(field)).and_then(ArgumentValue::as_text).map(str::to_owned);
+        if owner.as_deref().is_some_and(|name| row.reserved.contains(&name)) {
+            return Vec::new();
+        }
         match row.layout {
-            Layout::Fields(_) => from_fields(row, owner, entry),
+            Layout::Fields(_) | Layout::Value(_) => from_fields(row, owner, entry),
             Layout::Settings(_) => entry.remove("value").map_or_else(Vec::new, |value| from_value(row, owner, value)),
         }
     });
@@ -44,7 +47,9 @@ pub(super) fn from_parameter(row: &RecordRow, name: &str, value: Arguments) -> V
 fn from_fields(row: &RecordRow, owner: Option<String>, settings: Arguments) -> Vec<Record> {
     let id = |key: Vec<String>| RecordId { kind: row.kind, key };
     match row.layout {
-        Layout::Fields(_) => Record::new(id(owner.into_iter().collect()), settings).into_iter().collect(),
+        Layout::Fields(_) | Layout::Value(_) => {
+            Record::new(id(owner.into_iter().collect()), settings).into_iter().collect()
+        }
         Layout::Settings(rows) => {
             let is_of_kind = |name: &String| rows.iter().any(|setting| setting.name == name);
             let of_kind = settings.into_iter().filter(|(name, _)| is_of_kind(name));

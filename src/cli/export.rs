@@ -11,7 +11,7 @@ use super::{connection, files, hints, output};
 use crate::broker::{ClusterSnapshot, NamesByKind, Snapshot, definitions};
 use crate::export::{ClusterExport, CurrentVhost, Export, export, export_cluster, format_count_and_names};
 use crate::model::count::{count, number};
-use crate::model::record_kinds::RecordScope;
+use crate::model::record_kinds::{Layout, RecordScope};
 use crate::model::{BrokerVersion, Glob, Intervals, RecordKind, VhostName};
 use crate::render::shell::quote;
 use crate::render::style::{Painted, YELLOW, clean};
@@ -87,7 +87,16 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
             }
         }
         for (thing, names) in &cluster_wide {
-            output::eprint(&format!("not in any spec: {}\n", clean(&format_count_and_names(thing, names))));
+            let is_exported = |name: &str| {
+                of_cluster
+                    .iter()
+                    .flat_map(|one| one.records.keys())
+                    .any(|id| id.kind.row().word == *thing && id.name() == Some(name))
+            };
+            let names: Vec<String> = names.iter().filter(|name| !is_exported(name)).cloned().collect();
+            if !names.is_empty() {
+                output::eprint(&format!("not in any spec: {}\n", clean(&format_count_and_names(thing, &names))));
+            }
         }
         if is_uncounted {
             output::eprint(&format!(
@@ -222,12 +231,18 @@ fn cluster_kinds(arguments: &ExportArguments) -> BTreeSet<RecordKind> {
 
 /// Summarizes the export of the cluster.
 fn cluster_summary(export: &ClusterExport) -> String {
-    let mut text = format!("cluster: {}\n", record_counts(&export.records).join(", "));
+    let counts = match record_counts(&export.records) {
+        counts if counts.is_empty() => "no objects".to_owned(),
+        counts => counts.join(", "),
+    };
+    let mut text = format!("cluster: {counts}\n");
     for (kind, names) in &export.left_out {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let line = format!("{} of {}", kind.row().plural, names.join(", "));
-        let these = if names.len() == 1 { "this name" } else { "these names" };
-        text.push_str(&format!("  not in the spec: {}: a spec cannot represent {these}\n", clean(&line)));
+        let line = match kind.row().layout {
+            Layout::Value(_) => format!("{} {}", kind.row().plural, names.join(", ")),
+            Layout::Fields(_) | Layout::Settings(_) => format!("{} of {}", kind.row().plural, names.join(", ")),
+        };
+        text.push_str(&format!("  not in the spec: {}: a spec cannot represent them\n", clean(&line)));
     }
     text
 }

@@ -1,9 +1,9 @@
 //! Exports the records of a cluster as a spec document.
 
-use super::objects::{settings, settings_of};
+use super::objects::{record_tree, settings_of};
 use crate::model::record_kinds::{Layout, Place, RecordRow, RecordScope};
 use crate::model::yaml::{Entry, Text, Tree, entry};
-use crate::model::{Glob, RecordKind, Records};
+use crate::model::{Glob, RecordId, RecordKind, Records};
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,45 +49,38 @@ fn parse_records(text: &str) -> Option<Records> {
 }
 
 fn text(records: &Records) -> String {
-    let mut sections: BTreeMap<&str, BTreeMap<&str, Vec<Entry>>> = BTreeMap::new();
+    let mut sections: BTreeMap<&str, Vec<Entry>> = BTreeMap::new();
+    // The entries that several kinds share, such as `users`, by section and name.
+    let mut shared: BTreeMap<&str, BTreeMap<&str, Vec<Entry>>> = BTreeMap::new();
     for row in RecordRow::of_scope(RecordScope::Cluster) {
         let names: BTreeSet<&str> =
             records.keys().filter(|id| id.kind == row.kind).filter_map(|id| id.name()).collect();
         for name in names {
-            let entries = match row.layout {
+            let tree = match row.layout {
                 Layout::Settings(_) => {
                     let settings = settings_of(records, row, Some(name)).into_iter();
-                    settings.map(|(_, key, value)| entry(key, value)).collect()
+                    Tree::table(settings.map(|(_, key, value)| entry(key, value)))
                 }
-                Layout::Fields(_) => {
-                    let of_kind = records.values().filter(|record| record.id.kind == row.kind);
-                    of_kind
-                        .filter(|record| record.id.name() == Some(name))
-                        .flat_map(|record| settings(record, row))
-                        .collect()
-                }
+                Layout::Fields(_) | Layout::Value(_) => match records.get(&RecordId::named(row.kind, name)) {
+                    Some(record) => record_tree(record, row),
+                    None => continue,
+                },
             };
             match row.place {
                 Place::Entry(section, key) => {
-                    sections
-                        .entry(section.name)
-                        .or_default()
-                        .entry(name)
-                        .or_default()
-                        .push(entry(key, Tree::table(entries)));
+                    shared.entry(section.name).or_default().entry(name).or_default().push(entry(key, tree));
                 }
-                Place::Section => {
-                    sections.entry(row.section).or_default().entry(name).or_default().extend::<Vec<_>>(entries)
-                }
+                Place::Section => sections.entry(row.section).or_default().push(entry(name, tree)),
                 // Keys of vhosts are not part of the cluster's document.
                 Place::Vhost(_) => {}
             }
         }
     }
-    let table = |entries: BTreeMap<&str, Vec<Entry>>| {
-        Tree::table(entries.into_iter().map(|(name, entries)| entry(name, Tree::table(entries))))
-    };
+    for (section, entries) in shared {
+        let entries = entries.into_iter().map(|(name, keys)| entry(name, Tree::table(keys)));
+        sections.entry(section).or_default().extend(entries);
+    }
     let head = [entry("version", Tree::plain(1)), entry("cluster", Tree::table([]))];
-    let sections = sections.into_iter().map(|(name, entries)| entry(name, table(entries)));
+    let sections = sections.into_iter().map(|(name, entries)| entry(name, Tree::table(entries)));
     Text::of(&head.into_iter().chain(sections).collect::<Vec<_>>()).text
 }

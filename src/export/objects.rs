@@ -3,7 +3,7 @@
 
 use super::recognize::DeadLetterQueue;
 use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope};
-use crate::model::yaml::value::{arguments, with_unit, without_key};
+use crate::model::yaml::value::{arguments, exact, with_unit, without_key};
 use crate::model::yaml::{Entry, Tree, entry};
 use crate::model::{
     ApplyTo, ArgumentValue, Arguments, Binding, Exchange, ObjectId, Policy, Priority, QueueName, Record, RecordId,
@@ -59,23 +59,28 @@ fn record_entries(kept: &Topology, write: WriteObject<'_>, row: &RecordRow) -> V
     let records_of_kind = kept.records.values().filter(|record| record.id.kind == row.kind);
     let entries = records_of_kind.map(|record| {
         let id = ObjectId::Record(record.id.clone());
-        write(id, record.id.name().unwrap_or_default(), Tree::table(settings(record, row)))
+        write(id, record.id.name().unwrap_or_default(), record_tree(record, row))
     });
     entries.collect()
 }
 
-/// Returns the settings of a record that differ from their defaults.
-pub(super) fn settings(record: &Record, row: &RecordRow) -> Vec<Entry> {
-    let Layout::Fields(fields) = row.layout else { return Vec::new() };
-    let fields = fields.iter().filter_map(|field| Some((field, record.fields.get(field.name)?)));
-    let differs = fields.filter(|(field, value)| field.default_value().as_ref() != Some(value));
-    differs.map(|(field, value)| entry(field.key, field_tree(field, value))).collect()
+/// Returns the entry of a record: its value, or its settings that differ from their defaults.
+pub(super) fn record_tree(record: &Record, row: &RecordRow) -> Tree {
+    let fields = row.settings().iter().filter_map(|field| Some((field, record.fields.get(field.name)?)));
+    match row.layout {
+        Layout::Value(_) => fields.map(|(field, value)| field_tree(field, value)).next().unwrap_or(Tree::table([])),
+        Layout::Fields(_) | Layout::Settings(_) => {
+            let differs = fields.filter(|(field, value)| field.default_value().as_ref() != Some(value));
+            Tree::table(differs.map(|(field, value)| entry(field.key, field_tree(field, value))))
+        }
+    }
 }
 
 fn field_tree(field: &RecordField, value: &ArgumentValue) -> Tree {
     match (field.shape, value) {
         (FieldShape::Definition, ArgumentValue::Table(table)) => definition_tree(table),
         (FieldShape::Number, ArgumentValue::Float(float)) => number_tree(float.0),
+        (FieldShape::Any, value) => exact(value),
         (_, ArgumentValue::Text(text)) => Tree::text(text),
         (_, value) => Tree::plain(value),
     }

@@ -48,7 +48,7 @@ impl RecordId {
     /// Returns the setting in the key, if each setting of the kind is a record.
     pub fn setting(&self) -> Option<&str> {
         match self.kind.row().layout {
-            Layout::Fields(_) => None,
+            Layout::Fields(_) | Layout::Value(_) => None,
             Layout::Settings(_) => self.key.last().map(String::as_str),
         }
     }
@@ -57,6 +57,7 @@ impl RecordId {
     pub fn fields(&self) -> Vec<RecordField> {
         match self.kind.row().layout {
             Layout::Fields(fields) => fields.to_vec(),
+            Layout::Value(field) => field.to_vec(),
             Layout::Settings(settings) => {
                 let matching = settings.iter().filter(|setting| self.setting() == Some(setting.name));
                 matching.map(|setting| RecordField { name: "value", ..*setting }).collect()
@@ -125,6 +126,8 @@ impl FieldShape {
             // 1 and 1.0 are the same priority.
             (Self::Number, ArgumentValue::Float(number)) => Some(Priority(number.0).into()),
             (Self::Limit, ArgumentValue::Integer(number)) if number < 0 => None,
+            // The broker lists an empty object as an empty list.
+            (Self::Any, ArgumentValue::Table(table)) if table.is_empty() => Some(ArgumentValue::List(Vec::new())),
             // Up to 3.10, the broker lists an empty definition as an empty list.
             (Self::Definition, ArgumentValue::List(items)) if items.is_empty() => {
                 Some(ArgumentValue::Table(Arguments::new()))

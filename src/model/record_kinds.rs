@@ -1,13 +1,14 @@
-//! The table of record kinds, with one row for each kind. All code that reads, compares, plans, writes, exports or
-//! documents records uses these rows.
-//!
-//! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, and responses of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+//! The properties of record kinds. All code that reads, compares, plans, writes, exports or documents records uses the
+//! rows of the [table](RECORD_KINDS).
+
+mod table;
 
 use super::arguments::ArgumentValue;
 use super::count::number;
 use super::version::BrokerVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use table::{APPLY_TO, RECORD_KINDS};
 
 /// The kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +20,8 @@ pub enum RecordKind {
     VhostLimit,
     /// A limit of a user.
     UserLimit,
+    /// A global runtime parameter.
+    GlobalParameter,
 }
 
 /// The properties of a record kind: one row of the table.
@@ -47,12 +50,16 @@ pub struct RecordRow {
     /// The field that contains the name, in an entry of the broker's list; `None` if records of this kind have no
     /// names.
     pub name_field: Option<&'static str>,
+    /// The names of records that the broker itself creates. topo neither reads nor writes these records.
+    pub reserved: &'static [&'static str],
     /// The objects that the records belong to, if these objects must exist.
     pub owners: Option<Owners>,
     /// The path of the broker's list of these records, without `/api/` and the vhost.
     pub path: &'static str,
     /// The relation between settings and records.
     pub layout: Layout,
+    /// The key of the list of the records in a definitions file; empty if there is none.
+    pub definitions: &'static str,
     /// The component of the runtime parameter that contains the records in a definitions file; empty if there is none.
     pub component: &'static str,
     /// The user tag that is required to write these records.
@@ -124,6 +131,8 @@ pub enum Layout {
     Fields(&'static [RecordField]),
     /// Each setting is one record. The only field of the record is `value`.
     Settings(&'static [RecordField]),
+    /// The entry in a spec is the value of the record's only field, `value`.
+    Value(&'static [RecordField; 1]),
 }
 
 /// A field of a record.
@@ -156,6 +165,8 @@ pub enum FieldShape {
     Definition,
     /// A maximum number of objects. -1 means no limit. Brokers may list other negative numbers, which mean the same.
     Limit,
+    /// Any value except null.
+    Any,
 }
 
 /// A user tag.
@@ -166,163 +177,6 @@ pub enum Tag {
     /// The tag that allows a user to write all records.
     Administrator,
 }
-
-/// The kinds of objects that a policy can apply to.
-pub const APPLY_TO: &[&str] = &["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"];
-
-const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
-    RecordField {
-        key: "pattern",
-        name: "pattern",
-        shape: FieldShape::Text,
-        default: "",
-        example: "'^orders\\.'",
-        doc: "A regular expression (PCRE) that object names must match. It is not anchored unless it contains `^` or `$`.",
-    },
-    RecordField {
-        key: "applyTo",
-        name: "apply-to",
-        shape: FieldShape::Words(APPLY_TO),
-        default: "all",
-        example: "",
-        doc: "The kinds of objects that the policy applies to. `classic_queues`, `quorum_queues` and `streams` require \
-              RabbitMQ 3.12.",
-    },
-    RecordField {
-        key: "priority",
-        name: "priority",
-        shape: FieldShape::Number,
-        default: "0",
-        example: "",
-        doc: "The priority. If several operator policies match an object, the one with the highest priority applies.",
-    },
-    RecordField {
-        key: "definition",
-        name: "definition",
-        shape: FieldShape::Definition,
-        default: "",
-        example: "{maxLengthBytes: 1GiB}",
-        doc: "The settings, in camelCase or in RabbitMQ's spelling. Only the keys that limit an object are allowed: \
-              `expires`, `messageTtl`, `maxLength`, `maxLengthBytes`, `maxInMemoryLength`, `maxInMemoryBytes` and \
-              `deliveryLimit`; also `queueVersion` since RabbitMQ 3.11.24, `overflow` since 3.12.7, and \
-              `target-group-size` since 3.13.",
-    },
-];
-
-const VHOST_LIMITS: &[RecordField] = &[
-    RecordField {
-        key: "maxConnections",
-        name: "max-connections",
-        shape: FieldShape::Limit,
-        default: "-1",
-        example: "1000",
-        doc: "The maximum number of connections to the vhost; -1 means no limit.",
-    },
-    RecordField {
-        key: "maxQueues",
-        name: "max-queues",
-        shape: FieldShape::Limit,
-        default: "-1",
-        example: "500",
-        doc: "The maximum number of queues in the vhost; -1 means no limit. topo needs one queue for its lock.",
-    },
-];
-
-const USER_LIMITS: &[RecordField] = &[
-    RecordField {
-        key: "maxConnections",
-        name: "max-connections",
-        shape: FieldShape::Limit,
-        default: "-1",
-        example: "200",
-        doc: "The maximum number of connections of the user; -1 means no limit.",
-    },
-    RecordField {
-        key: "maxChannels",
-        name: "max-channels",
-        shape: FieldShape::Limit,
-        default: "-1",
-        example: "2000",
-        doc: "The maximum number of channels of the user, on all connections together; -1 means no limit.",
-    },
-];
-
-const USERS: Section = Section {
-    name: "users",
-    what: "a user",
-    schema: "User",
-    doc: "The limits of users, by user name. topo does not create users, so each user must exist.",
-    example: "{shop-app: {limits: {maxConnections: 200}}}",
-};
-
-/// The rows, in the order of [`RecordKind`].
-pub static RECORD_KINDS: &[RecordRow] = &[
-    RecordRow {
-        kind: RecordKind::OperatorPolicy,
-        word: "operator policy",
-        what: "an operator policy",
-        schema: "OperatorPolicy",
-        plural: "operator policies",
-        section: "operatorPolicies",
-        scope: RecordScope::Vhost,
-        place: Place::Section,
-        doc: "The operator policies, by name. They limit the values that arguments and policies can set. Writing \
-              operator policies requires the `administrator` tag.",
-        removed_doc: "The names of operator policies to delete.",
-        name_field: Some("name"),
-        owners: None,
-        path: "operator-policies",
-        layout: Layout::Fields(OPERATOR_POLICY_FIELDS),
-        component: "operator_policy",
-        writer: Tag::Administrator,
-        since: None,
-    },
-    RecordRow {
-        kind: RecordKind::VhostLimit,
-        word: "vhost limit",
-        what: "the limits of a vhost",
-        schema: "VhostLimits",
-        plural: "vhost limits",
-        section: "vhostLimits",
-        scope: RecordScope::Vhost,
-        place: Place::Vhost("limits"),
-        doc: "The limits of the vhost. topo deletes limits that are not listed. Writing limits requires the `administrator` \
-              tag.",
-        removed_doc: "",
-        name_field: None,
-        owners: None,
-        path: "vhost-limits",
-        layout: Layout::Settings(VHOST_LIMITS),
-        component: "vhost-limits",
-        writer: Tag::Administrator,
-        since: None,
-    },
-    RecordRow {
-        kind: RecordKind::UserLimit,
-        word: "user limit",
-        what: "the limits of a user",
-        schema: "UserLimits",
-        plural: "user limits",
-        section: "userLimits",
-        scope: RecordScope::Cluster,
-        place: Place::Entry(&USERS, "limits"),
-        doc: "The limits of the user; since RabbitMQ 3.8.10. topo deletes limits that are not listed. Writing limits \
-              requires the `administrator` tag.",
-        removed_doc: "",
-        name_field: Some("user"),
-        owners: Some(Owners {
-            path: "users",
-            field: "limits",
-            word: "user",
-            remedy: "create it first: rabbitmqctl add_user NAME",
-        }),
-        path: "user-limits",
-        layout: Layout::Settings(USER_LIMITS),
-        component: "",
-        writer: Tag::Administrator,
-        since: Some(BrokerVersion::new(3, 8, 10)),
-    },
-];
 
 impl Tag {
     /// Returns RabbitMQ's name for the tag.
@@ -341,6 +195,7 @@ impl RecordKind {
             Self::OperatorPolicy => &RECORD_KINDS[0],
             Self::VhostLimit => &RECORD_KINDS[1],
             Self::UserLimit => &RECORD_KINDS[2],
+            Self::GlobalParameter => &RECORD_KINDS[3],
         }
     }
 
@@ -371,6 +226,7 @@ impl RecordRow {
     pub fn settings(&self) -> &'static [RecordField] {
         match self.layout {
             Layout::Fields(fields) | Layout::Settings(fields) => fields,
+            Layout::Value(field) => field,
         }
     }
 }
@@ -381,7 +237,9 @@ impl RecordField {
         match self.shape {
             _ if self.default.is_empty() => None,
             FieldShape::Number | FieldShape::Limit => self.default.parse().ok().map(ArgumentValue::Integer),
-            FieldShape::Text | FieldShape::Words(_) | FieldShape::Definition => Some(self.default.into()),
+            FieldShape::Text | FieldShape::Words(_) | FieldShape::Definition | FieldShape::Any => {
+                Some(self.default.into())
+            }
         }
     }
 }

@@ -91,6 +91,7 @@ pub(crate) fn check(
         }
         Shape::Arguments(is_queue) => arguments(node, is_queue, subject, at, diagnostics),
         Shape::Definition => definition(node, subject, at, diagnostics),
+        Shape::Any => any_value(node, subject, at, diagnostics),
         Shape::Text
         | Shape::Name
         | Shape::RoutingKey
@@ -318,11 +319,7 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
             diagnostics.push(Diagnostic::error("name", "the name of an argument must have 1 to 255 bytes", entry.at));
             continue;
         }
-        if entry.node.size() > MAX_VALUES {
-            let message = format!("{subject} contains more than {} values", number(MAX_VALUES as u64));
-            diagnostics.push(
-                Diagnostic::error("too-large", message, entry.at).hint("topo does not compare arguments of this size"),
-            );
+        if is_too_large(&entry.node, &subject, entry.at, diagnostics) {
             continue;
         }
         let known = if is_queue { KnownArgument::named(&entry.key) } else { None };
@@ -333,6 +330,23 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
         checked.extend(node.map(|node| Entry { key: entry.key.clone(), at: entry.at, node }));
     }
     Some(node.with(Value::Table(checked)))
+}
+
+fn any_value(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
+    if is_too_large(node, subject, at, diagnostics) {
+        return None;
+    }
+    value::argument(node, subject, at, diagnostics)
+}
+
+/// Returns true and reports the value if it is too large to be compared.
+fn is_too_large(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> bool {
+    let is_too_large = node.size() > MAX_VALUES;
+    if is_too_large {
+        let message = format!("{subject} contains more than {} values", number(MAX_VALUES as u64));
+        diagnostics.push(Diagnostic::error("too-large", message, at).hint("topo does not compare values of this size"));
+    }
+    is_too_large
 }
 
 /// Checks the definition of a policy, and converts its keys to RabbitMQ's spelling.

@@ -115,7 +115,8 @@ fn walk_shape(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<E
         | Shape::OneOf(_)
         | Shape::ExchangeType
         | Shape::Arguments(_)
-        | Shape::Definition => {}
+        | Shape::Definition
+        | Shape::Any => {}
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
         globs.extend(texts.map(|(text, at)| Sourced::new(Glob::new(text), at)));
     }
     if let Some(removed) = node.get("removed") {
-        spec.removed.extend(removed_objects(removed));
+        spec.removed.extend(removed_objects(removed, diagnostics));
     }
     let defaults = node.get("defaults");
     let of_queues = defaults.and_then(|defaults| defaults.get("queue"));
@@ -130,7 +130,7 @@ pub(crate) fn read_stand_ins(node: &Node, spec: &mut Spec, diagnostics: &mut Dia
     }
 }
 
-fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
+fn removed_objects(node: &Node, diagnostics: &mut Diagnostics) -> Vec<Sourced<ObjectId>> {
     let named = |key: &str, id: fn(&str) -> ObjectId| {
         items(node, key).filter_map(sourced).map(move |name| Sourced::new(id(name.value), name.at)).collect()
     };
@@ -139,7 +139,7 @@ fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
     removed.extend::<Vec<_>>(named("policies", |name| ObjectId::Policy(PolicyName::new(name))));
     let bindings = items(node, "bindings").filter_map(binding);
     removed.extend(bindings.map(|(binding, written)| Sourced::new(ObjectId::Binding(binding), written.source_at)));
-    removed.extend(records::removed_records(node));
+    removed.extend(records::removed_records(node, diagnostics));
     removed
 }
 

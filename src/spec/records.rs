@@ -2,7 +2,7 @@
 //! Both are derived from the table of record kinds.
 
 use super::convert::{declared_twice, value_of};
-use super::diagnostic::Diagnostics;
+use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Sourced, Value};
 use super::shape::{Key, Keys, Object, Shape, key};
 use super::spec_types::{RecordSpec, Spec};
@@ -36,15 +36,16 @@ pub(super) fn declarations<'a>(
 }
 
 /// Returns the records that `removed` lists.
-pub(super) fn removed_records(node: &Node) -> Vec<Sourced<ObjectId>> {
-    let of_kind = |row: &'static RecordRow| {
-        let names = node.get(row.section).map_or(&[][..], Node::items).iter();
-        names.filter_map(|name| {
-            let id = RecordId::named(row.kind, name.text()?);
-            Some(Sourced::new(ObjectId::Record(id), name.at))
-        })
-    };
-    RECORD_KINDS.iter().flat_map(of_kind).collect()
+pub(super) fn removed_records(node: &Node, diagnostics: &mut Diagnostics) -> Vec<Sourced<ObjectId>> {
+    let names = |row: &RecordRow| node.get(row.section).map_or(&[][..], Node::items);
+    let listed = RECORD_KINDS.iter().flat_map(|row| names(row).iter().map(move |name| (row, name)));
+    let mut removed = Vec::new();
+    for (row, node) in listed {
+        let Some(name) = node.text() else { continue };
+        report_reserved(row, Some(name), node.at, diagnostics);
+        removed.push(Sourced::new(ObjectId::Record(RecordId::named(row.kind, name)), node.at));
+    }
+    removed
 }
 
 /// Adds the records of a document to the spec.
@@ -54,6 +55,7 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
         let names = spec.sections.entry(row.kind).or_default();
         names.extend(declarations.iter().map(|(name, ..)| name.unwrap_or_default().to_owned()));
         for (name, at, node) in declarations {
+            report_reserved(row, name, at, diagnostics);
             for record in records(row, name, at, node) {
                 let id = record.record.id.clone();
                 match spec.records.get(&id) {
@@ -63,6 +65,13 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
             }
         }
     }
+}
+
+/// Reports the name of a record that the broker itself creates.
+fn report_reserved(row: &RecordRow, name: Option<&str>, at: Location, diagnostics: &mut Diagnostics) {
+    let Some(name) = name.filter(|name| row.reserved.contains(name)) else { return };
+    let message = format!("RabbitMQ itself sets the {} `{name}`", row.word);
+    diagnostics.push(Diagnostic::error("name", message, at).hint("remove the entry"));
 }
 
 /// Returns the records of one entry: a single record, or one record for each setting.
@@ -81,6 +90,10 @@ fn records(row: &RecordRow, name: Option<&str>, at: Location, node: &Node) -> Ve
                 Some(RecordSpec { at: entry.at, record, places: BTreeMap::new() })
             };
             settings.filter_map(record).collect()
+        }
+        Layout::Value(_) => {
+            let record = Record::new(id(None), BTreeMap::from([("value".to_owned(), value_of(node))]));
+            record.map(|record| RecordSpec { at, record, places: BTreeMap::new() }).into_iter().collect()
         }
     }
 }
@@ -105,8 +118,14 @@ fn record(id: RecordId, of_kind: &[RecordField], at: Location, table: &Node) -> 
 /// The mappings that contain the settings of each kind, in the order of the rows.
 static OBJECTS: LazyLock<Vec<Object>> = LazyLock::new(|| RECORD_KINDS.iter().map(object).collect());
 
-/// The shapes of [`OBJECTS`], in the same order.
-static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| OBJECTS.iter().map(Shape::Object).collect());
+/// The shapes of an entry of each kind, in the order of the rows.
+static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
+    let shape = |(row, object): (&RecordRow, &'static Object)| match row.layout {
+        Layout::Fields(_) | Layout::Settings(_) => Shape::Object(object),
+        Layout::Value([field]) => field.shape.into(),
+    };
+    RECORD_KINDS.iter().zip(OBJECTS.iter()).map(shape).collect()
+});
 
 /// The sections whose entries contain records, each with the scope of its kinds and the mapping of an entry.
 static ENTRIES: LazyLock<Vec<(&Section, RecordScope, Object)>> = LazyLock::new(|| {
@@ -145,6 +164,7 @@ impl From<FieldShape> for Shape {
             FieldShape::Number => Self::Number,
             FieldShape::Definition => Self::Definition,
             FieldShape::Limit => Self::Count(-1, i64::MAX),
+            FieldShape::Any => Self::Any,
         }
     }
 }

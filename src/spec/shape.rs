@@ -42,6 +42,8 @@ pub(crate) enum Shape {
     Arguments(bool),
     /// The definition of a policy.
     Definition,
+    /// Any value except null.
+    Any,
     /// A list.
     List(&'static Self),
     /// A list that is not empty.

@@ -207,6 +207,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
         (
             Shape::Arguments(_)
             | Shape::Definition
+            | Shape::Any
             | Shape::List(_)
             | Shape::NonEmptyList(_)
             | Shape::Map(_)

@@ -1,4 +1,4 @@
-//! Operator policies and limits: accepted values, required tags, and effects.
+//! Operator policies, limits and global parameters: accepted values, required tags, and effects.
 
 use serde_json::{Value, json};
 
@@ -182,4 +182,40 @@ fn only_administrators_write_limits_of_users() {
         let listed = if node.at_least(4, 3) { 401 } else { 200 };
         assert_eq!(http.get("/api/user-limits").status, listed, "{tag}");
     }
+}
+
+/// Used by `model::record_kinds`: the value can be any JSON value. Only a user with the tag `policymaker` may read or
+/// write global parameters.
+#[test]
+fn global_parameter_is_any_value_of_a_policymaker() {
+    let stage = Stage::new("global-parameters");
+    let path = format!("/api/global-parameters/{}", stage.vhost.name());
+    let values = [
+        (json!({"team": "payments", "n": [1, 2.5, true]}), None),
+        (json!("text"), None),
+        (json!(5), None),
+        (json!(1.0), None),
+        (json!([{"a": 1}, {"b": null}]), None),
+        (json!([]), None),
+        // An empty object is listed as an empty list.
+        (json!({}), Some(json!([]))),
+        (json!({"a": {}}), None),
+    ];
+    for (value, listed) in values {
+        let put = stage.http.put(&path, &json!({"value": value}));
+        assert!(matches!(put.status, 201 | 204), "{value}: {put:?}");
+        let read = stage.http.get(&path).expect_status(200);
+        assert_eq!(read["value"], listed.unwrap_or(value));
+    }
+    assert_eq!(stage.http.put(&path, &json!({})).status, 400, "a PUT without a value");
+    let listed = stage.http.get("/api/global-parameters").expect_status(200);
+    assert!(listed.as_array().unwrap().iter().any(|it| it["name"] == stage.vhost.name()), "{listed}");
+    for (tags, is_allowed) in [("management", false), ("monitoring", false), ("policymaker", true)] {
+        let user = Node::shared().user(tags);
+        let http = user.http();
+        assert_eq!(http.get("/api/global-parameters").status == 200, is_allowed, "{tags}");
+        assert_eq!(http.put(&path, &json!({"value": 1})).status == 204, is_allowed, "{tags}");
+    }
+    stage.http.delete(&path).expect_status(204);
+    assert_eq!(stage.http.delete(&path).status, 404);
 }

@@ -170,7 +170,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// The pages with commands, by path.
-pub(crate) const PAGES: [&str; 15] = [
+pub(crate) const PAGES: [&str; 16] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -186,6 +186,7 @@ pub(crate) const PAGES: [&str; 15] = [
     "how-to/alerts",
     "how-to/dead-letters",
     "how-to/testing",
+    "how-to/global-parameters",
 ];
 
 #[test]
@@ -252,6 +253,14 @@ fn user_limits_commands_print_the_shown_output() {
     // RabbitMQ 3.8.10 adds user limits.
     if Node::shared().is_at_least_patch(3, 8, 10) {
         check_page(PAGES[10], &[], &["shop-app", "shop-reports"]);
+    }
+}
+
+#[test]
+fn global_parameters_commands_print_the_shown_output() {
+    check_page(PAGES[15], &[], &[]);
+    for name in ["shop_contact", "shop_release"] {
+        Node::shared().http().delete(&format!("/api/global-parameters/{name}")).expect_status(204);
     }
 }
 

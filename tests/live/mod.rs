@@ -25,6 +25,7 @@ mod examples;
 mod explain;
 pub(crate) mod export;
 mod failures;
+mod global_parameters;
 pub(crate) mod guide;
 mod harness;
 mod hostile_text;

@@ -151,8 +151,8 @@ fn record_action(change: &PlannedChange, moment: Moment) -> Option<Action> {
 fn moment_of(record: &Record, before: Option<&Record>, after: Option<&Record>) -> Moment {
     let limit = |record: Option<&Record>| record.and_then(Record::limit).unwrap_or(u64::MAX);
     match record.id.kind.row().layout {
-        RecordLayout::Fields(_) if after.is_some() => Moment::WithPolicies,
-        RecordLayout::Fields(_) => Moment::Last,
+        RecordLayout::Fields(_) | RecordLayout::Value(_) if after.is_some() => Moment::WithPolicies,
+        RecordLayout::Fields(_) | RecordLayout::Value(_) => Moment::Last,
         RecordLayout::Settings(_) if limit(after) > limit(before) => Moment::WithVhost,
         RecordLayout::Settings(_) => Moment::Last,
     }

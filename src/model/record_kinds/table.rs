@@ -1,0 +1,201 @@
+//! The table of record kinds, with one row for each kind.
+//!
+//! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, `rabbit_mgmt_wm_global_parameter`, and responses of
+//! 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+
+use super::{FieldShape, Layout, Owners, Place, RecordField, RecordKind, RecordRow, RecordScope, Section, Tag};
+use crate::model::version::BrokerVersion;
+
+/// The kinds of objects that a policy can apply to.
+pub const APPLY_TO: &[&str] = &["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"];
+
+const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
+    RecordField {
+        key: "pattern",
+        name: "pattern",
+        shape: FieldShape::Text,
+        default: "",
+        example: "'^orders\\.'",
+        doc: "A regular expression (PCRE) that object names must match. It is not anchored unless it contains `^` or `$`.",
+    },
+    RecordField {
+        key: "applyTo",
+        name: "apply-to",
+        shape: FieldShape::Words(APPLY_TO),
+        default: "all",
+        example: "",
+        doc: "The kinds of objects that the policy applies to. `classic_queues`, `quorum_queues` and `streams` require \
+              RabbitMQ 3.12.",
+    },
+    RecordField {
+        key: "priority",
+        name: "priority",
+        shape: FieldShape::Number,
+        default: "0",
+        example: "",
+        doc: "The priority. If several operator policies match an object, the one with the highest priority applies.",
+    },
+    RecordField {
+        key: "definition",
+        name: "definition",
+        shape: FieldShape::Definition,
+        default: "",
+        example: "{maxLengthBytes: 1GiB}",
+        doc: "The settings, in camelCase or in RabbitMQ's spelling. Only the keys that limit an object are allowed: \
+              `expires`, `messageTtl`, `maxLength`, `maxLengthBytes`, `maxInMemoryLength`, `maxInMemoryBytes` and \
+              `deliveryLimit`; also `queueVersion` since RabbitMQ 3.11.24, `overflow` since 3.12.7, and \
+              `target-group-size` since 3.13.",
+    },
+];
+
+const VHOST_LIMITS: &[RecordField] = &[
+    RecordField {
+        key: "maxConnections",
+        name: "max-connections",
+        shape: FieldShape::Limit,
+        default: "-1",
+        example: "1000",
+        doc: "The maximum number of connections to the vhost; -1 means no limit.",
+    },
+    RecordField {
+        key: "maxQueues",
+        name: "max-queues",
+        shape: FieldShape::Limit,
+        default: "-1",
+        example: "500",
+        doc: "The maximum number of queues in the vhost; -1 means no limit. topo needs one queue for its lock.",
+    },
+];
+
+const USER_LIMITS: &[RecordField] = &[
+    RecordField {
+        key: "maxConnections",
+        name: "max-connections",
+        shape: FieldShape::Limit,
+        default: "-1",
+        example: "200",
+        doc: "The maximum number of connections of the user; -1 means no limit.",
+    },
+    RecordField {
+        key: "maxChannels",
+        name: "max-channels",
+        shape: FieldShape::Limit,
+        default: "-1",
+        example: "2000",
+        doc: "The maximum number of channels of the user, on all connections together; -1 means no limit.",
+    },
+];
+
+const USERS: Section = Section {
+    name: "users",
+    what: "a user",
+    schema: "User",
+    doc: "The limits of users, by user name. topo does not create users, so each user must exist.",
+    example: "{shop-app: {limits: {maxConnections: 200}}}",
+};
+
+const GLOBAL_PARAMETER_VALUE: RecordField = RecordField {
+    key: "value",
+    name: "value",
+    shape: FieldShape::Any,
+    default: "",
+    example: "{team: payments}",
+    doc: "The value.",
+};
+
+/// The rows, in the order of [`RecordKind`].
+pub static RECORD_KINDS: &[RecordRow] = &[
+    RecordRow {
+        kind: RecordKind::OperatorPolicy,
+        word: "operator policy",
+        what: "an operator policy",
+        schema: "OperatorPolicy",
+        plural: "operator policies",
+        section: "operatorPolicies",
+        scope: RecordScope::Vhost,
+        place: Place::Section,
+        doc: "The operator policies, by name. They limit the values that arguments and policies can set. Writing \
+              operator policies requires the `administrator` tag.",
+        removed_doc: "The names of operator policies to delete.",
+        name_field: Some("name"),
+        reserved: &[],
+        owners: None,
+        path: "operator-policies",
+        layout: Layout::Fields(OPERATOR_POLICY_FIELDS),
+        definitions: "",
+        component: "operator_policy",
+        writer: Tag::Administrator,
+        since: None,
+    },
+    RecordRow {
+        kind: RecordKind::VhostLimit,
+        word: "vhost limit",
+        what: "the limits of a vhost",
+        schema: "VhostLimits",
+        plural: "vhost limits",
+        section: "vhostLimits",
+        scope: RecordScope::Vhost,
+        place: Place::Vhost("limits"),
+        doc: "The limits of the vhost. topo deletes limits that are not listed. Writing limits requires the `administrator` \
+              tag.",
+        removed_doc: "",
+        name_field: None,
+        reserved: &[],
+        owners: None,
+        path: "vhost-limits",
+        layout: Layout::Settings(VHOST_LIMITS),
+        definitions: "",
+        component: "vhost-limits",
+        writer: Tag::Administrator,
+        since: None,
+    },
+    RecordRow {
+        kind: RecordKind::UserLimit,
+        word: "user limit",
+        what: "the limits of a user",
+        schema: "UserLimits",
+        plural: "user limits",
+        section: "userLimits",
+        scope: RecordScope::Cluster,
+        place: Place::Entry(&USERS, "limits"),
+        doc: "The limits of the user; since RabbitMQ 3.8.10. topo deletes limits that are not listed. Writing limits \
+              requires the `administrator` tag.",
+        removed_doc: "",
+        name_field: Some("user"),
+        reserved: &[],
+        owners: Some(Owners {
+            path: "users",
+            field: "limits",
+            word: "user",
+            remedy: "create it first: rabbitmqctl add_user NAME",
+        }),
+        path: "user-limits",
+        layout: Layout::Settings(USER_LIMITS),
+        definitions: "",
+        component: "",
+        writer: Tag::Administrator,
+        since: Some(BrokerVersion::new(3, 8, 10)),
+    },
+    RecordRow {
+        kind: RecordKind::GlobalParameter,
+        word: "global parameter",
+        what: "a global parameter",
+        schema: "GlobalParameter",
+        plural: "global parameters",
+        section: "globalParameters",
+        scope: RecordScope::Cluster,
+        place: Place::Section,
+        doc: "The global runtime parameters, by name, each with its value. Writing global parameters requires the \
+              `policymaker` tag.",
+        removed_doc: "The names of global parameters to delete.",
+        name_field: Some("name"),
+        reserved: &["cluster_name", "cluster_tags", "imported_definition_hash_value", "internal_cluster_id"],
+        owners: None,
+        path: "global-parameters",
+        layout: Layout::Value(&[GLOBAL_PARAMETER_VALUE]),
+        definitions: "global_parameters",
+        component: "",
+        writer: Tag::Policymaker,
+        since: None,
+    },
+];
