@@ -140,7 +140,7 @@ impl wire::Vhost {
     fn into_model(self) -> Vhost {
         let default_queue_type = self.default_queue_type().map(str::to_owned);
         let description = self.description.filter(|text| text != "undefined");
-        Vhost { description, tags: self.tags, default_queue_type }
+        Vhost { description, tags: Some(self.tags.into_iter().collect()), default_queue_type }
     }
 }
 
@@ -344,7 +344,7 @@ mod tests {
             ]
         );
         assert_eq!(snapshot.profile.default_queue_type.as_deref(), Some("classic"));
-        assert_eq!(snapshot.topology.settings, Some(Vhost::default()));
+        assert_eq!(snapshot.topology.settings, Some(Vhost { tags: Some(BTreeSet::new()), ..Vhost::default() }));
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub enum Field {
     Definition(String),
     /// The description of a vhost.
     Description,
+    /// The tags of a vhost.
+    Tags,
     /// The default queue type of a vhost.
     DefaultQueueType,
     /// A field of a record, identified by its name on the wire.
@@ -99,6 +101,7 @@ impl Field {
             | Self::Priority
             | Self::Definition(_)
             | Self::Description
+            | Self::Tags
             | Self::DefaultQueueType
             | Self::Record(_) => None,
         }
@@ -118,6 +121,7 @@ impl fmt::Display for Field {
             Self::ApplyTo => "apply-to",
             Self::Priority => "priority",
             Self::Description => "description",
+            Self::Tags => "tags",
             Self::DefaultQueueType => "default_queue_type",
             Self::Record(name) => name,
         })

@@ -6,6 +6,7 @@ use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, Object, ObjectId, Policy, Queue, Record, Scope, Topology,
     Vhost,
 };
+use std::collections::BTreeSet;
 
 /// Returns the differences between the current and the desired topology of a vhost. Creations and changes come before
 /// deletions; both are sorted by kind and then by name.
@@ -183,6 +184,12 @@ fn compare_vhost(found: &mut Fields, before: &Vhost, after: &Vhost) {
     let text = |value: &Option<String>| value.clone().map(ArgumentValue::Text);
     if after.description.is_some() {
         found.compare(Field::Description, text(&before.description), text(&after.description));
+    }
+    if after.tags.is_some() {
+        let list = |tags: &Option<BTreeSet<String>>| {
+            Some(ArgumentValue::List(tags.iter().flatten().map(|tag| tag.as_str().into()).collect()))
+        };
+        found.compare(Field::Tags, list(&before.tags), list(&after.tags));
     }
     if after.default_queue_type.is_some() {
         found.compare(Field::DefaultQueueType, text(&before.default_queue_type), text(&after.default_queue_type));

@@ -65,7 +65,7 @@ pub fn expand(spec: &Spec, profile: &BrokerProfile) -> Result<Expansion, Diagnos
 pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnostics) {
     let vhost = Vhost {
         description: spec.description.as_ref().map(|it| it.value.clone()),
-        tags: Vec::new(),
+        tags: spec.tags.clone(),
         default_queue_type: spec.default_queue_type.as_ref().map(|it| it.value.as_str().to_owned()),
     };
     let mut expander = Expander {

@@ -47,11 +47,6 @@ pub(super) fn find_left_out(current: &CurrentVhost<'_>, globs: &[Glob]) -> LeftO
     }
     if globs.is_empty() {
         left_out.other_objects = current.unsupported_objects.clone();
-        let settings = current.topology.settings.iter();
-        let tags: Vec<String> = settings.flat_map(|settings| settings.tags.clone()).collect();
-        if !tags.is_empty() {
-            left_out.other_objects.insert("vhost tag".to_owned(), tags);
-        }
     }
     for (id, record) in current.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id)) {
         if !current.record_kinds.contains(&id.kind) {

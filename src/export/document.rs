@@ -103,12 +103,15 @@ impl Document<'_> {
 
     fn vhost(&self) -> Tree {
         let name = Tree::text(self.kept.vhost.as_str());
-        let Vhost { description, default_queue_type, .. } = self.kept.settings.clone().unwrap_or_default();
+        let Vhost { description, tags, default_queue_type } = self.kept.settings.clone().unwrap_or_default();
         let description = description.filter(|it| !it.is_empty()).map(|it| entry("description", Tree::text(&it)));
+        let tags = tags.filter(|tags| !tags.is_empty());
+        let tags = tags.map(|tags| entry("tags", Tree::list(tags.iter().map(|tag| Tree::text(tag)))));
         // Omits `classic`: it is the default, even if newer brokers set it explicitly on new vhosts.
         let kind = default_queue_type.filter(|it| it != "classic").map(|it| entry("defaultQueueType", Tree::text(&it)));
         let more: Vec<Entry> = description
             .into_iter()
+            .chain(tags)
             .chain(kind)
             .chain(objects::vhost_keys(self.kept, &|id, name, tree| self.object(id, name, tree)))
             .collect();

@@ -320,7 +320,7 @@ impl RandomVhosts {
         let whole = "queues: {w: {type: classic, deadLetter: dead, retry: {delays: [1s, 2s]}}}\ndeadLetterQueues: {dead: {type: classic}}";
         let mut topology =
             if self.below(2) == 0 { apply_spec(whole, profile) } else { Topology::missing("shop".into()) };
-        topology.settings = Some(Vhost { description: Some(self.name()), tags: Vec::new(), default_queue_type: None });
+        topology.settings = Some(Vhost { description: Some(self.name()), tags: None, default_queue_type: None });
         for _ in 0..self.below(6) {
             let queue = self.queue();
             topology.queues.insert(self.name().as_str().into(), queue);

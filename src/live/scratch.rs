@@ -39,7 +39,7 @@ pub fn new_name() -> VhostName {
 pub async fn create(access: &Access, vhost: &VhostName, default_queue_type: Option<String>) -> Result<(), BrokerError> {
     // The description of the process ends with the current time.
     let description = format!("{DESCRIPTION}{}{NOTICE}", access.process.description());
-    let settings = Vhost { description: Some(description), tags: vec![TAG.to_owned()], default_queue_type };
+    let settings = Vhost { description: Some(description), tags: Some([TAG.to_owned()].into()), default_queue_type };
     access.broker.perform(vhost, &Action::PutVhost { vhost: settings }).await.map(|_| ())
 }
 

@@ -8,6 +8,7 @@ use super::record::{Record, RecordId};
 use super::record_kinds::RecordKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The kinds of objects. Except for records, the kinds are in the order in which topo creates objects.
@@ -234,9 +235,9 @@ pub struct Vhost {
     /// A description for readers; since RabbitMQ 3.8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The tags. A spec never sets tags, and topo preserves them. From 3.10 on, a PUT without tags removes them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
+    /// The tags. From 3.10 on, a PUT without tags removes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<BTreeSet<String>>,
     /// The type of queues that are declared without a type; since RabbitMQ 3.10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_queue_type: Option<String>,

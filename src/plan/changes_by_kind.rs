@@ -62,7 +62,7 @@ impl ChangesByKind {
                 // queue type (from 4.1.1 on).
                 self.vhost = Some(Vhost {
                     description: desired.description.clone().or(live.description),
-                    tags: live.tags,
+                    tags: desired.tags.clone().or(live.tags),
                     default_queue_type: desired.default_queue_type.clone().or(live.default_queue_type),
                 });
             }

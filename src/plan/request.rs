@@ -127,7 +127,7 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
                 "description": settings.description.as_deref().unwrap_or_default(),
                 // A string, not a list: 3.8 splits the string, and later versions accept both
                 // (`rabbit_vhost:parse_tags`).
-                "tags": settings.tags.join(","),
+                "tags": settings.tags.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(","),
             });
             if let Some(default) = &settings.default_queue_type {
                 body["default_queue_type"] = json!(default);
@@ -335,7 +335,8 @@ mod tests {
 
     #[test]
     fn body_of_a_vhost_is_complete() {
-        let settings = Vhost { description: None, tags: vec!["a".into(), "b".into()], default_queue_type: None };
+        let settings =
+            Vhost { description: None, tags: Some(["a".into(), "b".into()].into()), default_queue_type: None };
         let put = request(&"a/b".into(), &Action::PutVhost { vhost: settings }).unwrap();
         assert_eq!(put.to_string(), "PUT /api/vhosts/a%2Fb");
         assert_eq!(put.body, Some(json!({"description": "", "tags": "a,b"})));

@@ -67,7 +67,10 @@ fn object_details(object: &Object) -> Vec<String> {
     match object {
         Object::Vhost(vhost) => {
             let kind = vhost.default_queue_type.as_ref().map(|kind| format!("default queue type {}", clean(kind)));
-            vhost.description.as_ref().map(|text| format!("{:?}", clean(text))).into_iter().chain(kind).collect()
+            let tags = vhost.tags.iter().flatten().map(|tag| clean(tag)).collect::<Vec<_>>().join(", ");
+            let tags = (!tags.is_empty()).then(|| format!("tags {tags}"));
+            let description = vhost.description.as_ref().map(|text| format!("{:?}", clean(text)));
+            description.into_iter().chain(tags).chain(kind).collect()
         }
         Object::Exchange(_, exchange) => {
             let mut details = vec![clean(&exchange.kind)];

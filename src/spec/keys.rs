@@ -99,6 +99,12 @@ static VHOST: Object = Object {
             static FIXED: &[Key] = &[
                 key("name", Shape::Name, "The name of the vhost.").required().with_example("shop"),
                 key("description", Shape::Text, "A description for readers."),
+                key(
+                    "tags",
+                    Shape::List(&Shape::Text),
+                    "The tags of the vhost. Without this key, topo keeps the current tags.",
+                )
+                .with_example("[payments]"),
                 key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without a type."),
             ];
             FIXED.iter().copied().chain(records::vhost_keys()).collect()

@@ -67,7 +67,7 @@ pub(crate) use yaml::documents;
 use crate::model::{QueueType, VhostName};
 use cluster_keys::CLUSTER_DOCUMENT;
 use references::Declared;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The specs of a run.
 #[derive(Clone, Debug, Default)]
@@ -179,6 +179,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         vhost: Sourced::new(VhostName::new(name), at),
         cluster_name: None,
         description: single_value("description", vhosts(), diagnostics),
+        tags: tags(vhosts(), diagnostics),
         default_queue_type,
         owns: Vec::new(),
         protect: Vec::new(),
@@ -206,6 +207,25 @@ fn empty_cluster_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mu
     let cluster_name = single_value("name", entries().map(|entry| &entry.node), diagnostics);
     let vhost = Sourced::new(VhostName::cluster(), at);
     Spec { vhost, cluster_name, ..empty_spec(files, &[], diagnostics) }
+}
+
+/// Returns the tags that the documents set; `None` if no document sets tags. Reports tags that the broker would change:
+/// it splits them at commas and removes spaces around them.
+fn tags<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) -> Option<BTreeSet<String>> {
+    let mut tags: Option<BTreeSet<String>> = None;
+    for node in nodes.filter_map(|node| node.get("tags")) {
+        let tags = tags.get_or_insert_default();
+        for item in node.items() {
+            let Some(tag) = item.text() else { continue };
+            if tag.is_empty() || tag.contains(',') || tag.trim() != tag {
+                let message = format!("invalid tag {tag:?}");
+                let hint = "a tag cannot be empty, contain a comma, or begin or end with a space";
+                diagnostics.push(Diagnostic::error("wrong-value", message, item.at).hint(hint));
+            }
+            tags.insert(tag.to_owned());
+        }
+    }
+    tags
 }
 
 /// Returns the value of a key that several documents can set. Reports documents that set different values.

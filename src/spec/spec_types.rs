@@ -24,6 +24,8 @@ pub struct Spec {
     pub cluster_name: Option<Sourced<String>>,
     /// The description of the vhost.
     pub description: Option<Sourced<String>>,
+    /// The tags of the vhost; `None` if no document sets them.
+    pub tags: Option<BTreeSet<String>>,
     /// The type of queues that are declared without a type.
     pub default_queue_type: Option<Sourced<QueueType>>,
     /// Globs for the names that the spec manages.

@@ -217,13 +217,13 @@ fn unsupported_objects_are_counted() {
         "1 operator policy: cap",
         "1 shovel: to-other",
         "1 vhost limit: max-queues 9",
-        "1 vhost tag: production",
         "1 repeated queue: q",
         "1 binding to objects that do not exist: e ─ k → gone",
     ] {
         assert!(output.says(&format!("not in the spec: {line}")), "{line}\n{output}");
         assert!(topo.read("spec.yaml").contains(&format!("#   {line}\n")), "{line}");
     }
+    assert!(topo.read("spec.yaml").contains("tags: [production]"), "{}", topo.read("spec.yaml"));
     // topo uses the first of two duplicates, as a broker does.
     assert!(topo.read("spec.yaml").contains("maxLength: 1"), "{}", topo.read("spec.yaml"));
     // A plan against the file takes into account policies of the file that govern new objects.

@@ -64,3 +64,4 @@ mod unmanaged_objects;
 mod user_limits;
 mod versions;
 mod vhost_limits;
+mod vhost_settings;

@@ -157,6 +157,7 @@ pub(super) fn exchange_verdict(
         | Field::Priority
         | Field::Definition(_)
         | Field::Description
+        | Field::Tags
         | Field::DefaultQueueType
         | Field::Record(_) => Verdict::Conflict,
     }

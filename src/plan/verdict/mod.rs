@@ -81,6 +81,7 @@ pub fn rank(field: &Field, before: &Object, profile: &BrokerProfile) -> (usize, 
         Field::Priority => (7, 0),
         Field::Definition(_) => (8, 0),
         Field::Description => (9, 0),
+        Field::Tags => (9, 1),
         Field::DefaultQueueType => (10, 0),
         Field::Record(_) => (7, 1),
     }

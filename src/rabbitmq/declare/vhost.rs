@@ -8,7 +8,7 @@ use crate::rabbitmq::profile::BrokerProfile;
 const DEFAULT_TYPE: BrokerVersion = BrokerVersion::new(3, 10, 8);
 /// The first version that can change the default queue type of an existing vhost.
 const DEFAULT_TYPE_CHANGES: BrokerVersion = BrokerVersion::new(3, 11, 17);
-/// The first version that can change the description of an existing vhost.
+/// The first version that can change the description and the tags of an existing vhost.
 const DESCRIPTION_CHANGES: BrokerVersion = BrokerVersion::new(3, 9, 5);
 
 pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
@@ -43,6 +43,9 @@ pub fn vhost_change_refusals(before: &Vhost, after: &Vhost, profile: &BrokerProf
     if differs(&before.description, &after.description) && version < DESCRIPTION_CHANGES {
         refuse("description", "the description", DESCRIPTION_CHANGES);
     }
+    if after.tags.is_some() && before.tags != after.tags && version < DESCRIPTION_CHANGES {
+        refuse("tags", "the tags", DESCRIPTION_CHANGES);
+    }
     if differs(&before.default_queue_type, &after.default_queue_type)
         && (DEFAULT_TYPE..DEFAULT_TYPE_CHANGES).contains(&version)
     {
@@ -57,7 +60,7 @@ mod tests {
 
     fn vhost(description: Option<&str>, default: Option<&str>) -> Vhost {
         let text = |text: Option<&str>| text.map(str::to_owned);
-        Vhost { description: text(description), tags: Vec::new(), default_queue_type: text(default) }
+        Vhost { description: text(description), tags: None, default_queue_type: text(default) }
     }
 
     fn subjects(before: Option<Vhost>, after: Vhost, version: &str) -> Vec<String> {

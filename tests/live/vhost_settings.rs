@@ -1,0 +1,87 @@
+//! Tests the settings of a vhost: description, tags and default queue type. A change of one setting keeps the others.
+
+use serde_json::{Value, json};
+
+use crate::support::{Node, Topo, Vhost};
+
+/// Up to RabbitMQ 3.9.4, the description and the tags of an existing vhost cannot change.
+fn can_change() -> bool {
+    Node::shared().is_at_least_patch(3, 9, 5)
+}
+
+fn shown(vhost: &Vhost<'_>, field: &str) -> Value {
+    vhost.http().get(&vhost.path("vhosts", &[])).expect_status(200)[field].clone()
+}
+
+fn no_changes(topo: &Topo) {
+    topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
+}
+
+fn spec(settings: &str) -> String {
+    format!("version: 1\nvhost: {{name: \"{{vhost}}\"{settings}}}\n")
+}
+
+#[test]
+fn tags_are_set_on_a_new_vhost() {
+    let vhost = Node::shared().vhost("tags-new");
+    vhost.delete();
+    let topo = Topo::new(&vhost).spec(&spec(", description: The shop, tags: [payments, eu]"));
+    topo.run(["plan"]).expect_code(0).expect_text("\"The shop\" · tags eu, payments");
+    topo.run(["apply", "-y"]).expect_code(0).expect_text("Verified: the broker matches the spec.");
+    assert_eq!((shown(&vhost, "tags"), shown(&vhost, "description")), (json!(["eu", "payments"]), json!("The shop")));
+    no_changes(&topo);
+    let export = topo.run(["export", "--vhost", "{vhost}"]).expect_code(0);
+    assert!(export.stdout.contains("tags: [eu, payments]"), "{export}");
+    topo.write("topology.yaml", &export.stdout);
+    no_changes(&topo);
+}
+
+#[test]
+fn tags_change_and_are_kept() {
+    let vhost = Node::shared().vhost("tags-change");
+    vhost.recreate(&json!({"description": "old", "tags": "b,a"}));
+    let topo = Topo::new(&vhost).spec(&spec(", tags: [a, b]"));
+    // The order of tags has no meaning.
+    no_changes(&topo);
+    topo.rewrite(&spec(", tags: [a, c]"));
+    let plan = topo.run(["plan", "--detailed-exitcode"]);
+    if !can_change() {
+        plan.expect_code(3).expect_text("changing the tags of an existing vhost requires RabbitMQ 3.9.5");
+        assert_eq!(shown(&vhost, "tags"), json!(["b", "a"]));
+        return;
+    }
+    plan.expect_code(2).expect_text("[a, b] → [a, c]");
+    topo.run(["apply", "-y"]).expect_code(0);
+    assert_eq!((shown(&vhost, "tags"), shown(&vhost, "description")), (json!(["a", "c"]), json!("old")));
+    no_changes(&topo);
+    // A change of the description keeps the tags, which the spec does not set.
+    topo.rewrite(&spec(", description: new"));
+    topo.run(["apply", "-y"]).expect_code(0);
+    assert_eq!((shown(&vhost, "tags"), shown(&vhost, "description")), (json!(["a", "c"]), json!("new")));
+    if Node::shared().is_at_least_patch(3, 11, 17) {
+        topo.rewrite(&spec(", defaultQueueType: quorum"));
+        topo.run(["apply", "-y"]).expect_code(0);
+        topo.rewrite(&spec(", tags: []"));
+        topo.run(["apply", "-y"]).expect_code(0);
+        let settings = ["tags", "description", "default_queue_type"].map(|field| shown(&vhost, field));
+        assert_eq!(settings, [json!([]), json!("new"), json!("quorum")]);
+        no_changes(&topo);
+    }
+}
+
+#[test]
+fn invalid_tags_are_reported() {
+    let offline = Topo::offline();
+    for tag in ["'a,b'", "''", "' a'"] {
+        offline.write("topology.yaml", &format!("version: 1\nvhost: {{name: v, tags: [{tag}]}}\n"));
+        offline.run(["validate"]).expect_code(65).expect_text("invalid tag").expect_text("topology.yaml:2:25");
+    }
+    offline.write("topology.yaml", "version: 1\nvhost: {name: v, tags: production}\n");
+    offline.run(["validate"]).expect_code(65).expect_text("a list");
+    // Documents of the same vhost add their tags.
+    offline.write(
+        "topology.yaml",
+        "version: 1\nvhost: {name: v, tags: [a]}\n---\nversion: 1\nvhost: {name: v, tags: [b]}\n",
+    );
+    offline.run(["plan", "--against=empty"]).expect_code(0).expect_text("tags a, b");
+}
