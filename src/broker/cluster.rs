@@ -6,9 +6,10 @@ use super::permissions::Named;
 use super::records;
 use super::snapshot::{Snapshot, Survey};
 use crate::model::record_kinds::RecordScope;
-use crate::model::{RecordId, RecordKind, Records, Scope, Topology, VhostName};
-use crate::plan::ClusterFacts;
+use crate::model::{BrokerVersion, RecordId, RecordKind, Records, Scope, Topology, VhostName};
 use crate::plan::request::path;
+use crate::plan::{ClusterFacts, Enabled};
+use serde::Deserialize;
 use std::collections::BTreeSet;
 
 /// The current records of a cluster, and other facts about the cluster.
@@ -48,7 +49,7 @@ impl Broker {
             }
             match self.get(path(row.path, &[])).await {
                 Ok(listed) => cluster.snapshot.topology.records.extend(records::from_list(*kind, listed)),
-                Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. }) => {
+                Err(error) if is_refused(&error) => {
                     cluster.facts.unreadable.insert(*kind);
                 }
                 Err(error) => return Err(error),
@@ -81,14 +82,65 @@ impl Broker {
                     let names = named.into_iter().map(|it| it.name).collect();
                     cluster.facts.owners.insert(kind, Some(names));
                 }
-                Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. }) => {
+                Err(error) if is_refused(&error) => {
                     cluster.facts.owners.insert(kind, None);
                 }
                 Err(error) => return Err(error),
             }
         }
+        if !scope.requires.plugins.is_empty() {
+            cluster.facts.plugins = self.enabled_plugins().await?;
+        }
+        if !scope.requires.feature_flags.is_empty() {
+            cluster.facts.feature_flags = self.enabled_feature_flags(version).await?;
+        }
         Ok(cluster)
     }
+
+    /// Returns the plugins that are enabled on every running node, which only a user with the tag `monitoring` may read.
+    async fn enabled_plugins(&self) -> Result<Enabled, BrokerError> {
+        match self.get::<Vec<NodePlugins>>("/api/nodes?columns=name,running,enabled_plugins".to_owned()).await {
+            Ok(nodes) => {
+                let running = nodes.into_iter().filter(|node| node.running).map(|node| node.enabled_plugins);
+                Ok(Enabled::Names(running.reduce(|all, of_node| &all & &of_node).unwrap_or_default()))
+            }
+            Err(error) if is_refused(&error) => Ok(Enabled::NotReadable("monitoring")),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the enabled feature flags. Up to 3.13, only an administrator may read them.
+    async fn enabled_feature_flags(&self, version: BrokerVersion) -> Result<Enabled, BrokerError> {
+        match self.get::<Vec<FeatureFlag>>("/api/feature-flags".to_owned()).await {
+            Ok(flags) => {
+                let enabled = flags.into_iter().filter(|flag| flag.state == "enabled").map(|flag| flag.name);
+                Ok(Enabled::Names(enabled.collect()))
+            }
+            Err(error) if is_refused(&error) => {
+                Ok(Enabled::NotReadable(if version.is_at_least(4, 0) { "management" } else { "administrator" }))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn is_refused(error: &BrokerError) -> bool {
+    matches!(error, BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. })
+}
+
+/// An entry of `GET /api/nodes`. A node that is down has no plugins.
+#[derive(Deserialize)]
+struct NodePlugins {
+    running: bool,
+    #[serde(default)]
+    enabled_plugins: BTreeSet<String>,
+}
+
+/// An entry of `GET /api/feature-flags`.
+#[derive(Deserialize)]
+struct FeatureFlag {
+    name: String,
+    state: String,
 }
 
 /// Returns the record names of a kind.

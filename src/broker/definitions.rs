@@ -134,7 +134,7 @@ pub fn vhosts(text: &str) -> Result<Vec<VhostName>, DefinitionsError> {
     Ok(names.into_iter().map(VhostName::new).collect())
 }
 
-/// Returns the names of the cluster-wide objects that a spec cannot declare, by kind, such as `user`.
+/// Returns the names of the users and global parameters in a file, by kind, such as `user`.
 pub fn cluster_wide(text: &str) -> Result<BTreeMap<String, Vec<String>>, DefinitionsError> {
     let file = File::parse(text)?;
     let kinds = [("users", "user"), ("global_parameters", "global parameter")];
@@ -213,7 +213,7 @@ pub fn read_cluster(text: &str, version: Option<BrokerVersion>) -> Result<Cluste
     let file = File::parse(text)?;
     let mut cluster = empty_cluster(version.or(file.version()).unwrap_or(BrokerVersion::NEWEST_KNOWN));
     for row in RecordRow::of_scope(RecordScope::Cluster) {
-        for entry in file.entries(row.definitions) {
+        for entry in file.entries(row.definitions_key) {
             let value = entry.field("value").and_then(|text| serde_json::from_str::<ArgumentValue>(text).ok());
             let name = ArgumentValue::Text(entry.name("name"));
             let fields = [("name", Some(name)), ("value", value)].into_iter();

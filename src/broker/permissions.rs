@@ -51,8 +51,7 @@ struct UserEntry {
     user: String,
 }
 
-/// Returns true if clients set this global parameter, and false if the broker itself sets the parameter. Clients can set
-/// the name of the cluster.
+/// Returns false if the broker itself sets this global parameter. A spec cannot set `cluster_name`, but clients can.
 pub(super) fn is_user_parameter(parameter: &str) -> bool {
     parameter == "cluster_name" || !RecordKind::GlobalParameter.row().reserved.contains(&parameter)
 }

@@ -13,7 +13,8 @@ use crate::model::naming::is_topo_consumer;
 use crate::model::printable::clean;
 use crate::model::record_kinds::RecordScope;
 use crate::model::{
-    Binding, BrokerVersion, ObjectId, Policy, PolicyName, QueueName, Record, RecordKind, Records, Topology, VhostName,
+    Binding, BrokerVersion, ObjectId, Policy, PolicyName, Queue, QueueName, Record, RecordKind, Records, Topology,
+    VhostName,
 };
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
@@ -63,11 +64,11 @@ const QUEUES: &str = "?disable_stats=true&columns=name,durable,auto_delete,exclu
 /// queue in the broker.
 const CONCURRENT_VHOSTS: usize = 4;
 
-/// How often topo reads the message counts again if the list does not contain all queues.
-const REPETITIONS: usize = 3;
+/// The maximum number of times that topo reads the message counts again if the list does not contain all queues.
+const MAX_RETRIES: usize = 3;
 
-/// The time between two readings of the message counts. A queue that has crashed restarts within milliseconds.
-const TIME_BETWEEN_READINGS: Duration = Duration::from_millis(300);
+/// The time before topo reads the message counts again. A queue that has crashed restarts within milliseconds.
+const RETRY_INTERVAL: Duration = Duration::from_millis(300);
 
 impl Broker {
     /// Reads these vhosts. The snapshots are in the order of `vhosts`.
@@ -157,20 +158,24 @@ impl Broker {
         }
     }
 
-    /// Returns the activity of a topology. The broker omits queues that do not respond at the moment
-    /// (`rabbit_control_misc:emitting_map_with_exit_handler/4`): so while queues of the topology are missing, this
-    /// function reads again, at most three times.
+    /// Returns the activity of the queues of a topology. The broker omits queues that temporarily do not respond
+    /// (`rabbit_control_misc:emitting_map_with_exit_handler/4`). If a lasting queue is missing, this function retries up to
+    /// three times.
     ///
     /// # Errors
     /// Those of [`activity`](Self::activity).
     pub async fn activity_of(&self, topology: &Topology) -> Result<Activity, BrokerError> {
         let mut activity = self.activity(&topology.vhost).await?;
-        for _ in 0..REPETITIONS {
-            if topology.queues.keys().all(|queue| activity.queues.contains_key(queue)) {
+        for _ in 0..MAX_RETRIES {
+            let is_missing = |(name, queue): (&QueueName, &Queue)| {
+                queue.durable && !queue.exclusive && !queue.auto_delete && !activity.queues.contains_key(name)
+            };
+            if !topology.queues.iter().any(is_missing) {
                 break;
             }
-            tokio::time::sleep(TIME_BETWEEN_READINGS).await;
-            activity = self.activity(&topology.vhost).await?;
+            tokio::time::sleep(RETRY_INTERVAL).await;
+            let again = self.activity(&topology.vhost).await?;
+            activity.queues.extend(again.queues);
         }
         Ok(activity)
     }

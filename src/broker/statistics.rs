@@ -77,8 +77,8 @@ impl Broker {
             "disable_stats=true&enable_queue_totals=true\
              &columns=name,state,node,leader,exclusive,messages,messages_ready,messages_unacknowledged",
         );
-        let listed: Vec<Unique<QueueEntry>> = self.send(&request).await?.json(&request)?;
-        let reading = |Unique(queue): Unique<QueueEntry>| {
+        let listed: Vec<Deduplicated<QueueEntry>> = self.send(&request).await?.json(&request)?;
+        let reading = |Deduplicated(queue): Deduplicated<QueueEntry>| {
             let reading = QueueReading {
                 messages: queue.messages,
                 ready: queue.messages_ready,
@@ -149,22 +149,23 @@ struct QueueEntry {
     messages_unacknowledged: Option<u64>,
 }
 
-/// An entry in which the broker may list the field `state` twice. From 3.13 on, it does so for a quorum queue whose leader
-/// process has another state than its nodes (`rabbit_quorum_queue:info/2` with `state` and `type_specific`): for
-/// example `down` and `running`. The state that is not `running` counts.
-struct Unique<T>(T);
+/// An entry in which the broker may list the field `state` twice. RabbitMQ 3.13 and later do so for a quorum queue if the
+/// state of the leader process differs from the state that results from the states of the nodes
+/// (`rabbit_quorum_queue:info/2` with `state` and `type_specific`): for example `down` and `running`. Of several values
+/// of a field, a value other than `running` takes precedence.
+struct Deduplicated<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Unique<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Deduplicated<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = deserializer.deserialize_map(Fields)?;
+        let fields = deserializer.deserialize_map(FieldsVisitor)?;
         T::deserialize(Value::Object(fields)).map(Self).map_err(D::Error::custom)
     }
 }
 
-/// Reads the fields of an object.
-struct Fields;
+/// Reads the fields of an object, each once.
+struct FieldsVisitor;
 
-impl<'de> Visitor<'de> for Fields {
+impl<'de> Visitor<'de> for FieldsVisitor {
     type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -208,4 +209,21 @@ struct NodeEntry {
     name: String,
     running: bool,
     uptime: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_that_is_not_running_takes_precedence() {
+        for (json, expected) in [
+            (r#"{"name": "q", "state": "down", "state": "running"}"#, "down"),
+            (r#"{"state": "running", "name": "q", "state": "timeout"}"#, "timeout"),
+            (r#"{"name": "q", "state": "running"}"#, "running"),
+        ] {
+            let Deduplicated(entry) = serde_json::from_str::<Deduplicated<QueueEntry>>(json).unwrap();
+            assert_eq!((entry.name.as_str(), entry.state.as_deref()), ("q", Some(expected)));
+        }
+    }
 }

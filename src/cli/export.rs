@@ -238,11 +238,12 @@ fn cluster_summary(export: &ClusterExport) -> String {
     let mut text = format!("cluster: {counts}\n");
     for (kind, names) in &export.left_out {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let line = match kind.row().layout {
-            Layout::Value(_) => format!("{} {}", kind.row().plural, names.join(", ")),
-            Layout::Fields(_) | Layout::Settings(_) => format!("{} of {}", kind.row().plural, names.join(", ")),
+        let row = kind.row();
+        let line = match row.layout {
+            Layout::Value(_) => format!("{}: {}", row.format_count(names.len()), names.join(", ")),
+            Layout::Fields(_) | Layout::Settings(_) => format!("{} of {}", row.plural, names.join(", ")),
         };
-        text.push_str(&format!("  not in the spec: {}: a spec cannot represent them\n", clean(&line)));
+        text.push_str(&format!("  not in the spec: {} (a spec cannot represent this)\n", clean(&line)));
     }
     text
 }

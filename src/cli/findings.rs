@@ -85,6 +85,8 @@ pub(super) struct PlanFindings {
 pub(super) struct Found {
     /// The findings of each vhost.
     findings: Vec<Vec<Finding>>,
+    /// The findings of the cluster's document.
+    cluster: Vec<Finding>,
     version: Option<BrokerVersion>,
 }
 
@@ -98,6 +100,10 @@ pub(super) fn for_profiles<'a>(
     for ((spec, expansion), profile) in loaded.expanded.iter().zip(profiles) {
         found.version.get_or_insert(profile.version);
         found.findings.push(lint(&Subject::new(spec, expansion, profile), levels));
+    }
+    if let Some((spec, expansion)) = &loaded.cluster {
+        let profile = BrokerProfile::of(found.version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
+        found.cluster = lint(&Subject::new(spec, expansion, &profile), levels);
     }
     found
 }
@@ -137,7 +143,9 @@ pub(super) fn for_plan(found: Found, plan: &Plan, arguments: &LintArguments) -> 
     let fail_on = arguments.fail_on;
     let mut shown =
         PlanFindings { version: found.version, fail_on, flags: flags(arguments), ..PlanFindings::default() };
-    for (findings, part) in found.findings.into_iter().zip(&plan.vhosts) {
+    let of_cluster = plan.cluster.iter().map(|cluster| (found.cluster.clone(), cluster.part()));
+    let of_vhosts = found.findings.into_iter().zip(&plan.vhosts);
+    for (findings, part) in of_cluster.chain(of_vhosts) {
         for finding in findings {
             if !is_relevant(&finding, part, plan, fail_on) {
                 continue;

@@ -100,6 +100,7 @@ fn scope(spec: &Spec) -> Scope {
     let globs = |globs: &[Sourced<Glob>]| globs.iter().map(|glob| glob.value.clone()).collect();
     Scope {
         cluster_name: spec.cluster_name.as_ref().map(|name| name.value.clone()),
+        requires: spec.requires.clone(),
         owns: globs(&spec.owns),
         protect: globs(&spec.protect),
         ignore: globs(&spec.ignore),

@@ -6,7 +6,7 @@ use super::left_out::{LeftOut, Reason};
 use crate::model::naming::{self, TierName};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue,
-    QueueName, RecordId, Topology, has_cut_value,
+    QueueName, RecordId, Topology, Vhost, has_cut_value,
 };
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
@@ -47,6 +47,11 @@ pub(super) fn find_left_out(current: &CurrentVhost<'_>, globs: &[Glob]) -> LeftO
     }
     if globs.is_empty() {
         left_out.other_objects = current.unsupported_objects.clone();
+        let tags = current.topology.settings.iter().flat_map(|settings| settings.tags.iter().flatten());
+        let tags: Vec<String> = tags.cloned().collect();
+        if !tags.iter().all(|tag| Vhost::is_valid_tag(tag)) {
+            left_out.other_objects.insert("vhost tag".to_owned(), tags);
+        }
     }
     for (id, record) in current.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id)) {
         if !current.record_kinds.contains(&id.kind) {

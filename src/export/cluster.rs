@@ -26,15 +26,15 @@ pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
     records.retain(|id, _| id.name().is_some_and(is_chosen));
     let mut left_out: BTreeMap<RecordKind, BTreeSet<String>> = BTreeMap::new();
     if parse_records(&text(&records)) != Some(records.clone()) {
-        let names: BTreeSet<String> = records.keys().filter_map(|id| id.name()).map(str::to_owned).collect();
-        for name in names {
+        let names: BTreeSet<(RecordKind, String)> =
+            records.keys().filter_map(|id| Some((id.kind, id.name()?.to_owned()))).collect();
+        for (kind, name) in names {
+            let is_named = |id: &RecordId| id.kind == kind && id.name() == Some(&name);
             let mut alone = records.clone();
-            alone.retain(|id, _| id.name() == Some(&name));
+            alone.retain(|id, _| is_named(id));
             if parse_records(&text(&alone)) != Some(alone) {
-                for id in records.keys().filter(|id| id.name() == Some(&name)) {
-                    left_out.entry(id.kind).or_default().insert(name.clone());
-                }
-                records.retain(|id, _| id.name() != Some(&name));
+                records.retain(|id, _| !is_named(id));
+                left_out.entry(kind).or_default().insert(name);
             }
         }
     }

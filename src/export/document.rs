@@ -105,7 +105,8 @@ impl Document<'_> {
         let name = Tree::text(self.kept.vhost.as_str());
         let Vhost { description, tags, default_queue_type } = self.kept.settings.clone().unwrap_or_default();
         let description = description.filter(|it| !it.is_empty()).map(|it| entry("description", Tree::text(&it)));
-        let tags = tags.filter(|tags| !tags.is_empty());
+        // A part of the tags would remove the others.
+        let tags = tags.filter(|tags| !tags.is_empty() && tags.iter().all(|tag| Vhost::is_valid_tag(tag)));
         let tags = tags.map(|tags| entry("tags", Tree::list(tags.iter().map(|tag| Tree::text(tag)))));
         // Omits `classic`: it is the default, even if newer brokers set it explicitly on new vhosts.
         let kind = default_queue_type.filter(|it| it != "classic").map(|it| entry("defaultQueueType", Tree::text(&it)));

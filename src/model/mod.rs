@@ -20,6 +20,7 @@ pub mod printable;
 pub mod queue;
 pub mod record;
 pub mod record_kinds;
+pub mod requirements;
 pub mod retry;
 mod run_id;
 pub mod scope;

@@ -235,10 +235,18 @@ pub struct Vhost {
     /// A description for readers; since RabbitMQ 3.8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The tags. From 3.10 on, a PUT without tags removes them.
+    /// The tags; `None` if the spec does not set them. Since RabbitMQ 3.10, a PUT without tags removes all tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<BTreeSet<String>>,
     /// The type of queues that are declared without a type; since RabbitMQ 3.10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_queue_type: Option<String>,
+}
+
+impl Vhost {
+    /// Returns true if a spec can set the tag. The broker splits tags at commas and trims whitespace, and stores a tag as
+    /// an atom of at most 255 characters.
+    pub fn is_valid_tag(tag: &str) -> bool {
+        !tag.is_empty() && !tag.contains(',') && tag.trim() == tag && tag.chars().count() <= 255
+    }
 }

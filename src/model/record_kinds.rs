@@ -50,7 +50,7 @@ pub struct RecordRow {
     /// The field that contains the name, in an entry of the broker's list; `None` if records of this kind have no
     /// names.
     pub name_field: Option<&'static str>,
-    /// The names of records that the broker itself creates. topo neither reads nor writes these records.
+    /// The reserved names. topo ignores records with these names, and a spec cannot declare them.
     pub reserved: &'static [&'static str],
     /// The objects that the records belong to, if these objects must exist.
     pub owners: Option<Owners>,
@@ -58,8 +58,8 @@ pub struct RecordRow {
     pub path: &'static str,
     /// The relation between settings and records.
     pub layout: Layout,
-    /// The key of the list of the records in a definitions file; empty if there is none.
-    pub definitions: &'static str,
+    /// The key of the list that contains the records in a definitions file; empty if there is no such list.
+    pub definitions_key: &'static str,
     /// The component of the runtime parameter that contains the records in a definitions file; empty if there is none.
     pub component: &'static str,
     /// The user tag that is required to write these records.

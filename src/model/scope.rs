@@ -5,6 +5,7 @@ use super::names::{ExchangeName, QueueName, VhostName};
 use super::object::{ObjectId, ObjectKind};
 use super::record::RecordId;
 use super::record_kinds::RecordKind;
+use super::requirements::Requirements;
 use super::retry::Family;
 use super::topology::Topology;
 use schemars::JsonSchema;
@@ -19,6 +20,9 @@ pub struct Scope {
     /// The name that the cluster must have; `None` if the spec does not set a cluster name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_name: Option<String>,
+    /// The version, plugins and feature flags that the cluster must have.
+    #[serde(default, skip_serializing_if = "Requirements::is_empty")]
+    pub requires: Requirements,
     /// Globs for the names that this spec manages, in addition to the names that it declares.
     pub owns: Vec<Glob>,
     /// Globs for the names of objects that topo never deletes or recreates, regardless of flags.

@@ -15,7 +15,7 @@ pub async fn current_counts<'a>(
     topology: &Topology,
     queues: impl IntoIterator<Item = &'a QueueName>,
 ) -> Result<Activity, BrokerError> {
-    let mut activity = access.broker.activity_of(topology).await?;
+    let mut activity = access.broker.activity(&topology.vhost).await?;
     let is_empty_quorum = |name: &&QueueName| {
         let queue = topology.queues.get(*name);
         let is_quorum = queue.is_some_and(|queue| queue.queue_type() == Some(QueueType::Quorum));

@@ -5,7 +5,8 @@ use super::context::PlanContext;
 use super::document::{Block, ChangeKind, ClusterPlan, Info, Options, VhostPlan};
 use super::planner::plan_vhost;
 use crate::model::count::count;
-use crate::model::{Address, BrokerVersion, ObjectId, RecordKind};
+use crate::model::requirements::Requirements;
+use crate::model::{Address, BrokerVersion, ObjectId, ObjectKind, RecordKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -19,6 +20,22 @@ pub struct ClusterFacts {
     pub owners: BTreeMap<RecordKind, Option<BTreeSet<String>>>,
     /// The kinds whose records this user may not read.
     pub unreadable: BTreeSet<RecordKind>,
+    /// The plugins that are enabled on every running node, if the spec requires plugins.
+    pub plugins: Enabled,
+    /// The enabled feature flags, if the spec requires feature flags.
+    pub feature_flags: Enabled,
+}
+
+/// The enabled plugins or feature flags.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Enabled {
+    /// topo did not read them.
+    #[default]
+    NotRead,
+    /// This user may not read them. The text is the required tag.
+    NotReadable(&'static str),
+    /// Their names.
+    Names(BTreeSet<String>),
 }
 
 /// Computes the plan of the cluster.
@@ -44,18 +61,73 @@ pub fn plan_cluster(context: &PlanContext<'_>, facts: &ClusterFacts, options: &O
         let remedy = format!("connect to cluster {name}, or change `cluster.name` in the spec");
         part.blocks.push(block(&cluster, text, remedy));
     }
+    check_requirements(&mut part, &context.desired.scope.requires, (facts, context.profile.version), &cluster);
     for kind in &facts.unreadable {
         let row = kind.row();
         let declared = context.desired.topology.records.keys().filter(|id| id.kind == *kind);
-        let declared = declared.map(|id| context.address(&ObjectId::Record(id.clone()))).filter(is_reported).count();
-        if declared > 0 {
-            let text = format!("{} not compared: this user may not read {}", row.format_count(declared), row.plural);
-            let remedy = format!("use a user with the tag {}", row.writer.as_str());
+        let scope = &context.desired.scope;
+        let removed = scope.removed.iter().filter(|id| id.kind() == ObjectKind::Record(*kind)).cloned();
+        let named = declared.map(|id| ObjectId::Record(id.clone())).chain(removed);
+        let named = named.map(|id| context.address(&id)).filter(is_reported).count();
+        let remedy = format!("use a user with the tag {}", row.writer.as_str());
+        if named > 0 {
+            let text = format!("{} not compared: this user may not read {}", row.format_count(named), row.plural);
             part.blocks.push(block(&cluster, text, remedy));
+        } else if options.prune.contains(&ObjectKind::Record(*kind)) {
+            let text = format!("{} cannot be pruned: this user may not read them", row.plural);
+            part.blocks.push(block(&cluster, text, remedy));
+        } else if scope.sections.contains_key(kind) {
+            let text = format!("{} are not compared: this requires the tag {}", row.plural, row.writer.as_str());
+            part.infos.push(Info { address: cluster.clone(), text });
         }
     }
     block_missing_owners(&mut part, facts, context.profile.version, &cluster);
     ClusterPlan::new(part)
+}
+
+/// Blocks the plan if the cluster does not meet a requirement of the spec, or if topo may not check it.
+fn check_requirements(
+    part: &mut VhostPlan,
+    requires: &Requirements,
+    (facts, version): (&ClusterFacts, BrokerVersion),
+    cluster: &Address,
+) {
+    if let Some(range) = requires.version.as_ref().filter(|range| !range.contains(version)) {
+        let text = format!("the spec requires RabbitMQ {range}; the broker is {version}");
+        let remedy = "connect to a broker of such a version, or change `requires.version` in the spec";
+        part.blocks.push(block(cluster, text, remedy.to_owned()));
+    }
+    for (word, required, enabled, remedy) in [
+        ("plugin", &requires.plugins, &facts.plugins, "enable it on every node: rabbitmq-plugins enable NAME"),
+        (
+            "feature flag",
+            &requires.feature_flags,
+            &facts.feature_flags,
+            "enable it: rabbitmqctl enable_feature_flag NAME",
+        ),
+    ] {
+        match enabled {
+            Enabled::Names(names) => {
+                for name in required.difference(names) {
+                    let text = format!("the spec requires the {word} {name}, which is not enabled");
+                    part.blocks.push(block(cluster, text, remedy.replace("NAME", name)));
+                }
+            }
+            Enabled::NotReadable(tag) if !required.is_empty() => {
+                let text =
+                    format!("topo could not check the {word}s that the spec requires: this user may not read them");
+                part.blocks.push(block(cluster, text, format!("use a user with the tag {tag}")));
+            }
+            Enabled::NotRead if !required.is_empty() => {
+                let text = format!(
+                    "topo did not check the broker for {} that the spec requires",
+                    count(required.len() as u64, word)
+                );
+                part.infos.push(Info { address: cluster.clone(), text });
+            }
+            Enabled::NotReadable(_) | Enabled::NotRead => {}
+        }
+    }
 }
 
 /// Blocks the plan if it creates records that belong to an object that does not exist. Adds one block for each such

@@ -45,7 +45,7 @@ mod wiring;
 
 pub use action::{Action, Guard, Level};
 pub use activity::{Activity, QueueActivity, ShovelEnd, Shovels, TopicPermissions, Transports, UnqueriedQueues};
-pub use cluster::{ClusterFacts, plan_cluster};
+pub use cluster::{ClusterFacts, Enabled, plan_cluster};
 pub use context::PlanContext;
 pub use document::{
     Block, ChangeKind, ClusterPlan, Conflict, Desired, FieldVerdict, Info, InterruptedMigration, KeptBindings, Options,

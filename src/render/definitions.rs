@@ -1,7 +1,7 @@
 //! Renders topologies as a definitions file, which `rabbitmqadmin definitions import` and the management UI can import.
 
 use crate::model::printable::clean_json;
-use crate::model::{Arguments, RecordKind, TopicPermission, Topology, VhostName, encoding};
+use crate::model::{Arguments, RecordKind, TopicPermission, Topology, Vhost, VhostName, encoding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub fn definitions(topologies: &[Topology], permissions: &[(VhostName, TopicPerm
     let all = |of: fn(&Topology) -> Vec<Value>| topologies.iter().flat_map(of).collect::<Vec<_>>();
     let mut document = json!({
         "rabbit_version": version,
-        "vhosts": all(|topology| vec![json!({ "name": topology.vhost })]),
+        "vhosts": all(vhost),
         "policies": all(policies),
         "exchanges": all(exchanges),
         "queues": all(queues),
@@ -44,6 +44,22 @@ fn topic_permissions(permissions: &[(VhostName, TopicPermission)]) -> Vec<Value>
         encoding::with_vhost(vhost, encoding::with_user(permission, body))
     };
     permissions.iter().map(entry).collect()
+}
+
+/// Returns the vhost with its settings. An import clears a description and tags that are missing.
+fn vhost(topology: &Topology) -> Vec<Value> {
+    let mut entry = json!({ "name": topology.vhost });
+    let Vhost { description, tags, default_queue_type } = topology.settings.clone().unwrap_or_default();
+    if let Some(description) = description.filter(|it| !it.is_empty()) {
+        entry["description"] = json!(description);
+    }
+    if let Some(tags) = tags.filter(|it| !it.is_empty()) {
+        entry["tags"] = json!(tags);
+    }
+    if let Some(default) = default_queue_type {
+        entry["default_queue_type"] = json!(default);
+    }
+    vec![entry]
 }
 
 fn policies(topology: &Topology) -> Vec<Value> {

@@ -319,7 +319,7 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
             diagnostics.push(Diagnostic::error("name", "the name of an argument must have 1 to 255 bytes", entry.at));
             continue;
         }
-        if is_too_large(&entry.node, &subject, entry.at, diagnostics) {
+        if report_too_large(&entry.node, &subject, entry.at, diagnostics) {
             continue;
         }
         let known = if is_queue { KnownArgument::named(&entry.key) } else { None };
@@ -333,14 +333,24 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
 }
 
 fn any_value(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
-    if is_too_large(node, subject, at, diagnostics) {
+    if report_too_large(node, subject, at, diagnostics) {
         return None;
     }
-    value::argument(node, subject, at, diagnostics)
+    if let Value::Null(_) = &node.value {
+        let hint = Some("remove the entry, or write a value".to_owned());
+        value::report_wrong_type(node, subject, "a value", hint, at, diagnostics);
+        return None;
+    }
+    let is_exact = value::are_numbers_exact(node);
+    if !is_exact {
+        let message = format!("{subject} contains a number that topo cannot represent exactly");
+        diagnostics.push(Diagnostic::error("wrong-value", message, at).hint("write the number as a string"));
+    }
+    is_exact.then(|| node.clone())
 }
 
-/// Returns true and reports the value if it is too large to be compared.
-fn is_too_large(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> bool {
+/// Reports a value that is too large to compare. Returns true if the value is too large.
+fn report_too_large(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> bool {
     let is_too_large = node.size() > MAX_VALUES;
     if is_too_large {
         let message = format!("{subject} contains more than {} values", number(MAX_VALUES as u64));

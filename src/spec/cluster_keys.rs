@@ -22,6 +22,13 @@ pub(crate) static CLUSTER_DOCUMENT: Object = Object {
                 .required()
                 .with_example("{}"),
                 key(
+                    "requires",
+                    Shape::Object(&REQUIRES),
+                    "The version, plugins and feature flags that the cluster must have. If one of them is missing, the plan is \
+                     blocked. topo never changes them.",
+                )
+                .with_example("{version: \">= 3.12\"}"),
+                key(
                     "owns",
                     GLOBS,
                     "Globs that match the whole names of the cluster objects that this spec manages. topo reports \
@@ -71,6 +78,28 @@ static CLUSTER: Object = Object {
     external: &[],
     is_queue: false,
 };
+
+static REQUIRES: Object = Object {
+    what: "`requires`",
+    name: "Requirements",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("version", Shape::Text, "The versions of RabbitMQ that the spec supports.")
+                .with_example("\">= 3.12, < 5\""),
+            key("plugins", TEXTS, "The plugins that must be enabled on every running node.")
+                .with_default("[]")
+                .with_example("[rabbitmq_shovel]"),
+            key("featureFlags", TEXTS, "The feature flags that must be enabled.")
+                .with_default("[]")
+                .with_example("[khepri_db]"),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+const TEXTS: Shape = Shape::List(&Shape::Text);
 
 static REMOVED: Object = Object {
     what: "`removed`",

@@ -64,7 +64,8 @@ pub use thresholds::ThresholdsSpec;
 pub use variables::Variables;
 pub(crate) use yaml::documents;
 
-use crate::model::{QueueType, VhostName};
+use crate::model::requirements::Requirements;
+use crate::model::{QueueType, Vhost, VhostName};
 use cluster_keys::CLUSTER_DOCUMENT;
 use references::Declared;
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,6 +179,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         files: files.iter().map(|file| file.name.clone()).collect(),
         vhost: Sourced::new(VhostName::new(name), at),
         cluster_name: None,
+        requires: Requirements::default(),
         description: single_value("description", vhosts(), diagnostics),
         tags: tags(vhosts(), diagnostics),
         default_queue_type,
@@ -205,21 +207,41 @@ fn empty_cluster_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mu
     let entries = || documents.iter().filter_map(|document| document.entry("cluster"));
     let at = entries().next().map(|entry| entry.at).unwrap_or_default();
     let cluster_name = single_value("name", entries().map(|entry| &entry.node), diagnostics);
+    let requires = requirements(documents, diagnostics);
     let vhost = Sourced::new(VhostName::cluster(), at);
-    Spec { vhost, cluster_name, ..empty_spec(files, &[], diagnostics) }
+    Spec { vhost, cluster_name, requires, ..empty_spec(files, &[], diagnostics) }
 }
 
-/// Returns the tags that the documents set; `None` if no document sets tags. Reports tags that the broker would change:
-/// it splits them at commas and removes spaces around them.
+/// Returns the requirements of all documents of the cluster.
+fn requirements(documents: &[Node], diagnostics: &mut Diagnostics) -> Requirements {
+    let nodes = || documents.iter().filter_map(|document| document.get("requires"));
+    let version = single_value("version", nodes(), diagnostics).and_then(|text| {
+        let range = text.value.parse();
+        if let Err(expected) = range {
+            let message = format!("invalid range of versions {:?}", text.value);
+            diagnostics.push(Diagnostic::error("wrong-value", message, text.at).hint(expected));
+        }
+        range.ok()
+    });
+    let names = |key: &str| {
+        let names = nodes().flat_map(|node| node.get(key).map_or(&[][..], Node::items));
+        names.filter_map(Node::text).map(str::to_owned).collect()
+    };
+    Requirements { version, plugins: names("plugins"), feature_flags: names("featureFlags") }
+}
+
+/// Returns the tags of all documents, merged; `None` if no document sets tags. Reports invalid tags: the broker splits
+/// tags at commas and trims whitespace.
 fn tags<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) -> Option<BTreeSet<String>> {
     let mut tags: Option<BTreeSet<String>> = None;
     for node in nodes.filter_map(|node| node.get("tags")) {
         let tags = tags.get_or_insert_default();
         for item in node.items() {
             let Some(tag) = item.text() else { continue };
-            if tag.is_empty() || tag.contains(',') || tag.trim() != tag {
+            if !Vhost::is_valid_tag(tag) {
                 let message = format!("invalid tag {tag:?}");
-                let hint = "a tag cannot be empty, contain a comma, or begin or end with a space";
+                let hint =
+                    "a tag has 1 to 255 characters, contains no comma, and does not begin or end with whitespace";
                 diagnostics.push(Diagnostic::error("wrong-value", message, item.at).hint(hint));
             }
             tags.insert(tag.to_owned());
@@ -241,8 +263,12 @@ fn single_value<'a>(
             None => first = Some(Sourced::new(text.to_owned(), node.at)),
             Some(first) if first.value == text => {}
             Some(first) => {
-                let part = if key == "name" { "cluster" } else { "vhost" };
-                let message = format!("two documents set different values for the {part}'s `{key}`");
+                let of = match key {
+                    "name" => "the cluster's `name`".to_owned(),
+                    "version" => "`requires.version`".to_owned(),
+                    key => format!("the vhost's `{key}`"),
+                };
+                let message = format!("two documents set different values for {of}");
                 let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first set here");
                 diagnostics.push(diagnostic.hint(convert::with_variants_hint("set it once", node.at, first.at)));
             }

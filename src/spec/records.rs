@@ -67,11 +67,15 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
-/// Reports the name of a record that the broker itself creates.
+/// Reports a record whose name is reserved.
 fn report_reserved(row: &RecordRow, name: Option<&str>, at: Location, diagnostics: &mut Diagnostics) {
     let Some(name) = name.filter(|name| row.reserved.contains(name)) else { return };
-    let message = format!("RabbitMQ itself sets the {} `{name}`", row.word);
-    diagnostics.push(Diagnostic::error("name", message, at).hint("remove the entry"));
+    let message = format!("the {} `{name}` is reserved", row.word);
+    let hint = match name {
+        "cluster_name" => "remove the entry; to set the name of the cluster: rabbitmqctl set_cluster_name NAME",
+        _ => "remove the entry: RabbitMQ itself sets this parameter",
+    };
+    diagnostics.push(Diagnostic::error("name", message, at).hint(hint));
 }
 
 /// Returns the records of one entry: a single record, or one record for each setting.

@@ -253,7 +253,7 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
         }),
         Shape::Arguments(true) => queue_arguments(None, definitions),
         Shape::Definition => policy_definition(definitions),
-        Shape::Any => json!({"$ref": "#/definitions/Argument"}),
+        Shape::Any => json!({"type": ["boolean", "number", "string", "array", "object"]}),
         Shape::List(inner) => json!({"type": "array", "items": value(*inner, definitions)}),
         Shape::NonEmptyList(inner) => json!({"type": "array", "minItems": 1, "items": value(*inner, definitions)}),
         Shape::Map(inner) => map(*inner, definitions),

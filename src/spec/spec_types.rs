@@ -6,6 +6,7 @@ use super::node::{Keyed, Location, Sourced};
 use super::notation::{Allow, Notation};
 use super::thresholds::ThresholdsSpec;
 use crate::model::naming::dead_letter_exchange;
+use crate::model::requirements::Requirements;
 use crate::model::retry::backoff_delays;
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, Places, PolicyName, Priority, QueueName,
@@ -22,6 +23,8 @@ pub struct Spec {
     pub vhost: Sourced<VhostName>,
     /// The name that the cluster must have; `None` for a vhost, or if the spec does not set a name.
     pub cluster_name: Option<Sourced<String>>,
+    /// The version, plugins and feature flags that the cluster must have.
+    pub requires: Requirements,
     /// The description of the vhost.
     pub description: Option<Sourced<String>>,
     /// The tags of the vhost; `None` if no document sets them.

@@ -314,11 +314,21 @@ pub(crate) fn name_problem(name: &str) -> Option<String> {
     }
 }
 
+/// Returns false if a node contains an integer of more than 64 bits, which is read as a float, or an infinite float.
+pub(crate) fn are_numbers_exact(node: &Node) -> bool {
+    match &node.value {
+        Value::Float(float) => float.is_finite() && (float.fract() != 0.0 || float.abs() < 9_007_199_254_740_992.0),
+        Value::List(items) => items.iter().all(are_numbers_exact),
+        Value::Table(entries) => entries.iter().all(|entry| are_numbers_exact(&entry.node)),
+        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Text(_) => true,
+    }
+}
+
 /// Checks the value of an argument, which can be any value except null.
 pub(crate) fn argument(node: &Node, subject: &str, key_at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     match &node.value {
         Value::Null(_) => {
-            let hint = "null cannot be sent over HTTP: remove the argument".to_owned();
+            let hint = "topo does not support null values: remove the value".to_owned();
             report_wrong_type(node, subject, "a value", Some(hint), key_at, diagnostics);
             None
         }

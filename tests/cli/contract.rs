@@ -226,10 +226,10 @@ fn literal_key_that_looks_like_a_pattern_is_not_listed_as_dropped() {
     assert_eq!(dead_letters["droppedKeys"], serde_json::json!([]));
 }
 
-/// Exchange `e2` routes some keys that match `b.*`, but only to the queue itself. The broker drops such a message,
-/// because the message would return to the queue without a rejection.
+/// Exchange `e2` routes some keys that match `b.*`, but only to the queue itself. The broker drops a message in a
+/// dead-letter cycle without a rejection.
 #[test]
-fn message_that_can_only_return_is_dropped() {
+fn dead_letter_cycle_without_a_rejection_drops_the_message() {
     let spec = "exchanges: {e2: {type: topic}, e3: {type: topic}}\n\
                 queues:\n  b:\n    type: classic\n    deadLetter: {exchange: e2}\n    retry: {strategy: ladder, delays: [20ms]}\n    \
                 bindings: [{exchange: e2, routingKey: b.order}, {exchange: e3, routingKey: 'b.*'}]\n";

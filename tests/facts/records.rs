@@ -184,10 +184,10 @@ fn only_administrators_write_limits_of_users() {
     }
 }
 
-/// Used by `model::record_kinds`: the value can be any JSON value. Only a user with the tag `policymaker` may read or
-/// write global parameters.
+/// Used by `model::record_kinds`: a value can be of any JSON type, and nested values can be null. Reading and writing
+/// requires the tag `policymaker` or `administrator`.
 #[test]
-fn global_parameter_is_any_value_of_a_policymaker() {
+fn policymaker_sets_global_parameters_of_any_type() {
     let stage = Stage::new("global-parameters");
     let path = format!("/api/global-parameters/{}", stage.vhost.name());
     let values = [

@@ -40,9 +40,9 @@ fn messages_hidden_by_a_slow_tick_are_not_deleted() {
     until("the messages come back to the queue", || (amqp.ready("q") == 5).then_some(()));
 }
 
-/// The broker omits a queue that does not respond at the moment from the list with the counts.
+/// The broker omits a queue from the list of counts while the queue does not respond.
 #[test]
-fn counts_that_are_missing_for_a_moment_are_read_again() {
+fn temporarily_missing_counts_are_read_again() {
     let vhost = Node::shared().vhost("missing-counts");
     make_live(&vhost, &json!({"queues": [{"name": "own.q", "arguments": {"x-queue-type": "classic"}}]}));
     vhost.amqp().fill("own.q", 2);

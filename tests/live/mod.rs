@@ -47,6 +47,7 @@ mod plugin_exchanges;
 mod quickstart;
 mod recreated_exchanges;
 mod requests;
+mod requirements;
 mod resolutions;
 mod retry;
 mod rights;

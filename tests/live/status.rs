@@ -317,7 +317,7 @@ fn unavailable_queue_is_critical() {
 }
 
 #[test]
-fn quorum_queue_whose_leader_does_not_run_is_critical() {
+fn quorum_queue_without_a_running_leader_is_critical() {
     let node = Node::start(Options::default());
     let vhost = node.vhost("status-leader");
     let topo = applied(&vhost, "queues: {orders: {type: quorum}}\n");

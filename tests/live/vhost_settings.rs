@@ -37,11 +37,11 @@ fn tags_are_set_on_a_new_vhost() {
 }
 
 #[test]
-fn tags_change_and_are_kept() {
+fn changes_of_other_settings_keep_the_tags() {
     let vhost = Node::shared().vhost("tags-change");
     vhost.recreate(&json!({"description": "old", "tags": "b,a"}));
     let topo = Topo::new(&vhost).spec(&spec(", tags: [a, b]"));
-    // The order of tags has no meaning.
+    // The order of tags is not significant.
     no_changes(&topo);
     topo.rewrite(&spec(", tags: [a, c]"));
     let plan = topo.run(["plan", "--detailed-exitcode"]);
@@ -70,6 +70,45 @@ fn tags_change_and_are_kept() {
 }
 
 #[test]
+fn tags_outside_ascii_require_a_version() {
+    let vhost = Node::shared().vhost("tags-unicode");
+    vhost.delete();
+    let topo = Topo::new(&vhost).spec(&spec(", tags: [zürich]"));
+    let output = topo.run(["apply", "-y"]);
+    if Node::shared().is_at_least_patch(3, 11, 5) {
+        output.expect_code(0);
+        assert_eq!(shown(&vhost, "tags"), json!(["zürich"]));
+        no_changes(&topo);
+    } else {
+        output.expect_code(3).expect_text("the tag `zürich` requires RabbitMQ 3.11.5");
+    }
+}
+
+/// A spec cannot contain such a tag. A part of the tags would remove the others.
+#[test]
+fn tags_that_a_spec_cannot_contain_are_not_exported() {
+    let file = json!({"rabbit_version": "4.0.5", "vhosts": [{"name": "v", "tags": ["a,b", "c"]}], "queues": []});
+    let topo = Topo::offline().file("definitions.json", &file.to_string());
+    let export = topo.run(["export", "--definitions=definitions.json"]).expect_code(0);
+    assert!(!export.stdout.contains("\nvhost: {"), "{export}");
+    assert!(export.stderr.contains("not in the spec: 2 vhost tags: a,b, c"), "{export}");
+}
+
+/// An import of the backup must not clear the settings of the vhost.
+#[test]
+fn backups_contain_the_settings() {
+    let vhost = Node::shared().vhost("tags-backup");
+    vhost.recreate(&json!({"description": "The shop", "tags": "b,a"}));
+    let topo = Topo::new(&vhost).spec("queues: {q: {type: classic}}\n");
+    topo.run(["apply", "-y"]).expect_code(0);
+    topo.rewrite("queues: {other: {type: classic}}\nremoved: {queues: [q]}\n");
+    topo.run(["apply", "-y", "--backup", "backup.json"]).expect_code(0);
+    let backup: Value = serde_json::from_str(&topo.read("backup.json")).unwrap();
+    let entry = &backup["vhosts"][0];
+    assert_eq!((&entry["description"], &entry["tags"]), (&json!("The shop"), &json!(["a", "b"])), "{backup:#}");
+}
+
+#[test]
 fn invalid_tags_are_reported() {
     let offline = Topo::offline();
     for tag in ["'a,b'", "''", "' a'"] {
@@ -78,7 +117,11 @@ fn invalid_tags_are_reported() {
     }
     offline.write("topology.yaml", "version: 1\nvhost: {name: v, tags: production}\n");
     offline.run(["validate"]).expect_code(65).expect_text("a list");
-    // Documents of the same vhost add their tags.
+}
+
+#[test]
+fn tags_of_several_documents_are_merged() {
+    let offline = Topo::offline();
     offline.write(
         "topology.yaml",
         "version: 1\nvhost: {name: v, tags: [a]}\n---\nversion: 1\nvhost: {name: v, tags: [b]}\n",

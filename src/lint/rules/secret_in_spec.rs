@@ -48,6 +48,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             check_value(&ObjectId::Policy(name.clone()), Some(key), &setting.value, setting.key_at);
         }
     }
+    for (id, declaration) in &spec.records {
+        for (field, value) in &declaration.record.fields {
+            let name = if field == "value" { id.name() } else { Some(field.as_str()) };
+            check_value(&ObjectId::Record(id.clone()), name, value, declaration.at);
+        }
+    }
     for (binding, declaration) in &spec.bindings {
         for value in binding.arguments.values() {
             // The name is not checked: it is the name of a header, and the broker compares the value with message

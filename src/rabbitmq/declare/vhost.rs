@@ -6,13 +6,22 @@ use crate::rabbitmq::profile::BrokerProfile;
 
 /// The first version with a default queue type (`rabbit_vhost:do_add`; not in 3.10.7).
 const DEFAULT_TYPE: BrokerVersion = BrokerVersion::new(3, 10, 8);
+/// The first version with tags that contain characters outside ASCII (`rabbit_vhost:parse_tags`).
+const UNICODE_TAGS: BrokerVersion = BrokerVersion::new(3, 11, 5);
 /// The first version that can change the default queue type of an existing vhost.
 const DEFAULT_TYPE_CHANGES: BrokerVersion = BrokerVersion::new(3, 11, 17);
 /// The first version that can change the description and the tags of an existing vhost.
-const DESCRIPTION_CHANGES: BrokerVersion = BrokerVersion::new(3, 9, 5);
+const METADATA_CHANGES: BrokerVersion = BrokerVersion::new(3, 9, 5);
 
 pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
+    // Earlier versions read the bytes of the tag as Latin-1.
+    if version < UNICODE_TAGS
+        && let Some(tag) = vhost.tags.iter().flatten().find(|tag| !tag.is_ascii())
+    {
+        let text = format!("the tag `{tag}` requires RabbitMQ {UNICODE_TAGS}; the broker is {version}");
+        return vec![Refusal::new("tags", text).hint("use only ASCII characters")];
+    }
     let Some(default) = &vhost.default_queue_type else { return Vec::new() };
     // Earlier versions ignore the key: they respond with 201 but set no default queue type.
     if version < DEFAULT_TYPE {
@@ -40,11 +49,11 @@ pub fn vhost_change_refusals(before: &Vhost, after: &Vhost, profile: &BrokerProf
             format!("changing {setting} of an existing vhost requires RabbitMQ {since}; the broker is {version}");
         found.push(Refusal::new(subject, text).hint("remove it from the spec"));
     };
-    if differs(&before.description, &after.description) && version < DESCRIPTION_CHANGES {
-        refuse("description", "the description", DESCRIPTION_CHANGES);
+    if differs(&before.description, &after.description) && version < METADATA_CHANGES {
+        refuse("description", "the description", METADATA_CHANGES);
     }
-    if after.tags.is_some() && before.tags != after.tags && version < DESCRIPTION_CHANGES {
-        refuse("tags", "the tags", DESCRIPTION_CHANGES);
+    if after.tags.is_some() && before.tags != after.tags && version < METADATA_CHANGES {
+        refuse("tags", "the tags", METADATA_CHANGES);
     }
     if differs(&before.default_queue_type, &after.default_queue_type)
         && (DEFAULT_TYPE..DEFAULT_TYPE_CHANGES).contains(&version)

@@ -115,9 +115,9 @@ fn interrupted_migration_is_listed_first() {
     assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
 }
 
-/// Messages are routed to the holding queue. topo moves them back.
+/// The broker routes messages to the holding queue, and topo later moves them back.
 #[test]
-fn interrupted_migration_does_not_change_the_results_of_cases() {
+fn interrupted_migration_does_not_change_test_results() {
     let fixture = without_a_queue("cases");
     let tests =
         format!("version: 1\ntests: {{it: {{publish: {{exchange: {EXCHANGE}, routingKey: work.a}}, to: [{Q}]}}}}\n");
