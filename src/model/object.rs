@@ -235,7 +235,7 @@ pub struct Vhost {
     /// A description for readers; since RabbitMQ 3.8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The tags; `None` if the spec does not set them. Since RabbitMQ 3.10, a PUT without tags removes all tags.
+    /// The tags; absent if the spec does not set them. Since RabbitMQ 3.10, a PUT without tags removes all tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<BTreeSet<String>>,
     /// The type of queues that are declared without a type; since RabbitMQ 3.10.

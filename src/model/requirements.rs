@@ -13,7 +13,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Requirements {
-    /// The versions of RabbitMQ that the spec supports; `None` for every version.
+    /// The versions of RabbitMQ that the spec supports; absent for every version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<VersionRange>,
     /// The plugins that must be enabled.
