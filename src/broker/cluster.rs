@@ -2,7 +2,7 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
-use super::permissions::Named;
+use super::permissions::{Named, is_hidden};
 use super::records;
 use super::snapshot::{Snapshot, Survey};
 use crate::model::record_kinds::RecordScope;
@@ -49,7 +49,7 @@ impl Broker {
             }
             match self.get(path(row.path, &[])).await {
                 Ok(listed) => cluster.snapshot.topology.records.extend(records::from_list(*kind, listed)),
-                Err(error) if is_refused(&error) => {
+                Err(error) if is_hidden(&error) => {
                     cluster.facts.unreadable.insert(*kind);
                 }
                 Err(error) => return Err(error),
@@ -82,7 +82,7 @@ impl Broker {
                     let names = named.into_iter().map(|it| it.name).collect();
                     cluster.facts.owners.insert(kind, Some(names));
                 }
-                Err(error) if is_refused(&error) => {
+                Err(error) if is_hidden(&error) => {
                     cluster.facts.owners.insert(kind, None);
                 }
                 Err(error) => return Err(error),
@@ -104,7 +104,7 @@ impl Broker {
                 let running = nodes.into_iter().filter(|node| node.running).map(|node| node.enabled_plugins);
                 Ok(Enabled::Names(running.reduce(|all, of_node| &all & &of_node).unwrap_or_default()))
             }
-            Err(error) if is_refused(&error) => Ok(Enabled::NotReadable("monitoring")),
+            Err(error) if is_hidden(&error) => Ok(Enabled::NotReadable("monitoring")),
             Err(error) => Err(error),
         }
     }
@@ -116,16 +116,12 @@ impl Broker {
                 let enabled = flags.into_iter().filter(|flag| flag.state == "enabled").map(|flag| flag.name);
                 Ok(Enabled::Names(enabled.collect()))
             }
-            Err(error) if is_refused(&error) => {
+            Err(error) if is_hidden(&error) => {
                 Ok(Enabled::NotReadable(if version.is_at_least(4, 0) { "management" } else { "administrator" }))
             }
             Err(error) => Err(error),
         }
     }
-}
-
-fn is_refused(error: &BrokerError) -> bool {
-    matches!(error, BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. })
 }
 
 /// An entry of `GET /api/nodes`. A node that is down has no plugins.

@@ -206,6 +206,6 @@ impl Broker {
 }
 
 /// Returns true if the error means that this user may not read a list.
-fn is_hidden(error: &BrokerError) -> bool {
+pub(super) fn is_hidden(error: &BrokerError) -> bool {
     matches!(error, BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. })
 }

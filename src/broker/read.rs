@@ -159,8 +159,8 @@ impl Broker {
     }
 
     /// Returns the activity of the queues of a topology. The broker omits queues that temporarily do not respond
-    /// (`rabbit_control_misc:emitting_map_with_exit_handler/4`). If a lasting queue is missing, this function retries up to
-    /// three times.
+    /// (`rabbit_control_misc:emitting_map_with_exit_handler/4`). If a durable queue is missing that is neither exclusive
+    /// nor auto-delete, this function retries up to three times.
     ///
     /// # Errors
     /// Those of [`activity`](Self::activity).
