@@ -64,11 +64,11 @@ const QUEUES: &str = "?disable_stats=true&columns=name,durable,auto_delete,exclu
 /// queue in the broker.
 const CONCURRENT_VHOSTS: usize = 4;
 
-/// The maximum number of times that topo reads the message counts again if the list does not contain all queues.
-const MAX_RETRIES: usize = 3;
+/// The maximum number of times that topo reads a list again that is temporarily incomplete.
+pub(super) const MAX_RETRIES: usize = 3;
 
-/// The time before topo reads the message counts again. A queue that has crashed restarts within milliseconds.
-const RETRY_INTERVAL: Duration = Duration::from_millis(300);
+/// The time before topo reads such a list again. A queue that has crashed restarts within milliseconds.
+pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(300);
 
 impl Broker {
     /// Reads these vhosts. The snapshots are in the order of `vhosts`.

@@ -57,6 +57,22 @@ fn temporarily_missing_counts_are_read_again() {
     topo.run(["plan", "--prune"]).expect_code(0).expect_text("the broker does not report its number of messages");
 }
 
+/// A broker that is starting accepts connections before it lists its listeners.
+#[test]
+fn empty_list_of_listeners_is_read_again() {
+    let vhost = Node::shared().vhost("starting");
+    let mut starting = vhost.http().get("/api/overview").expect_status(200);
+    starting["listeners"] = json!([]);
+    let overview = || gets().path("/api/overview");
+    let proxy = Proxy::to(vhost.node()).on(overview().first(2), Fault::Instead(Box::new(move || starting.clone())));
+    let amqp = vhost.amqp();
+    make_live(&vhost, &json!({"queues": [{"name": "q", "arguments": {"x-queue-type": "classic"}}]}));
+    amqp.fill("q", 2);
+    let topo = Topo::new(&vhost).spec("queues:\n  q: {type: classic}\n").through(&proxy);
+    let output = topo.run(["dlq", "peek", "q", "--any-queue", "--vhost", "{vhost}"]).expect_code(0);
+    output.expect_text("2 messages: all inspected and requeued");
+}
+
 #[test]
 fn unlisted_consumer_is_found_over_amqp() {
     let node = Node::start(Options::default().intervals(60_000, 500));

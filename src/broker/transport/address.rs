@@ -5,6 +5,7 @@ use crate::broker::base_url::BaseUrl;
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
 use crate::broker::options::{ClientCertificate, ConnectionOptions, Retries};
+use crate::broker::read::{MAX_RETRIES, RETRY_INTERVAL};
 use crate::broker::redact::is_unambiguous;
 use crate::broker::wire::Listener;
 use crate::model::VhostName;
@@ -145,8 +146,18 @@ impl Broker {
     ///
     /// The broker shows its listeners only to users with the tag `monitoring` or `administrator`, and a proxy may map
     /// ports. Without a matching listener, the address has the default port.
+    ///
+    /// A broker that is starting accepts connections before `rabbit:is_running/0` returns true, and until then its list
+    /// of listeners is empty (measured: up to 0.2 s, on 4.0.5). This function then retries up to three times.
     pub async fn amqp_address(&self) -> Result<AmqpAddress, BrokerError> {
-        let overview: Listeners = self.get("/api/overview").await?;
+        let mut overview: Listeners = self.get("/api/overview").await?;
+        for _ in 0..MAX_RETRIES {
+            if overview.listeners.as_ref().is_none_or(|listed| !listed.is_empty()) {
+                break;
+            }
+            tokio::time::sleep(RETRY_INTERVAL).await;
+            overview = self.get("/api/overview").await?;
+        }
         Ok(address(self.base_url(), &overview))
     }
 
@@ -166,14 +177,14 @@ struct ClusterName {
 struct Listeners {
     /// The node that responded.
     node: Option<String>,
-    #[serde(default)]
-    listeners: Vec<Listener>,
+    /// `None` if the broker does not show its listeners to this user.
+    listeners: Option<Vec<Listener>>,
 }
 
 fn address(url: &BaseUrl, overview: &Listeners) -> AmqpAddress {
     let tls = url.is_https();
     let protocol = if tls { "amqp/ssl" } else { "amqp" };
-    let matching = || overview.listeners.iter().filter(|listener| listener.protocol == protocol);
+    let matching = || overview.listeners.iter().flatten().filter(|listener| listener.protocol == protocol);
     let local = matching().find(|listener| Some(&listener.node) == overview.node.as_ref());
     let port = local.or_else(|| matching().next()).map_or(default_port(tls), |listener| listener.port);
     AmqpAddress { host: url.host(), port, tls }
