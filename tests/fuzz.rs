@@ -30,7 +30,9 @@ use topo::contract::contracts;
 use topo::expand::expand;
 use topo::lint::{Levels, PartialSpec, Subject, lint};
 use topo::model::BrokerVersion;
-use topo::plan::{Activity, Desired, Options, PlanContext, Target, assemble, blockers_of, plan_cluster, plan_vhost};
+use topo::plan::{
+    Activity, Desired, Options, PlanContext, RecordFacts, Target, assemble, blockers_of, plan_cluster, plan_vhost,
+};
 use topo::rabbitmq::BrokerProfile;
 use topo::render::plan_summary;
 use topo::render::plan_text::{self, View};
@@ -201,6 +203,7 @@ fn offline(input: &Input) -> bool {
                 properties_keys: &empty.properties_keys,
                 untouchable: &empty.untouchable,
                 lacks_auto_delete: &empty.lacks_auto_delete,
+                records: &RecordFacts::default(),
                 profile: &profile,
             };
             parts.push(plan_vhost(&context, &options));

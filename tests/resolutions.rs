@@ -9,7 +9,8 @@ use topo::expand::expand;
 use topo::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use topo::model::{ArgumentValue, Arguments, Object, QueueType, Record, RecordId, RecordKind, Topology, Vhost};
 use topo::plan::{
-    Activity, Applicability, ChangeKind, Desired, Options, PlanContext, ResolutionKind, VhostPlan, plan_vhost,
+    Activity, Applicability, ChangeKind, Desired, Options, PlanContext, RecordFacts, ResolutionKind, VhostPlan,
+    plan_vhost,
 };
 use topo::rabbitmq::{BrokerProfile, Precedence, precedence, refusals};
 use topo::spec::{SourceFile, Variables, parse};
@@ -64,6 +65,7 @@ fn plan(live: &Topology, desired: &Desired, profile: &BrokerProfile) -> VhostPla
         properties_keys: &keys,
         untouchable: &untouchable,
         lacks_auto_delete: &BTreeSet::new(),
+        records: &RecordFacts::default(),
         profile,
     };
     plan_vhost(&context, &Options::default())

@@ -4,8 +4,9 @@
 use crate::broker::{Access, BrokerError, ClusterSnapshot, Snapshot};
 use crate::model::VhostName;
 use crate::plan::{
-    Activity, ClusterPlan, Desired, Options, Plan, Target, VhostPlan, assemble, deletes_exchanges, deletes_queues,
-    limits_connections, moves_messages, needs_activity, plan_cluster, plan_vhost, queues_with_stale_counts,
+    Activity, ClusterPlan, Desired, Options, Plan, Target, VhostPlan, assemble, changes_permissions, deletes_exchanges,
+    deletes_queues, limits_connections, moves_messages, needs_activity, plan_cluster, plan_vhost,
+    queues_with_stale_counts,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
@@ -41,7 +42,7 @@ fn split(desired: &[Arc<Desired>]) -> (Option<&Arc<Desired>>, Vec<&Arc<Desired>>
     (of_cluster.first().copied(), of_vhosts)
 }
 
-/// Adds the records whose kinds are in the scope of the desired topologies to the snapshots. `snapshots` and `desired`
+/// Adds the records that the plans compare to the snapshots, with the facts about them. `snapshots` and `desired`
 /// must be in the same order.
 ///
 /// # Errors
@@ -52,7 +53,7 @@ async fn read_records(
     desired: &[&Arc<Desired>],
 ) -> Result<(), BrokerError> {
     for (snapshot, desired) in snapshots.iter_mut().zip(desired) {
-        access.broker.read_records(snapshot, &desired.scope.record_kinds()).await?;
+        access.broker.read_records_for_plan(snapshot, &desired.topology, &desired.scope).await?;
     }
     Ok(())
 }
@@ -118,7 +119,7 @@ async fn plan_snapshot(
         activity.shovels = broker.shovels(vhost).await?;
         part = plan_vhost(&snapshot.context(desired, &activity), options);
     }
-    if limits_connections(&part) {
+    if limits_connections(&part) || changes_permissions(&part) {
         activity.connections = broker.connections(vhost).await?;
         part = plan_vhost(&snapshot.context(desired, &activity), options);
     }

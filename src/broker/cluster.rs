@@ -1,13 +1,10 @@
-//! Reads cluster records, which belong to no vhost, and the names of the objects that own these records.
+//! Reads cluster records, which belong to no vhost, and the properties of a cluster that a spec can require.
 
 use super::connection::Broker;
 use super::error::BrokerError;
-use super::permissions::{Named, is_hidden};
-use super::records;
+use super::permissions::is_hidden;
 use super::snapshot::{Snapshot, Survey};
-use crate::model::record_kinds::RecordScope;
-use crate::model::{BrokerVersion, RecordId, RecordKind, Records, Scope, Topology, VhostName};
-use crate::plan::request::path;
+use crate::model::{BrokerVersion, RecordKind, Records, Scope, Topology, VhostName};
 use crate::plan::{ClusterFacts, Enabled};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -17,8 +14,7 @@ use std::collections::BTreeSet;
 pub struct ClusterSnapshot {
     /// A snapshot without a vhost that contains only the records.
     pub snapshot: Snapshot,
-    /// The cluster's name, the names of the objects that can own records, and the kinds whose records this user may not
-    /// read.
+    /// The cluster's name, and the properties that the spec requires.
     pub facts: ClusterFacts,
 }
 
@@ -32,62 +28,28 @@ impl Survey {
 }
 
 impl Broker {
-    /// Reads the cluster records of these kinds, with one request per kind. Skips kinds that belong to a vhost, and
-    /// kinds that the broker's version does not support. Adds kinds that this user may not read to
-    /// [`ClusterFacts::unreadable`].
+    /// Reads the cluster records of these kinds, as [`read_records`](Self::read_records) does.
     pub async fn read_cluster(
         &self,
         survey: &Survey,
         kinds: &BTreeSet<RecordKind>,
     ) -> Result<ClusterSnapshot, BrokerError> {
         let mut cluster = survey.cluster();
-        let version = cluster.snapshot.profile.version;
-        for kind in kinds {
-            let row = kind.row();
-            if row.scope != RecordScope::Cluster || row.since.is_some_and(|since| version < since) {
-                continue;
-            }
-            match self.get(path(row.path, &[])).await {
-                Ok(listed) => cluster.snapshot.topology.records.extend(records::from_list(*kind, listed)),
-                Err(error) if is_hidden(&error) => {
-                    cluster.facts.unreadable.insert(*kind);
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        self.read_records(&mut cluster.snapshot, kinds).await?;
         Ok(cluster)
     }
 
-    /// Reads the cluster records that a plan compares, and the names of the objects that can own new records. If this
-    /// user may not read the names, [`ClusterFacts::owners`] contains `None` for the kind.
+    /// Reads the cluster records that a plan compares, the facts about them, and the properties of the cluster that the
+    /// spec requires.
     pub async fn read_cluster_for_plan(
         &self,
         survey: &Survey,
         desired: &Topology,
         scope: &Scope,
     ) -> Result<ClusterSnapshot, BrokerError> {
-        let mut cluster = self.read_cluster(survey, &scope.record_kinds()).await?;
+        let mut cluster = survey.cluster();
+        self.read_records_for_plan(&mut cluster.snapshot, desired, scope).await?;
         let version = cluster.snapshot.profile.version;
-        for kind in scope.record_kinds() {
-            let row = kind.row();
-            let existing: BTreeSet<&str> = of_kind(cluster.snapshot.topology.records.keys(), kind).collect();
-            let has_new = of_kind(desired.records.keys(), kind).any(|name| !existing.contains(name));
-            let is_readable = !cluster.facts.unreadable.contains(&kind);
-            let Some(owners) = row.owners.filter(|_| has_new && is_readable) else { continue };
-            if row.since.is_some_and(|since| version < since) {
-                continue;
-            }
-            match self.get::<Vec<Named>>(path(owners.path, &[]) + "?columns=name").await {
-                Ok(named) => {
-                    let names = named.into_iter().map(|it| it.name).collect();
-                    cluster.facts.owners.insert(kind, Some(names));
-                }
-                Err(error) if is_hidden(&error) => {
-                    cluster.facts.owners.insert(kind, None);
-                }
-                Err(error) => return Err(error),
-            }
-        }
         if !scope.requires.plugins.is_empty() {
             cluster.facts.plugins = self.enabled_plugins().await?;
         }
@@ -137,9 +99,4 @@ struct NodePlugins {
 struct FeatureFlag {
     name: String,
     state: String,
-}
-
-/// Returns the record names of a kind.
-fn of_kind<'a>(ids: impl Iterator<Item = &'a RecordId>, kind: RecordKind) -> impl Iterator<Item = &'a str> {
-    ids.filter(move |id| id.kind == kind).filter_map(RecordId::name)
 }

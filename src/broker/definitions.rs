@@ -6,7 +6,8 @@
 
 use super::cluster::ClusterSnapshot;
 use super::definitions_entries::{
-    self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES, VHOSTS,
+    self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, PERMISSIONS, POLICIES, Part, QUEUES,
+    VHOSTS,
 };
 use super::permissions::is_user_parameter;
 use super::records::{from_list, from_owner, from_parameter};
@@ -15,13 +16,14 @@ use super::wire;
 use crate::model::memory::decode;
 use crate::model::record_kinds::{RECORD_KINDS, RecordRow, RecordScope};
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, RecordKind, Records, VhostName};
+use crate::plan::RecordFacts;
 use crate::rabbitmq::BrokerProfile;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The keys of the lists of user permissions, each with the noun for an entry.
-const PERMISSIONS: [(&str, &str); 2] = [("permissions", "permission"), ("topic_permissions", "topic permission")];
+/// The key of the list of topic permissions.
+const TOPIC_PERMISSIONS: &str = "topic_permissions";
 
 /// The reason why a definitions file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +101,7 @@ impl<'a> File<'a> {
         let lists = [QUEUES, EXCHANGES, BINDINGS, POLICIES, PARAMETERS].map(|list| list.key);
         lists
             .into_iter()
-            .chain(PERMISSIONS.map(|(key, _)| key))
+            .chain([PERMISSIONS.key, TOPIC_PERMISSIONS])
             .flat_map(|key| self.entries(key))
             .filter_map(Part::vhost)
     }
@@ -176,11 +178,10 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
     keep_first(&mut queues, "repeated queue", |it| &it.name, &mut others);
     let mut exchanges: Vec<wire::Exchange> = file.of_vhost(&EXCHANGES, vhost, version)?;
     keep_first(&mut exchanges, "repeated exchange", |it| &it.name, &mut others);
-    for (key, thing) in PERMISSIONS {
-        let users: Vec<String> = file.entries_of_vhost(key, vhost).map(|entry| entry.name("user")).collect();
-        if !users.is_empty() {
-            others.insert(thing.to_owned(), users);
-        }
+    let restricted: Vec<String> =
+        file.entries_of_vhost(TOPIC_PERMISSIONS, vhost).map(|entry| entry.name("user")).collect();
+    if !restricted.is_empty() {
+        others.insert("topic permission".to_owned(), restricted);
     }
     let lists = Lists {
         settings,
@@ -190,7 +191,14 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
         policies: file.of_vhost(&POLICIES, vhost, version)?,
         records: records(&file, vhost, version, &mut others)?,
     };
+    let mut record_facts = RecordFacts::default();
+    for row in RecordRow::of_scope(RecordScope::Vhost) {
+        let users = row.owners.and_then(|owners| file.list(owners.path));
+        let names = users.map(|users| users.elements().map(|entry| entry.name("name")).collect());
+        record_facts.owners.extend(names.map(|names| (row.kind, Some(names))));
+    }
     Ok(Snapshot {
+        record_facts,
         unsupported_objects: others,
         includes_transient_queues: false,
         ..Snapshot::of(vhost.clone(), &cluster, lists)
@@ -231,7 +239,7 @@ pub fn read_cluster(text: &str, version: Option<BrokerVersion>) -> Result<Cluste
             cluster.snapshot.topology.records.extend(records.map(|record| (record.id.clone(), record)));
             names.insert(name);
         }
-        cluster.facts.owners.insert(row.kind, Some(names));
+        cluster.snapshot.record_facts.owners.insert(row.kind, Some(names));
     }
     Ok(cluster)
 }
@@ -254,7 +262,7 @@ fn keep_first<T>(
     });
 }
 
-/// Converts those parameters of a vhost that are records. Adds the names of all other parameters to `others`.
+/// Converts the permissions in a vhost, and those parameters that are records. Adds the names of all other parameters to `others`.
 fn records(
     file: &File<'_>,
     vhost: &VhostName,
@@ -280,6 +288,8 @@ fn records(
         };
         others.entry(thing).or_default().extend(names);
     }
+    let permissions: Vec<Arguments> = file.of_vhost(&PERMISSIONS, vhost, version)?;
+    records.extend(from_list(RecordKind::Permission, permissions));
     Ok(records)
 }
 

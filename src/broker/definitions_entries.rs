@@ -72,6 +72,14 @@ pub(super) const EXCHANGES: List = List {
     ],
 };
 
+pub(super) const PERMISSIONS: List = List {
+    key: "permissions",
+    noun: "permission",
+    names: &["user"],
+    required: &["user", "configure", "write", "read"],
+    defaults: &[],
+};
+
 /// `properties_key`, which identifies a binding in requests, is not part of a definitions file. Its default is a
 /// placeholder.
 pub(super) const BINDINGS: List = List {

@@ -29,6 +29,7 @@ mod guard;
 mod ini;
 mod permissions;
 mod read;
+mod record_lists;
 mod records;
 mod redact;
 mod shovels;

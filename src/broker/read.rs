@@ -8,13 +8,11 @@ use super::connection::Broker;
 use super::error::BrokerError;
 use super::snapshot::{Cluster, Survey, VhostLists};
 use super::snapshot::{Lists, PropertiesKeys, Snapshot, bindings, policies};
-use super::{records, wire};
+use super::wire;
 use crate::model::naming::is_topo_consumer;
 use crate::model::printable::clean;
-use crate::model::record_kinds::RecordScope;
 use crate::model::{
-    Binding, BrokerVersion, ObjectId, Policy, PolicyName, Queue, QueueName, Record, RecordKind, Records, Topology,
-    VhostName,
+    Binding, BrokerVersion, ObjectId, Policy, PolicyName, Queue, QueueName, Record, RecordKind, Topology, VhostName,
 };
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
@@ -189,13 +187,19 @@ impl Broker {
         }
     }
 
-    /// Returns the number of connections to a vhost, which is up to one statistics interval old. `None` if the broker
-    /// does not list the connections, for example because statistics are disabled.
-    pub async fn connections(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
+    /// Returns the number of connections to a vhost, by user. The numbers are up to one statistics interval old. `None` if
+    /// the broker does not list the connections, for example because statistics are disabled.
+    pub async fn connections(&self, vhost: &VhostName) -> Result<Option<BTreeMap<String, u64>>, BrokerError> {
         let path = path("vhosts", &[vhost.as_str(), "connections"]);
-        match self.get::<Vec<serde::de::IgnoredAny>>(path + "?columns=name").await {
-            Ok(connections) => Ok(Some(connections.len() as u64)),
-            Err(BrokerError::NotFound { .. }) => Ok(Some(0)),
+        match self.get::<Vec<wire::Connection>>(path + "?columns=user").await {
+            Ok(connections) => {
+                let mut of_users = BTreeMap::new();
+                for connection in connections {
+                    *of_users.entry(connection.user.unwrap_or_default()).or_default() += 1;
+                }
+                Ok(Some(of_users))
+            }
+            Err(BrokerError::NotFound { .. }) => Ok(Some(BTreeMap::new())),
             Err(error) if is_not_available(&error) => Ok(None),
             Err(error) => Err(error),
         }
@@ -338,39 +342,6 @@ impl Broker {
             self.list_operator_policies(vhost),
         )?;
         Ok(Lists { settings: None, queues, exchanges, bindings, policies, records })
-    }
-
-    /// Adds the records of these kinds to a snapshot, with one request per kind. Skips operator policies, which every
-    /// snapshot already contains.
-    pub async fn read_records(&self, snapshot: &mut Snapshot, kinds: &BTreeSet<RecordKind>) -> Result<(), BrokerError> {
-        let is_unread =
-            |kind: &&RecordKind| **kind != RecordKind::OperatorPolicy && kind.row().scope == RecordScope::Vhost;
-        for kind in kinds.iter().filter(is_unread) {
-            match self.records(*kind, &snapshot.topology.vhost).await {
-                Ok(records) => snapshot.topology.records.extend(records),
-                // The vhost does not exist yet.
-                Err(BrokerError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the records of a kind in a vhost. Sends one request.
-    pub async fn records(&self, kind: RecordKind, vhost: &VhostName) -> Result<Records, BrokerError> {
-        let path = path(kind.row().path, &[vhost.as_str()]);
-        Ok(records::from_list(kind, self.get(path).await?))
-    }
-
-    /// Returns the operator policies; an empty map if the broker does not list them for this user. RabbitMQ lets every
-    /// management user read them. A plan without operator policies is valid, but less precise.
-    async fn list_operator_policies(&self, vhost: &VhostName) -> Result<Records, BrokerError> {
-        match self.records(RecordKind::OperatorPolicy, vhost).await {
-            Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) => {
-                Ok(Records::new())
-            }
-            other => other,
-        }
     }
 }
 

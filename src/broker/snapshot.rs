@@ -7,7 +7,7 @@ use crate::model::{
     Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Records, Topology,
     Vhost, VhostName,
 };
-use crate::plan::{Activity, Desired, PlanContext, Target};
+use crate::plan::{Activity, Desired, PlanContext, RecordFacts, Target};
 use crate::rabbitmq::BrokerProfile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub struct Snapshot {
     /// exchange if an imported definitions file does not contain this field. The broker refuses every declaration of
     /// the exchange.
     pub lacks_auto_delete: BTreeSet<ExchangeName>,
+    /// The facts about the records that the broker does not list together with the records.
+    pub record_facts: RecordFacts,
     /// The names of the objects in a definitions file that are not part of `topology`, by kind, such as `shovel`.
     pub unsupported_objects: BTreeMap<String, Vec<String>>,
     /// True if the snapshot includes the vhost's exclusive and transient queues, if any. False if the snapshot was read
@@ -71,6 +73,7 @@ impl Snapshot {
             properties_keys: &self.properties_keys,
             untouchable: &self.untouchable,
             lacks_auto_delete: &self.lacks_auto_delete,
+            records: &self.record_facts,
             profile: &self.profile,
         }
     }
@@ -85,6 +88,7 @@ impl Snapshot {
             properties_keys: PropertiesKeys::new(),
             untouchable: BTreeSet::new(),
             lacks_auto_delete: BTreeSet::new(),
+            record_facts: RecordFacts::default(),
             unsupported_objects: BTreeMap::new(),
             includes_transient_queues: true,
         }

@@ -58,6 +58,12 @@ pub(super) struct Listener {
     pub(super) port: u16,
 }
 
+/// A connection. A connection that is not established yet has no user.
+#[derive(Debug, Deserialize)]
+pub(super) struct Connection {
+    pub(super) user: Option<String>,
+}
+
 /// An exchange type.
 #[derive(Debug, Deserialize)]
 pub(super) struct ExchangeType {

@@ -75,14 +75,18 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         if let Some(one) = &of_cluster {
             output::eprint(&cluster_summary(one));
         }
-        for kind in cluster.iter().flat_map(|cluster| &cluster.facts.unreadable) {
+        let all_snapshots = cluster.iter().map(|cluster| &cluster.snapshot).chain(&snapshots);
+        let unreadable: BTreeSet<_> = all_snapshots.flat_map(|snapshot| &snapshot.record_facts.unreadable).collect();
+        for kind in unreadable {
             let (plural, tag) = (kind.row().plural, kind.row().writer.as_str());
             let note = Painted(YELLOW, "info:");
             output::eprint(&format!("{note} {plural} are not exported: reading them requires the tag {tag}\n"));
         }
         for (index, (vhost, one)) in exported.iter().enumerate() {
             output::eprint(&summary(vhost, one));
-            for (thing, names) in permissions.get(index).into_iter().flatten() {
+            let is_exported = |thing: &str| with.iter().any(|kind| kind.row().word == thing);
+            let others = permissions.get(index).into_iter().flatten().filter(|(thing, _)| !is_exported(thing));
+            for (thing, names) in others {
                 output::eprint(&format!("  not in the spec: {}\n", clean(&format_count_and_names(thing, names))));
             }
         }

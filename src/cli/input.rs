@@ -8,7 +8,7 @@ use super::{files, output};
 use crate::expand::{Expansion, expand, expand_all};
 use crate::lint::PartialSpec;
 use crate::model::memory::decode;
-use crate::model::{BrokerVersion, RecordKind, VhostName};
+use crate::model::{BrokerVersion, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::fingerprint::inconsistency;
 use crate::plan::{Desired, Plan};
@@ -17,7 +17,6 @@ use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
 use crate::render::shell::quote;
 use crate::spec::{Diagnostics, SourceFile, Spec, Specs, parse_all};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The loaded specs: one for each vhost, and at most one for the cluster.
@@ -107,11 +106,6 @@ impl Loaded {
     /// Returns the vhosts, in the order of their specs.
     pub(super) fn vhosts(&self) -> Vec<VhostName> {
         self.expanded.iter().map(|(spec, _)| spec.vhost.value.clone()).collect()
-    }
-
-    /// Returns the kinds of records that each spec declares or removes.
-    pub(super) fn record_kinds(&self) -> Vec<BTreeSet<RecordKind>> {
-        self.expanded.iter().map(|(_, expansion)| expansion.scope.record_kinds()).collect()
     }
 
     /// Expands a spec again if its broker profile differs from the profile that it was expanded for. `profile` returns

@@ -229,8 +229,8 @@ pub(super) async fn read_concurrently(
         None => None,
     };
     let mut snapshots = listed.snapshots(survey)?;
-    for (snapshot, kinds) in snapshots.iter_mut().zip(loaded.record_kinds()) {
-        broker.read_records(snapshot, &kinds).await?;
+    for (snapshot, (_, Expansion { topology, scope, .. })) in snapshots.iter_mut().zip(&loaded.expanded) {
+        broker.read_records_for_plan(snapshot, topology, scope).await?;
     }
     let join = move || {
         let found = found.with_live_objects(&loaded, &snapshots, (&levels, &prune));

@@ -52,8 +52,9 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
     }
     for (_, expansion) in &loaded.expanded {
         let topology = &expansion.topology;
+        let records = record_counts(&topology.records).into_iter().map(|count| format!(", {count}"));
         let line = format!(
-            "{}: vhost {}: {}, {}, {}, {}",
+            "{}: vhost {}: {}, {}, {}, {}{}",
             clean(&loaded.names),
             clean(topology.vhost.as_str()),
             count(topology.exchanges.len() as u64, "exchange"),
@@ -63,6 +64,7 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
                 1 => "1 policy".to_owned(),
                 many => format!("{many} policies"),
             },
+            records.collect::<String>(),
         );
         text.push_str(&wrap_sentence(&line));
     }

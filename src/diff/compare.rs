@@ -69,31 +69,31 @@ fn create_or_alter<T: PartialEq>(live: Option<&T>, desired: &T, object: impl Fn(
 /// Adds the deletions of current objects that are not desired. Skips external objects and objects that `ignore`
 /// matches.
 fn add_deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, scope: &Scope) {
-    let reason = |id: &ObjectId, name: &str, declared: bool| {
-        if declared || scope.ignores(name) || scope.external.contains(id) {
+    let reason = |id: &ObjectId, declared: bool| {
+        if declared || scope.ignores_object(id) || scope.external.contains(id) {
             None
         } else if scope.removed.contains(id) {
             Some(DeleteReason::Removed)
         } else {
-            scope.owns(name).then_some(DeleteReason::Unmanaged)
+            scope.owns_object(id).then_some(DeleteReason::Unmanaged)
         }
     };
     let mut delete = |object: Object, reason| changes.push(Change::Delete { object, reason });
     for (name, exchange) in &current.exchanges {
         let id = ObjectId::Exchange(name.clone());
-        if let Some(reason) = reason(&id, name.as_str(), desired.exchanges.contains_key(name)) {
+        if let Some(reason) = reason(&id, desired.exchanges.contains_key(name)) {
             delete(Object::Exchange(name.clone(), exchange.clone()), reason);
         }
     }
     for (name, policy) in &current.policies {
         let id = ObjectId::Policy(name.clone());
-        if let Some(reason) = reason(&id, name.as_str(), desired.policies.contains_key(name)) {
+        if let Some(reason) = reason(&id, desired.policies.contains_key(name)) {
             delete(Object::Policy(name.clone(), policy.clone()), reason);
         }
     }
     for (name, queue) in &current.queues {
         let id = ObjectId::Queue(name.clone());
-        if let Some(reason) = reason(&id, name.as_str(), desired.queues.contains_key(name)) {
+        if let Some(reason) = reason(&id, desired.queues.contains_key(name)) {
             delete(Object::Queue(name.clone(), queue.clone()), reason);
         }
     }
@@ -105,10 +105,9 @@ fn add_deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topolo
     for (id, record) in &current.records {
         let is_compared =
             scope.sections.contains_key(&id.kind) || scope.removed.contains(&ObjectId::Record(id.clone()));
-        let name = id.name().unwrap_or_default();
         let is_declared = desired.records.contains_key(id);
         let unset = (!is_declared && scope.leaves_unset(id)).then_some(DeleteReason::Unset);
-        let reason = unset.or_else(|| reason(&ObjectId::Record(id.clone()), name, is_declared));
+        let reason = unset.or_else(|| reason(&ObjectId::Record(id.clone()), is_declared));
         if let Some(reason) = reason.filter(|_| is_compared) {
             delete(Object::Record(record.clone()), reason);
         }

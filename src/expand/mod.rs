@@ -104,6 +104,7 @@ fn scope(spec: &Spec) -> Scope {
         owns: globs(&spec.owns),
         protect: globs(&spec.protect),
         ignore: globs(&spec.ignore),
+        users: spec.users.clone(),
         sections: spec.sections.clone(),
         removed: spec.removed.iter().map(|removed| removed.value.clone()).collect(),
         ..Scope::default()

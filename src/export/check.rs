@@ -8,7 +8,7 @@ use crate::model::naming::TierName;
 use crate::model::yaml::Text;
 use crate::model::{Address, Object, ObjectId, Queue, Topology};
 use crate::plan::{
-    Activity, Desired, InterruptedMigration, Options, PlanContext, PlannedChange, VhostPlan, plan_vhost,
+    Activity, Desired, InterruptedMigration, Options, PlanContext, PlannedChange, RecordFacts, VhostPlan, plan_vhost,
 };
 use crate::spec::{Diagnostic, Diagnostics, SourceFile, Spec, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,6 +123,7 @@ fn plan_of(read: &Read, live: &CurrentVhost<'_>) -> VhostPlan {
         properties_keys: live.properties_keys,
         untouchable: live.untouchable,
         lacks_auto_delete: &BTreeSet::new(),
+        records: &RecordFacts::default(),
         profile: live.profile,
     };
     plan_vhost(&context, &Options::default())

@@ -64,12 +64,16 @@ fn record_entries(kept: &Topology, write: WriteObject<'_>, row: &RecordRow) -> V
     entries.collect()
 }
 
-/// Returns the entry of a record: its value, or its settings that differ from their defaults.
+/// Returns the entry of a record: its value, the word for all of its settings, or its settings that differ from their
+/// defaults.
 pub(super) fn record_tree(record: &Record, row: &RecordRow) -> Tree {
     let fields = row.settings().iter().filter_map(|field| Some((field, record.fields.get(field.name)?)));
     match row.layout {
         Layout::Value(_) => fields.map(|(field, value)| field_tree(field, value)).next().unwrap_or(Tree::table([])),
         Layout::Fields(_) | Layout::Settings(_) => {
+            if let Some(word) = record.shorthand() {
+                return Tree::text(word);
+            }
             let differs = fields.filter(|(field, value)| field.default_value().as_ref() != Some(value));
             Tree::table(differs.map(|(field, value)| entry(field.key, field_tree(field, value))))
         }

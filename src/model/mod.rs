@@ -47,7 +47,7 @@ pub use retry::Reach;
 pub use retry::{Family, Strategy};
 pub use run_id::run_id;
 pub use scope::{Desired, Source};
-pub use scope::{Glob, OnConflict, Scope};
+pub use scope::{Glob, OnConflict, Scope, UserScope};
 pub use scope::{Places, SetIn};
 pub use thresholds::{Growth, Levels, Severity, Thresholds};
 pub use topology::Topology;

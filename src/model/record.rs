@@ -99,6 +99,13 @@ impl Record {
         Some((PolicyName::new(name.as_str()), policy))
     }
 
+    /// Returns the word that a spec accepts instead of the fields; `None` if there is no such word.
+    pub fn shorthand(&self) -> Option<&'static str> {
+        let shorthand = self.id.kind.row().shorthand?;
+        let has_value = |value: &ArgumentValue| value.as_text() == Some(shorthand.value);
+        self.fields.values().all(has_value).then_some(shorthand.words[0])
+    }
+
     /// Returns the value of a limit; `None` for any other record.
     pub fn limit(&self) -> Option<u64> {
         self.fields.get("value").and_then(ArgumentValue::as_integer).and_then(|number| u64::try_from(number).ok())
@@ -126,6 +133,7 @@ impl FieldShape {
             // 1 and 1.0 are the same priority.
             (Self::Number, ArgumentValue::Float(number)) => Some(Priority(number.0).into()),
             (Self::Limit, ArgumentValue::Integer(number)) if number < 0 => None,
+            (Self::Pattern, ArgumentValue::Text(pattern)) if pattern.is_empty() => Some("^$".into()),
             // The broker lists an empty object as an empty list.
             (Self::Any, ArgumentValue::Table(table)) if table.is_empty() => Some(ArgumentValue::List(Vec::new())),
             // Up to 3.10, the broker lists an empty definition as an empty list.

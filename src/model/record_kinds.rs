@@ -22,6 +22,8 @@ pub enum RecordKind {
     UserLimit,
     /// A global runtime parameter.
     GlobalParameter,
+    /// The permissions of a user in a vhost.
+    Permission,
 }
 
 /// The properties of a record kind: one row of the table.
@@ -50,12 +52,18 @@ pub struct RecordRow {
     /// The field that contains the name, in an entry of the broker's list; `None` if records of this kind have no
     /// names.
     pub name_field: Option<&'static str>,
+    /// The word that replaces the mapping of an entry, if there is one.
+    pub shorthand: Option<Shorthand>,
     /// The reserved names. topo ignores records with these names, and a spec cannot declare them.
     pub reserved: &'static [&'static str],
     /// The objects that the records belong to, if these objects must exist.
     pub owners: Option<Owners>,
-    /// The path of the broker's list of these records, without `/api/` and the vhost.
+    /// The path of these records, without `/api/`, the vhost and the key.
     pub path: &'static str,
+    /// The path of the broker's list of these records.
+    pub list: ListPath,
+    /// The position of creations, changes and deletions in the order of a plan.
+    pub order: WriteOrder,
     /// The relation between settings and records.
     pub layout: Layout,
     /// The key of the list that contains the records in a definitions file; empty if there is no such list.
@@ -77,12 +85,41 @@ pub enum RecordScope {
     Cluster,
 }
 
+/// The path of the broker's list of the records of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListPath {
+    /// [`RecordRow::path`], followed by the vhost if the kind belongs to a vhost.
+    OfKind,
+    /// `vhosts/VHOST`, followed by [`RecordRow::path`].
+    OfVhost,
+}
+
+/// The position of the writes of records in the order of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteOrder {
+    /// Creations and changes precede the queues. Deletions follow all other deletions.
+    BeforeQueues,
+    /// Creations and changes follow all creations and changes of other objects. Deletions precede all other deletions.
+    /// Therefore, applications find all objects as soon as they have permissions, and do not lose an object before they
+    /// lose the permissions.
+    AfterObjects,
+}
+
+/// A word that a spec accepts instead of the mapping of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shorthand {
+    /// The word.
+    pub words: &'static [&'static str; 1],
+    /// The value of every field.
+    pub value: &'static str,
+}
+
 /// The objects that records belong to, such as the users that have limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Owners {
     /// The path of the broker's list of these objects, without `/api/`.
     pub path: &'static str,
-    /// The field of such an object that contains the records in a definitions file.
+    /// The field of such an object that contains the records in a definitions file; empty if there is none.
     pub field: &'static str,
     /// The noun for one such object.
     pub word: &'static str,
@@ -159,6 +196,8 @@ pub enum FieldShape {
     Text,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// A regular expression for the names of objects. The empty pattern is equivalent to `^$`, which matches no object.
+    Pattern,
     /// Any number.
     Number,
     /// Policy keys with their values.
@@ -196,6 +235,7 @@ impl RecordKind {
             Self::VhostLimit => &RECORD_KINDS[1],
             Self::UserLimit => &RECORD_KINDS[2],
             Self::GlobalParameter => &RECORD_KINDS[3],
+            Self::Permission => &RECORD_KINDS[4],
         }
     }
 
@@ -222,6 +262,12 @@ impl RecordRow {
         format!("{} {}", number(many as u64), if many == 1 { self.word } else { self.plural })
     }
 
+    /// Returns true if the records belong to users, and the kind to vhosts. The globs of the cluster document then match
+    /// the names of the users, and the globs of the vhost's document do not.
+    pub fn is_named_after_users(&self) -> bool {
+        self.scope == RecordScope::Vhost && self.owners.is_some()
+    }
+
     /// Returns the settings of the kind.
     pub fn settings(&self) -> &'static [RecordField] {
         match self.layout {
@@ -237,9 +283,11 @@ impl RecordField {
         match self.shape {
             _ if self.default.is_empty() => None,
             FieldShape::Number | FieldShape::Limit => self.default.parse().ok().map(ArgumentValue::Integer),
-            FieldShape::Text | FieldShape::Words(_) | FieldShape::Definition | FieldShape::Any => {
-                Some(self.default.into())
-            }
+            FieldShape::Text
+            | FieldShape::Pattern
+            | FieldShape::Words(_)
+            | FieldShape::Definition
+            | FieldShape::Any => Some(self.default.into()),
         }
     }
 }

@@ -29,6 +29,10 @@ pub struct Scope {
     pub protect: Vec<Glob>,
     /// Globs for the names of objects that topo does not manage or report.
     pub ignore: Vec<Glob>,
+    /// The globs and declarations of the cluster document that concern users. They apply to the records of users in a
+    /// vhost, such as permissions. Empty for the cluster itself, and without a cluster document.
+    #[serde(default, skip_serializing_if = "UserScope::is_empty")]
+    pub users: UserScope,
     /// The record kinds that have a section in the spec, each with its declared names. A section can be empty. topo
     /// reports unmanaged records of these kinds only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -59,6 +63,29 @@ pub struct Scope {
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
 
+/// The users that a run manages, protects and ignores, according to the cluster document.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserScope {
+    /// The users that the cluster document declares.
+    pub declared: BTreeSet<String>,
+    /// Globs for the names of the users that the spec manages, in addition to the users that it declares.
+    pub owns: Vec<Glob>,
+    /// Globs for the names of the users whose records topo never deletes.
+    pub protect: Vec<Glob>,
+    /// Globs for the names of the users whose records topo does not manage or report.
+    pub ignore: Vec<Glob>,
+}
+
+impl UserScope {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn matches_any(globs: &[Glob], name: &str) -> bool {
+    globs.iter().any(|glob| glob.matches(name))
+}
+
 impl Scope {
     /// Returns the record kinds that have a section in the spec, or an entry in `removed`.
     pub fn record_kinds(&self) -> BTreeSet<RecordKind> {
@@ -80,23 +107,53 @@ impl Scope {
 
     /// Returns true if a glob of `owns` matches the name.
     pub fn owns(&self, name: &str) -> bool {
-        self.owns.iter().any(|glob| glob.matches(name))
+        matches_any(&self.owns, name)
     }
 
     /// Returns true if a glob of `protect` matches the name.
     pub fn protects(&self, name: &str) -> bool {
-        self.protect.iter().any(|glob| glob.matches(name))
+        matches_any(&self.protect, name)
     }
 
     /// Returns true if a glob of `ignore` matches the name.
     pub fn ignores(&self, name: &str) -> bool {
-        self.ignore.iter().any(|glob| glob.matches(name))
+        matches_any(&self.ignore, name)
+    }
+
+    /// Returns true if the spec manages an object with a name: a glob of `owns` matches the name, or the object is a
+    /// record of a user that the cluster document declares or owns.
+    pub fn owns_object(&self, id: &ObjectId) -> bool {
+        id.name().is_some_and(|name| match is_of_user(id) {
+            true => self.users.declared.contains(name) || matches_any(&self.users.owns, name),
+            false => self.owns(name),
+        })
+    }
+
+    /// Returns true if topo never deletes or recreates the object: a glob of `protect` matches its name.
+    pub fn protects_object(&self, id: &ObjectId) -> bool {
+        id.name().is_some_and(|name| match is_of_user(id) {
+            true => matches_any(&self.users.protect, name),
+            false => self.protects(name),
+        })
+    }
+
+    /// Returns true if topo does not manage or report the object: a glob of `ignore` matches its name.
+    pub fn ignores_object(&self, id: &ObjectId) -> bool {
+        id.name().is_some_and(|name| match is_of_user(id) {
+            true => matches_any(&self.users.ignore, name),
+            false => self.ignores(name),
+        })
     }
 
     /// Returns true if topo accepts an existing queue without this argument.
     pub fn is_optional(&self, queue: &QueueName, argument: &str) -> bool {
         self.optional.get(queue).is_some_and(|arguments| arguments.contains(argument))
     }
+}
+
+/// Returns true if the object is a record that is named after a user.
+fn is_of_user(id: &ObjectId) -> bool {
+    matches!(id.kind(), ObjectKind::Record(kind) if kind.row().is_named_after_users())
 }
 
 /// The resolution of a conflict. A conflict is a change that the broker refuses on an existing object.

@@ -36,9 +36,10 @@ pub struct Activity {
     /// The queues whose counts may be stale, because topo could not query the queues over AMQP.
     #[serde(skip)]
     pub unqueried: Option<UnqueriedQueues>,
-    /// The number of connections to the vhost. Set only if the plan sets or lowers the connection limit.
+    /// The number of connections to the vhost, by user. Set only if the plan sets or lowers the connection limit, or
+    /// changes or deletes permissions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub connections: Option<u64>,
+    pub connections: Option<BTreeMap<String, u64>>,
     /// The intervals at which the broker updates these counts.
     #[serde(skip)]
     pub intervals: Intervals,

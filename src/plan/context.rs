@@ -2,6 +2,7 @@
 
 use super::activity::{Activity, QueueActivity};
 use super::document::{ChangeKind, Desired, PlannedChange, Source};
+use super::records::RecordFacts;
 use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, Policy, PolicyName, Topology};
 use crate::rabbitmq::{BrokerProfile, Ends, Refusal, binding_refusals};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,8 @@ pub struct PlanContext<'a> {
     /// Exchanges that the broker stores without a value for `auto_delete`, after a definitions import on RabbitMQ 4.2
     /// or earlier. The broker refuses every declaration of such an exchange.
     pub lacks_auto_delete: &'a BTreeSet<ExchangeName>,
+    /// The facts about the records that the broker does not list together with the records.
+    pub records: &'a RecordFacts,
     /// The behavior of the broker.
     pub profile: &'a BrokerProfile,
 }

@@ -93,7 +93,7 @@ fn add_unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 }
 
 fn is_protected(context: &PlanContext<'_>, id: &ObjectId) -> bool {
-    id.name().is_some_and(|name| context.desired.scope.protects(name))
+    context.desired.scope.protects_object(id)
 }
 
 fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address, object: &Object) {
@@ -219,7 +219,7 @@ pub(super) fn mass_delete_hazard(builder: &mut PlanBuilder, context: &PlanContex
     let declared = desired.exchanges.len() + desired.queues.len() + desired.policies.len() + desired.records.len();
     let scope = &context.desired.scope;
     let is_owned =
-        |id: &&RecordId| scope.sections.contains_key(&id.kind) && id.name().is_some_and(|name| scope.owns(name));
+        |id: &&RecordId| scope.sections.contains_key(&id.kind) && scope.owns_object(&ObjectId::Record((*id).clone()));
     let owned = context.current.exchanges.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()
         + context.current.queues.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()
         + context.current.policies.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()

@@ -28,7 +28,9 @@ mod old_bindings;
 mod optional_activity;
 mod order;
 mod part;
+mod permissions;
 mod planner;
+mod records;
 mod recreate;
 pub mod request;
 pub mod resolution;
@@ -57,7 +59,9 @@ pub use migrate::{
     Goal, Migration, NextAction, Stage, Unexpected, before_migrations, interrupted_migrations, interrupted_queues,
 };
 pub use optional_activity::{deletes_queues, limits_connections, queues_with_stale_counts};
+pub use permissions::changes_permissions;
 pub use planner::{assemble, moves_messages, needs_activity, plan_vhost};
+pub use records::RecordFacts;
 pub use request::{Method, Request, request};
 pub use resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
 pub use rights::{Permission, User};

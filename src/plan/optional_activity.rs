@@ -109,7 +109,10 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
         .filter_map(|(change, record)| {
             let (limit, setting) = (record.limit()?, record.id.setting()?);
             let (existing, thing) = match setting {
-                CONNECTIONS => (context.activity.connections, "connection"),
+                CONNECTIONS => {
+                    let of_users = context.activity.connections.as_ref();
+                    (of_users.map(|of_users| of_users.values().sum()), "connection")
+                }
                 QUEUES => (Some(queue_count(&builder.changes, context)), "queue"),
                 _ => return None,
             };

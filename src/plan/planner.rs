@@ -7,7 +7,8 @@ use super::document::{
 };
 use super::{
     changes_by_kind, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, migrate,
-    old_bindings, optional_activity, order, recreate, retries, simulate, target, topic_permissions, wiring,
+    old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate, target,
+    topic_permissions, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::naming::run_queue;
@@ -46,6 +47,17 @@ pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerPro
 
 /// Computes the plan of one vhost.
 pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
+    let readable = records::without_unreadable(context);
+    let mut part = plan_readable(&PlanContext { desired: &readable, ..*context }, options);
+    if !context.records.unreadable.is_empty() {
+        part.desired = Arc::clone(context.desired);
+        records::block_unreadable(&mut part, context, options);
+    }
+    part
+}
+
+/// Computes the plan of one vhost whose desired records are all readable.
+fn plan_readable(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     // Precondition: the expanded spec. The first pass adapts the spec to the current tiers, and the second pass adapts
     // the spec to the current policies.
     let adapted = retries::adapt(context);
@@ -66,6 +78,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     let steps = order::steps(&mut builder, context, options);
     // Precondition: the ordered steps, because only the steps show which exchanges are deleted.
     topic_permissions::hazards(&mut builder, context, &steps);
+    permissions::block_lock_out(&mut builder, context, &steps);
     if options.abort.is_empty() {
         simulate::check(&mut builder, context, options, &steps);
     }
@@ -141,11 +154,13 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     // Precondition: the changes and migrations are final. These passes add hazards, blocks and notes, but no changes.
     deletions::block_unmanaged_auto_delete(builder, context);
     block_running_dlq_commands(builder, context);
+    records::block_missing_owners(builder, context);
     optional_activity::shovel_hazards(builder, context);
     optional_activity::report_unqueried_queues(builder, context);
     old_bindings::report(builder, context);
     effects::hazards(builder, context, options);
     optional_activity::limit_hazards(builder, context);
+    permissions::hazards(builder, context);
     deletions::last_binding_hazards(builder, context);
     deletions::mass_delete_hazard(builder, context);
 }

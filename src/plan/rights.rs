@@ -5,7 +5,7 @@
 //! is equivalent to `^$`. Topic permissions are not checked.
 
 use super::action::Action;
-use super::document::VhostPlan;
+use super::document::{Step, VhostPlan};
 use crate::model::names::pattern_of;
 use crate::model::record_kinds::Tag;
 use crate::model::{Arguments, Binding, ObjectId, QueueName, RecordKind};
@@ -101,10 +101,10 @@ impl Needs {
         [("configure", &self.configure), ("write", &self.write), ("read", &self.read)]
     }
 
-    /// Returns the permissions that a plan and its lock queue require.
-    fn of(part: &VhostPlan, lock: &QueueName) -> Self {
-        let mut needs = Self::configure(lock.as_str());
-        part.steps.iter().for_each(|step| needs.add(&step.action));
+    /// Returns the permissions that the steps of a plan and its lock queue require.
+    pub(super) fn of(steps: &[Step], lock: &str) -> Self {
+        let mut needs = Self::configure(lock);
+        steps.iter().for_each(|step| needs.add(&step.action));
         needs
     }
 
@@ -149,7 +149,7 @@ impl Needs {
 
     /// Returns the required permissions that a user's current permission does not grant. A pattern that topo cannot
     /// evaluate is treated as matching.
-    fn missing_from(&self, permission: &Permission) -> Self {
+    pub(super) fn missing_from(&self, permission: &Permission) -> Self {
         let missing = |names: &BTreeSet<String>, pattern: &str| {
             let pattern = Pattern::new(if pattern.is_empty() { NO_OBJECT } else { pattern });
             names.iter().filter(|name| pattern.matches(name) == Some(false)).cloned().collect()
@@ -195,7 +195,7 @@ pub fn missing_rights(
         }
     });
     missing.records = kinds.filter(|kind| !user.has(kind.row().writer)).collect();
-    let needs = Needs::of(part, lock);
+    let needs = Needs::of(&part.steps, lock.as_str());
     if has_step(|action| matches!(action, Action::PutVhost { .. })) && !user.is_administrator() {
         missing.administrator = true;
         if part.creates_vhost() {
@@ -211,7 +211,7 @@ pub fn missing_rights(
 }
 
 /// Returns the name that permissions use for an exchange: `amq.default` for the default exchange.
-fn permission_name(exchange: &str) -> &str {
+pub(super) fn permission_name(exchange: &str) -> &str {
     if exchange.is_empty() { "amq.default" } else { exchange }
 }
 

@@ -149,8 +149,7 @@ fn remaining_differences(
             }),
             Change::Delete { object, reason } => {
                 let id = object.id();
-                let is_protected = id.name().is_some_and(|name| desired.scope.protects(name));
-                !is_protected
+                !desired.scope.protects_object(&id)
                     && !context.is_untouchable(&id)
                     && !context.is_undeletable(&id)
                     && (matches!(reason, DeleteReason::Removed | DeleteReason::Unset)

@@ -3,8 +3,9 @@
 
 use super::style::{GREEN, RED, YELLOW, clean};
 use crate::model::count::{count, number};
+use crate::model::record_kinds::{Layout, RecordField};
 use crate::model::units::with_unit;
-use crate::model::{Arguments, Binding, Destination, Object, Policy, Queue};
+use crate::model::{Arguments, Binding, Destination, Object, Policy, Queue, Record};
 use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Source, Verdict};
 use anstyle::Style;
 use std::collections::BTreeMap;
@@ -83,11 +84,29 @@ fn object_details(object: &Object) -> Vec<String> {
         Object::Policy(_, policy) => policy_details(policy),
         Object::Record(record) => match record.operator_policy() {
             Some((_, policy)) => policy_details(&policy),
-            None => record.fields.values().map(|value| clean(&value.to_string())).collect(),
+            None => record_details(record),
         },
         Object::Queue(_, queue) => queue_details(queue),
         Object::Binding(_) => Vec::new(),
     }
+}
+
+/// Returns the value of a record with one field, the word for all fields, or the fields that differ from their defaults.
+/// Returns all fields if none differs.
+fn record_details(record: &Record) -> Vec<String> {
+    let row = record.id.kind.row();
+    if !matches!(row.layout, Layout::Fields(_)) {
+        return record.fields.values().map(|value| clean(&value.to_string())).collect();
+    }
+    if let Some(word) = record.shorthand() {
+        return vec![word.to_owned()];
+    }
+    let differs = |field: &&RecordField| record.fields.get(field.name) != field.default_value().as_ref();
+    let differing: Vec<&RecordField> = row.settings().iter().filter(differs).collect();
+    let fields = if differing.is_empty() { row.settings().iter().collect() } else { differing };
+    let detail =
+        |field: &RecordField| Some(format!("{} {}", field.key, clean(&record.fields.get(field.name)?.to_string())));
+    fields.into_iter().filter_map(detail).collect()
 }
 
 fn policy_details(policy: &Policy) -> Vec<String> {

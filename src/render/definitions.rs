@@ -1,7 +1,7 @@
 //! Renders topologies as a definitions file, which `rabbitmqadmin definitions import` and the management UI can import.
 
 use crate::model::printable::clean_json;
-use crate::model::{Arguments, RecordKind, TopicPermission, Topology, Vhost, VhostName, encoding};
+use crate::model::{Arguments, Record, RecordKind, TopicPermission, Topology, Vhost, VhostName, encoding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -17,6 +17,10 @@ pub fn definitions(topologies: &[Topology], permissions: &[(VhostName, TopicPerm
         "queues": all(queues),
         "bindings": all(bindings),
     });
+    let users = all(permissions_of_users);
+    if !users.is_empty() {
+        document["permissions"] = json!(users);
+    }
     let parameters = all(parameters);
     if !parameters.is_empty() {
         document["parameters"] = json!(parameters);
@@ -67,11 +71,23 @@ fn policies(topology: &Topology) -> Vec<Value> {
     entries.map(|entry| encoding::with_vhost(&topology.vhost, entry)).collect()
 }
 
-/// Renders records as runtime parameters. A parameter contains all records with the same kind and name, such as all
+/// Renders the permissions of users. An import requires that the users exist.
+fn permissions_of_users(topology: &Topology) -> Vec<Value> {
+    let permissions = topology.records.values().filter(|record| record.id.kind == RecordKind::Permission);
+    let entry = |record: &Record| {
+        let mut entry = json!(record.fields);
+        entry["vhost"] = json!(topology.vhost);
+        entry["user"] = json!(record.id.name());
+        entry
+    };
+    permissions.map(entry).collect()
+}
+
+/// Renders the records that definitions files contain as runtime parameters. A parameter contains all records with the same kind and name, such as all
 /// limits of a vhost.
 fn parameters(topology: &Topology) -> Vec<Value> {
     let mut values: BTreeMap<(RecordKind, &str), Arguments> = BTreeMap::new();
-    for (id, record) in &topology.records {
+    for (id, record) in topology.records.iter().filter(|(id, _)| !id.kind.row().component.is_empty()) {
         let settings = values.entry((id.kind, id.name().unwrap_or("limits"))).or_default();
         match (id.setting(), record.fields.get("value")) {
             (Some(setting), Some(value)) => drop(settings.insert(setting.to_owned(), value.clone())),

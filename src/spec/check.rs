@@ -67,9 +67,11 @@ pub(crate) fn check(
             (Value::Text(_), _) => check(node, *text, subject, at, diagnostics),
             (_, _) => {
                 let hint = tables.first().and_then(|table| hints::name_or_mapping(node, table));
-                let expected =
-                    if matches!(text, Shape::OneOf(_)) { "`none` or a mapping" } else { "a name or a mapping" };
-                value::report_wrong_type(node, subject, expected, hint, at, diagnostics);
+                let expected = match text {
+                    Shape::OneOf([word]) => format!("`{word}` or a mapping"),
+                    _ => "a name or a mapping".to_owned(),
+                };
+                value::report_wrong_type(node, subject, &expected, hint, at, diagnostics);
                 None
             }
         },

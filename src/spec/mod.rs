@@ -65,7 +65,7 @@ pub use variables::Variables;
 pub(crate) use yaml::documents;
 
 use crate::model::requirements::Requirements;
-use crate::model::{QueueType, Vhost, VhostName};
+use crate::model::{Glob, QueueType, UserScope, Vhost, VhostName};
 use cluster_keys::CLUSTER_DOCUMENT;
 use references::Declared;
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,12 +142,12 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
             }
         }
     }
-    let mut read_part = |part: Part, empty: fn(&[SourceFile], &[Node], &mut Diagnostics) -> Spec| {
+    let mut read_part = |part: Part, users: UserScope, empty: fn(&[SourceFile], &[Node], &mut Diagnostics) -> Spec| {
         let Part { mut declared, documents, allows, notation } = part;
         if !are_all_known {
             declared.set_unknown();
         }
-        let mut spec = Spec { allows, notation, ..empty(files, &documents, &mut diagnostics) };
+        let mut spec = Spec { users, allows, notation, ..empty(files, &documents, &mut diagnostics) };
         // Retry policies are read before queues, because a queue can use a retry policy of a later document.
         for document in &documents {
             retry::policies(document, &mut spec, &mut diagnostics);
@@ -158,9 +158,22 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
         references::check(&spec, &declared, &mut diagnostics);
         spec
     };
-    let cluster = cluster.map(|part| read_part(part, empty_cluster_spec));
-    let vhosts = vhosts.into_values().map(|part| read_part(part, empty_spec)).collect();
+    let cluster = cluster.map(|part| read_part(part, UserScope::default(), empty_cluster_spec));
+    let users = cluster.as_ref().map(user_scope).unwrap_or_default();
+    let vhosts = vhosts.into_values().map(|part| read_part(part, users.clone(), empty_spec)).collect();
     (Specs { cluster, vhosts }, diagnostics)
+}
+
+/// Returns the users that the spec of the cluster manages, protects and ignores.
+fn user_scope(cluster: &Spec) -> UserScope {
+    let globs = |globs: &[Sourced<Glob>]| globs.iter().map(|glob| glob.value.clone()).collect();
+    let of_users = cluster.sections.iter().filter(|(kind, _)| kind.row().owners.is_some());
+    UserScope {
+        declared: of_users.flat_map(|(_, names)| names.iter().cloned()).collect(),
+        owns: globs(&cluster.owns),
+        protect: globs(&cluster.protect),
+        ignore: globs(&cluster.ignore),
+    }
 }
 
 fn vhost_name(document: &Node) -> Option<(&str, Location)> {
@@ -186,6 +199,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         owns: Vec::new(),
         protect: Vec::new(),
         ignore: Vec::new(),
+        users: UserScope::default(),
         removed: Vec::new(),
         retry_policies: BTreeMap::new(),
         retry_uses: Vec::new(),

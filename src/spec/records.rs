@@ -85,7 +85,14 @@ fn records(row: &RecordRow, name: Option<&str>, at: Location, node: &Node) -> Ve
         RecordId { kind: row.kind, key }
     };
     match row.layout {
-        Layout::Fields(fields) => record(id(None), fields, at, node).into_iter().collect(),
+        Layout::Fields(fields) => match row.shorthand.filter(|_| node.text().is_some()) {
+            Some(shorthand) => {
+                let value = |field: &RecordField| (field.name.to_owned(), shorthand.value.into());
+                let record = Record::new(id(None), fields.iter().map(value).collect());
+                record.map(|record| RecordSpec { at, record, places: BTreeMap::new() }).into_iter().collect()
+            }
+            None => record(id(None), fields, at, node).into_iter().collect(),
+        },
         Layout::Settings(settings) => {
             let settings = settings.iter().filter_map(|setting| Some((setting, node.entry(setting.key)?)));
             let record = |(setting, entry): (&RecordField, &Entry)| {
@@ -122,13 +129,23 @@ fn record(id: RecordId, of_kind: &[RecordField], at: Location, table: &Node) -> 
 /// The mappings that contain the settings of each kind, in the order of the rows.
 static OBJECTS: LazyLock<Vec<Object>> = LazyLock::new(|| RECORD_KINDS.iter().map(object).collect());
 
+/// The words that each kind accepts instead of a mapping, in the order of the rows.
+static WORDS: LazyLock<Vec<Option<Shape>>> =
+    LazyLock::new(|| RECORD_KINDS.iter().map(|row| Some(Shape::OneOf(row.shorthand?.words))).collect());
+
+/// References to [`OBJECTS`], in the same order.
+static TABLES: LazyLock<Vec<&'static Object>> = LazyLock::new(|| OBJECTS.iter().collect());
+
 /// The shapes of an entry of each kind, in the order of the rows.
 static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
-    let shape = |(row, object): (&RecordRow, &'static Object)| match row.layout {
-        Layout::Fields(_) | Layout::Settings(_) => Shape::Object(object),
-        Layout::Value([field]) => field.shape.into(),
+    let shape = |((row, table), words): ((&RecordRow, &'static &'static Object), &'static Option<Shape>)| match (
+        row.layout, words,
+    ) {
+        (Layout::Fields(_) | Layout::Settings(_), Some(words)) => Shape::Either(words, std::slice::from_ref(table)),
+        (Layout::Fields(_) | Layout::Settings(_), None) => Shape::Object(table),
+        (Layout::Value([field]), _) => field.shape.into(),
     };
-    RECORD_KINDS.iter().zip(OBJECTS.iter()).map(shape).collect()
+    RECORD_KINDS.iter().zip(TABLES.iter()).zip(WORDS.iter()).map(shape).collect()
 });
 
 /// The sections whose entries contain records, each with the scope of its kinds and the mapping of an entry.
@@ -163,7 +180,7 @@ const NAMES: Shape = Shape::List(&Shape::Name);
 impl From<FieldShape> for Shape {
     fn from(shape: FieldShape) -> Self {
         match shape {
-            FieldShape::Text => Self::Text,
+            FieldShape::Text | FieldShape::Pattern => Self::Text,
             FieldShape::Words(words) => Self::OneOf(words),
             FieldShape::Number => Self::Number,
             FieldShape::Definition => Self::Definition,

@@ -272,7 +272,18 @@ impl Check<'_> {
         ];
         let named =
             named.into_iter().flat_map(|(kind, names)| names.iter().map(move |(name, at)| (kind, name.as_str(), at)));
-        let records = declared.records.iter().filter_map(|(id, at)| Some((id.kind.row().word, id.name()?, at)));
+        let (of_users, of_spec): (Vec<_>, Vec<_>) =
+            declared.records.iter().partition(|(id, _)| id.kind.row().is_named_after_users());
+        for (id, at) in of_users {
+            let Some(name) = id.name() else { continue };
+            if spec.users.ignore.iter().any(|glob| glob.matches(name)) {
+                let word = id.kind.row().word;
+                let message = format!("{word} `{name}` is declared, but `ignore` of the cluster document matches it");
+                let diagnostic = Diagnostic::error("ignored-and-declared", message, *at);
+                self.diagnostics.push(diagnostic.hint("make the glob narrower, or remove the declaration"));
+            }
+        }
+        let records = of_spec.into_iter().filter_map(|(id, at)| Some((id.kind.row().word, id.name()?, at)));
         for (kind, name, at) in named.chain(records) {
             let glob = spec.ignore.iter().find(|glob| glob.value.matches(name));
             if let Some(glob) = glob.filter(|_| !declared.external.contains(at)) {

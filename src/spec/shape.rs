@@ -92,9 +92,9 @@ impl From<ValueKind> for Shape {
 }
 
 impl Shape {
-    /// Returns the object if the shape is a mapping with known keys.
+    /// Returns the object if the shape is a mapping with known keys, or a word instead of such a mapping.
     pub(crate) fn table(&self) -> Option<&'static Object> {
-        if let Self::Object(object) = self { Some(object) } else { None }
+        if let Self::Object(object) | Self::Either(Self::OneOf(_), [object]) = self { Some(object) } else { None }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::model::requirements::Requirements;
 use crate::model::retry::backoff_delays;
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, Places, PolicyName, Priority, QueueName,
-    QueueType, Record, RecordId, RecordKind, Strategy, Thresholds, VhostName,
+    QueueType, Record, RecordId, RecordKind, Strategy, Thresholds, UserScope, VhostName,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +37,8 @@ pub struct Spec {
     pub protect: Vec<Sourced<Glob>>,
     /// Globs for the names of objects that topo ignores.
     pub ignore: Vec<Sourced<Glob>>,
+    /// The globs and declarations of the cluster document that concern users; empty for the cluster itself.
+    pub users: UserScope,
     /// The objects to delete.
     pub removed: Vec<Sourced<ObjectId>>,
     /// Retry policies, by name.

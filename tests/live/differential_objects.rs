@@ -18,7 +18,7 @@ use serde_json::Value;
 use topo::broker::{BaseUrl, Broker, ConnectionOptions, Snapshot};
 use topo::model::{Exchange, Scope, Topology};
 use topo::plan::document::Options;
-use topo::plan::{Activity, Desired, PlanContext, Request, VhostPlan, plan_vhost};
+use topo::plan::{Activity, Desired, PlanContext, RecordFacts, Request, VhostPlan, plan_vhost};
 
 use super::differential_report::{Scenario, Wrong, smallest};
 use crate::support::http::Answer;
@@ -116,6 +116,7 @@ fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         lacks_auto_delete: &snapshot.lacks_auto_delete,
+        records: &RecordFacts::default(),
         profile: &snapshot.profile,
     };
     let plan = plan_vhost(&context, options);

@@ -1,8 +1,9 @@
-//! Reports policy patterns that look like globs or topic patterns. The broker reads them as regular expressions.
+//! Reports patterns of policies and permissions that look like globs or topic patterns. The broker reads them as regular expressions.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::names::pattern_of;
-use crate::model::{Glob, ObjectId};
+use crate::model::record_kinds::FieldShape;
+use crate::model::{ArgumentValue, Glob, ObjectId};
 use crate::rabbitmq::Pattern;
 use crate::spec::Severity;
 
@@ -22,15 +23,19 @@ const SIGNS: [char; 10] = ['\\', '[', ']', '(', ')', '{', '}', '|', '+', '$'];
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let names: Vec<&str> =
         subject.policy_targets().iter().filter(|it| it.retry_owner.is_none()).map(|it| it.name).collect();
+    let policies = subject.spec.policies.iter();
+    let policies =
+        policies.map(|(name, policy)| (ObjectId::Policy(name.clone()), "pattern", policy.pattern.value.as_str()));
+    let records = subject.spec.records.iter().flat_map(|(id, declaration)| {
+        let patterns = id.fields().into_iter().filter(|field| field.shape == FieldShape::Pattern);
+        let text = |name: &str| declaration.record.fields.get(name).and_then(ArgumentValue::as_text);
+        patterns.filter_map(move |field| Some((ObjectId::Record(id.clone()), field.name, text(field.name)?)))
+    });
     let mut findings = Vec::new();
-    for (name, policy) in &subject.spec.policies {
-        let text = policy.pattern.value.as_str();
-        if text.contains(SIGNS) {
-            continue;
-        }
+    for (id, key, text) in policies.chain(records).filter(|(.., text)| !text.contains(SIGNS)) {
         if let Some((message, severity)) = problem(text, &names) {
-            let finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "pattern", message).severity(severity);
-            findings.push(finding.hint(format!("write the regular expression `pattern: '{}'`", intended(text))));
+            let finding = RULE.finding(subject, &id, key, message).severity(severity);
+            findings.push(finding.hint(format!("write the regular expression `{key}: '{}'`", intended(text))));
         }
     }
     findings

@@ -3,7 +3,10 @@
 //! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, `rabbit_mgmt_wm_global_parameter`, and responses of
 //! 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
-use super::{FieldShape, Layout, Owners, Place, RecordField, RecordKind, RecordRow, RecordScope, Section, Tag};
+use super::{
+    FieldShape, Layout, ListPath, Owners, Place, RecordField, RecordKind, RecordRow, RecordScope, Section, Shorthand,
+    Tag, WriteOrder,
+};
 use crate::model::version::BrokerVersion;
 
 /// The kinds of objects that a policy can apply to.
@@ -103,6 +106,38 @@ const GLOBAL_PARAMETER_VALUE: RecordField = RecordField {
     doc: "The value.",
 };
 
+/// The pattern that matches no object.
+const NO_OBJECT: &str = "^$";
+
+const PERMISSION_FIELDS: &[RecordField] = &[
+    RecordField {
+        key: "configure",
+        name: "configure",
+        shape: FieldShape::Pattern,
+        default: NO_OBJECT,
+        example: "'^orders\\.'",
+        doc: "A regular expression (PCRE) for the exchanges and queues that the user may declare and delete.",
+    },
+    RecordField {
+        key: "write",
+        name: "write",
+        shape: FieldShape::Pattern,
+        default: NO_OBJECT,
+        example: "'^orders$'",
+        doc: "A regular expression for the exchanges to which the user may publish, and for the destinations of bindings \
+              that the user may create. The default exchange is `amq.default`.",
+    },
+    RecordField {
+        key: "read",
+        name: "read",
+        shape: FieldShape::Pattern,
+        default: NO_OBJECT,
+        example: "'^orders\\.'",
+        doc: "A regular expression for the queues from which the user may consume, and for the sources of bindings that \
+              the user may create.",
+    },
+];
+
 /// The rows, in the order of [`RecordKind`].
 pub static RECORD_KINDS: &[RecordRow] = &[
     RecordRow {
@@ -118,9 +153,12 @@ pub static RECORD_KINDS: &[RecordRow] = &[
               operator policies requires the `administrator` tag.",
         removed_doc: "The names of operator policies to delete.",
         name_field: Some("name"),
+        shorthand: None,
         reserved: &[],
         owners: None,
         path: "operator-policies",
+        list: ListPath::OfKind,
+        order: WriteOrder::BeforeQueues,
         layout: Layout::Fields(OPERATOR_POLICY_FIELDS),
         definitions_key: "",
         component: "operator_policy",
@@ -140,9 +178,12 @@ pub static RECORD_KINDS: &[RecordRow] = &[
               tag.",
         removed_doc: "",
         name_field: None,
+        shorthand: None,
         reserved: &[],
         owners: None,
         path: "vhost-limits",
+        list: ListPath::OfKind,
+        order: WriteOrder::BeforeQueues,
         layout: Layout::Settings(VHOST_LIMITS),
         definitions_key: "",
         component: "vhost-limits",
@@ -162,6 +203,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
               requires the `administrator` tag.",
         removed_doc: "",
         name_field: Some("user"),
+        shorthand: None,
         reserved: &[],
         owners: Some(Owners {
             path: "users",
@@ -170,6 +212,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
             remedy: "create it first: rabbitmqctl add_user NAME",
         }),
         path: "user-limits",
+        list: ListPath::OfKind,
+        order: WriteOrder::BeforeQueues,
         layout: Layout::Settings(USER_LIMITS),
         definitions_key: "",
         component: "",
@@ -189,13 +233,47 @@ pub static RECORD_KINDS: &[RecordRow] = &[
               `policymaker` tag.",
         removed_doc: "The names of global parameters to delete.",
         name_field: Some("name"),
+        shorthand: None,
         reserved: &["cluster_name", "cluster_tags", "imported_definition_hash_value", "internal_cluster_id"],
         owners: None,
         path: "global-parameters",
+        list: ListPath::OfKind,
+        order: WriteOrder::BeforeQueues,
         layout: Layout::Value(&[GLOBAL_PARAMETER_VALUE]),
         definitions_key: "global_parameters",
         component: "",
         writer: Tag::Policymaker,
+        since: None,
+    },
+    RecordRow {
+        kind: RecordKind::Permission,
+        word: "permission",
+        what: "the permissions of a user",
+        schema: "Permission",
+        plural: "permissions",
+        section: "permissions",
+        scope: RecordScope::Vhost,
+        place: Place::Section,
+        doc: "The permissions of users in the vhost, by user name. A pattern that is left out matches no object. `all` \
+              stands for three times `.*`. The users must exist. Reading and writing permissions requires the \
+              `administrator` tag.",
+        removed_doc: "The names of users whose permissions in the vhost are deleted.",
+        name_field: Some("user"),
+        shorthand: Some(Shorthand { words: &["all"], value: ".*" }),
+        reserved: &[],
+        owners: Some(Owners {
+            path: "users",
+            field: "",
+            word: "user",
+            remedy: "create it first: rabbitmqctl add_user NAME",
+        }),
+        path: "permissions",
+        list: ListPath::OfVhost,
+        order: WriteOrder::AfterObjects,
+        layout: Layout::Fields(PERMISSION_FIELDS),
+        definitions_key: "permissions",
+        component: "",
+        writer: Tag::Administrator,
         since: None,
     },
 ];

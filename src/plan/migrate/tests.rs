@@ -212,7 +212,7 @@ mod source_exchanges {
     use super::*;
     use crate::plan::context::PlanContext;
     use crate::plan::migrate::blockers;
-    use crate::plan::{Activity, Desired};
+    use crate::plan::{Activity, Desired, RecordFacts};
     use std::collections::BTreeSet;
 
     fn with_context<T>(live: &Topology, compute: impl Fn(&PlanContext<'_>) -> T) -> T {
@@ -224,6 +224,7 @@ mod source_exchanges {
             properties_keys: &BTreeMap::new(),
             untouchable: &BTreeSet::new(),
             lacks_auto_delete: &BTreeSet::new(),
+            records: &RecordFacts::default(),
             profile: &profile,
         })
     }

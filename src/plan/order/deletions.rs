@@ -1,8 +1,8 @@
 //! Orders the deletions at the end of a plan: first undesired bindings, then undesired objects one by one. Also orders
-//! the steps for records: each record is written or deleted at one of three moments.
+//! the steps for records: each record is written or deleted at one of four moments.
 
 use super::layout::Layout;
-use crate::model::record_kinds::Layout as RecordLayout;
+use crate::model::record_kinds::{Layout as RecordLayout, WriteOrder};
 use crate::model::{Binding, Object, ObjectId, QueueName, Record};
 use crate::plan::action::{Action, Guard};
 use crate::plan::changes_by_kind::PlanBuilder;
@@ -107,6 +107,9 @@ pub(super) enum Moment {
     /// With the policies and before the queues: other created and changed records, such as operator policies, which
     /// govern a new queue from the start.
     WithPolicies,
+    /// After all creations and changes of other objects, and before all deletions: permissions, including deleted
+    /// permissions.
+    AfterObjects,
     /// After all deletions of objects: lowered limits, and deletions of records.
     Last,
 }
@@ -150,7 +153,9 @@ fn record_action(change: &PlannedChange, moment: Moment) -> Option<Action> {
 
 fn moment_of(record: &Record, before: Option<&Record>, after: Option<&Record>) -> Moment {
     let limit = |record: Option<&Record>| record.and_then(Record::limit).unwrap_or(u64::MAX);
-    match record.id.kind.row().layout {
+    let row = record.id.kind.row();
+    match row.layout {
+        _ if row.order == WriteOrder::AfterObjects => Moment::AfterObjects,
         RecordLayout::Fields(_) | RecordLayout::Value(_) if after.is_some() => Moment::WithPolicies,
         RecordLayout::Fields(_) | RecordLayout::Value(_) => Moment::Last,
         RecordLayout::Settings(_) if limit(after) > limit(before) => Moment::WithVhost,

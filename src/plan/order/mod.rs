@@ -36,10 +36,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// | 11. migrations and recreations | policies, stage 7 | the new queue has its final settings and dead-letter routes |
 /// | 12. other bindings | recreations | a recreated queue receives messages only when it is complete |
 /// | 13. replacements of retired tiers | other bindings | rejected messages then require a full route |
-/// | 14. deletions of bindings | other bindings | a new binding replaces the old binding without an unrouted window |
-/// | 15. deletions of objects | deletions of bindings | no messages are routed to an object when it is deleted |
-/// | 16. lowered limits, deletions of records | deletions of objects | the vhost must be below a lowered limit |
-/// | 17. restored exchanges | all deletions | a deletion of the last binding also deletes an auto-delete exchange |
+/// | 14. permissions | all creations and changes | a user who gains permissions finds all objects |
+/// | 15. deletions of bindings | other bindings | a new binding replaces the old binding without an unrouted window |
+/// | 16. deletions of objects | deletions of bindings | no messages are routed to an object when it is deleted |
+/// | 17. lowered limits, deletions of other records | deletions of objects | the vhost must be below a lowered limit |
+/// | 18. restored exchanges | all deletions | a deletion of the last binding also deletes an auto-delete exchange |
 ///
 /// A rollback (`--abort`) contains only stage 11.
 pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) -> Vec<Step> {
@@ -102,11 +103,13 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     // 12 and 13
     layout.bindings(&changes.bindings);
     layout.bindings(&ends.instead_of_tiers);
-    // 14, 15 and 16
+    // 14
+    layout.records(&builder.changes, Moment::AfterObjects);
+    // 15, 16 and 17
     layout.wave(Layout::unbind);
     layout.deletions(&changes.deletions, &deletions::retired_objects(builder));
     layout.records(&builder.changes, Moment::Last);
-    // 17
+    // 18
     layout.restore_auto_deleted();
     layout.steps
 }

@@ -3,6 +3,7 @@
 
 use super::refusal::{self, Refusal};
 use crate::model::known_arguments::Versions;
+use crate::model::record_kinds::FieldShape;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Record, age};
 use crate::rabbitmq::pattern::pattern_error;
 use crate::rabbitmq::policy_keys::{Accepts, POLICY_KEYS, PolicyKey, Scope, Validator};
@@ -185,15 +186,21 @@ pub(super) fn refusals(policy_name: &PolicyName, policy: &Policy, profile: &Brok
         let text = format!("`applyTo: {}` requires RabbitMQ 3.12; the broker is {version}", policy.apply_to);
         found.push(Refusal::new("apply-to", text).hint("use `applyTo: queues`"));
     }
-    if let Some(problem) = pattern_error(&policy.pattern) {
-        let text = format!("the pattern {:?} is not a valid regular expression: {problem}", policy.pattern);
-        found.push(
-            Refusal::new("pattern", text).hint("add a backslash before a special character to match it literally"),
-        );
+    found.extend(pattern_refusals("pattern", &policy.pattern, "use a shorter pattern, or several policies", version));
+    found
+}
+
+/// Returns the refusals of a regular expression for the names of objects. `hint` is the hint for a long pattern.
+fn pattern_refusals(subject: &str, pattern: &str, hint: &str, version: BrokerVersion) -> Vec<Refusal> {
+    let mut found = Vec::new();
+    if let Some(problem) = pattern_error(pattern) {
+        let text = format!("the pattern {pattern:?} is not a valid regular expression: {problem}");
+        found
+            .push(Refusal::new(subject, text).hint("add a backslash before a special character to match it literally"));
     }
-    if policy.pattern.len() > LONGEST_PATTERN && limits_patterns(version) {
-        let text = format!("the pattern has {} bytes; the maximum is {LONGEST_PATTERN}", policy.pattern.len());
-        found.push(Refusal::new("pattern", text).hint("use a shorter pattern, or several policies"));
+    if pattern.len() > LONGEST_PATTERN && limits_patterns(version) {
+        let text = format!("the pattern has {} bytes; the maximum is {LONGEST_PATTERN}", pattern.len());
+        found.push(Refusal::new(subject, text).hint(hint));
     }
     found
 }
@@ -206,14 +213,20 @@ fn limits_patterns(version: BrokerVersion) -> bool {
     is_patched(2, 8) || is_patched(3, 2) || version.is_at_least(4, 4)
 }
 
-/// Returns the refusals of a record: of an unsupported kind, or of an operator policy.
+/// Returns the refusals of a record: of an unsupported kind, of a pattern, or of an operator policy.
 pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal> {
     let (row, version) = (record.id.kind.row(), profile.version);
     if let Some(since) = row.since.filter(|since| version < *since) {
         let text = format!("{} require RabbitMQ {since}; the broker is {version}", row.plural);
         return vec![Refusal::new("", text)];
     }
-    let Some((name, policy)) = record.operator_policy() else { return Vec::new() };
+    let Some((name, policy)) = record.operator_policy() else {
+        let patterns = row.settings().iter().filter(|field| field.shape == FieldShape::Pattern);
+        let patterns = patterns.filter_map(|field| Some((field.name, record.fields.get(field.name)?.as_text()?)));
+        return patterns
+            .flat_map(|(name, text)| pattern_refusals(name, text, "use a shorter pattern", version))
+            .collect();
+    };
     let is_about_unsupported_key = |subject: &str| {
         let key = PolicyKey::named(subject);
         policy.definition.contains_key(subject) && !key.is_some_and(|key| key.is_settable_by_operators(version))

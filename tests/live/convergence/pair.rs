@@ -14,8 +14,8 @@ use topo::model::names::LOCK_QUEUE;
 use topo::model::{Binding, BrokerVersion, Destination, ObjectId, ObjectKind, QueueName, Topology, VhostName};
 use topo::plan::verdict::verdict;
 use topo::plan::{
-    Action, Activity, Allowance, ChangeKind, Desired, HazardKind, Options, Plan, PlanContext, Target, assemble,
-    blockers_of, gate, needs_activity, plan_vhost,
+    Action, Activity, Allowance, ChangeKind, Desired, HazardKind, Options, Plan, PlanContext, RecordFacts, Target,
+    assemble, blockers_of, gate, needs_activity, plan_vhost,
 };
 use topo::rabbitmq::BrokerProfile;
 use topo::spec::{SourceFile, Variables, parse};
@@ -181,6 +181,7 @@ fn plan_of(snapshot: &Snapshot, desired: &Arc<Desired>, activity: &Activity, opt
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         lacks_auto_delete: &snapshot.lacks_auto_delete,
+        records: &RecordFacts::default(),
         profile: &snapshot.profile,
     };
     let target = Target {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use topo::broker::Snapshot;
 use topo::model::known_arguments::KnownArgument;
 use topo::model::{Object, QueueName, Scope, Topology};
-use topo::plan::{Activity, Desired, Options, PlanContext, Verdict, plan_vhost};
+use topo::plan::{Activity, Desired, Options, PlanContext, RecordFacts, Verdict, plan_vhost};
 use topo::rabbitmq::refusals;
 
 use super::queues::{Definition, Live};
@@ -107,6 +107,7 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         lacks_auto_delete: &snapshot.lacks_auto_delete,
+        records: &RecordFacts::default(),
         profile: &snapshot.profile,
     };
     let plan = plan_vhost(&context, &Options::default());

@@ -11,6 +11,7 @@ use crate::plan::context::PlanContext;
 use crate::plan::document::{Desired, Step, VhostPlan};
 use crate::plan::hazard::HazardKind;
 use crate::plan::planner::plan_vhost;
+use crate::plan::records::RecordFacts;
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +58,7 @@ fn plan_with(live: &Topology, desired: &Desired, options: Options) -> VhostPlan 
         properties_keys: &keys,
         untouchable: &untouchable,
         lacks_auto_delete: &BTreeSet::new(),
+        records: &RecordFacts::default(),
         profile: &profile(),
     };
     plan_vhost(&context, &options)

@@ -1,0 +1,97 @@
+//! Reads the records of a vhost or the cluster, and the names of the objects that own records, such as users.
+
+use super::connection::Broker;
+use super::error::BrokerError;
+use super::permissions::{Named, is_hidden};
+use super::records;
+use super::snapshot::Snapshot;
+use crate::model::record_kinds::{ListPath, RecordScope};
+use crate::model::{RecordId, RecordKind, Records, Scope, Topology, VhostName};
+use crate::plan::request::path;
+use std::collections::BTreeSet;
+
+impl Broker {
+    /// Adds the records of these kinds to a snapshot of a vhost or the cluster, with one request per kind. Skips kinds of
+    /// the other scope, kinds that the broker's version does not support, and operator policies, which every snapshot
+    /// of a vhost already contains. Adds kinds that this user may not read to
+    /// [`RecordFacts::unreadable`](crate::plan::RecordFacts::unreadable).
+    pub async fn read_records(&self, snapshot: &mut Snapshot, kinds: &BTreeSet<RecordKind>) -> Result<(), BrokerError> {
+        let vhost = snapshot.topology.vhost.clone();
+        let scope = if vhost.is_cluster() { RecordScope::Cluster } else { RecordScope::Vhost };
+        let version = snapshot.profile.version;
+        for kind in kinds.iter().filter(|kind| **kind != RecordKind::OperatorPolicy) {
+            let row = kind.row();
+            if row.scope != scope || row.since.is_some_and(|since| version < since) {
+                continue;
+            }
+            match self.records(*kind, &vhost).await {
+                Ok(records) => snapshot.topology.records.extend(records),
+                // The vhost does not exist yet.
+                Err(BrokerError::NotFound { .. }) if scope == RecordScope::Vhost => {}
+                Err(error) if is_hidden(&error) => drop(snapshot.record_facts.unreadable.insert(*kind)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the records that a plan compares to a snapshot, and the facts that the plan requires: the names of the
+    /// objects that can own new records, and the name of this user if the plan compares permissions.
+    pub async fn read_records_for_plan(
+        &self,
+        snapshot: &mut Snapshot,
+        desired: &Topology,
+        scope: &Scope,
+    ) -> Result<(), BrokerError> {
+        let kinds = scope.record_kinds();
+        self.read_records(snapshot, &kinds).await?;
+        let version = snapshot.profile.version;
+        for kind in kinds {
+            let row = kind.row();
+            let existing: BTreeSet<&str> = of_kind(snapshot.topology.records.keys(), kind).collect();
+            let has_new = of_kind(desired.records.keys(), kind).any(|name| !existing.contains(name));
+            let is_readable = !snapshot.record_facts.unreadable.contains(&kind);
+            if row.is_named_after_users() && is_readable {
+                snapshot.record_facts.user = self.user().await.map(|user| user.name);
+            }
+            let Some(owners) = row.owners.filter(|_| has_new && is_readable) else { continue };
+            if row.since.is_some_and(|since| version < since) {
+                continue;
+            }
+            let names = match self.get::<Vec<Named>>(path(owners.path, &[]) + "?columns=name").await {
+                Ok(named) => Some(named.into_iter().map(|it| it.name).collect()),
+                Err(error) if is_hidden(&error) => None,
+                Err(error) => return Err(error),
+            };
+            snapshot.record_facts.owners.insert(kind, names);
+        }
+        Ok(())
+    }
+
+    /// Returns the records of a kind in a vhost or the cluster. Sends one request.
+    pub async fn records(&self, kind: RecordKind, vhost: &VhostName) -> Result<Records, BrokerError> {
+        let row = kind.row();
+        let list = match (row.list, row.scope) {
+            (ListPath::OfKind, RecordScope::Cluster) => path(row.path, &[]),
+            (ListPath::OfKind, RecordScope::Vhost) => path(row.path, &[vhost.as_str()]),
+            (ListPath::OfVhost, _) => path("vhosts", &[vhost.as_str(), row.path]),
+        };
+        Ok(records::from_list(kind, self.get(list).await?))
+    }
+
+    /// Returns the operator policies; an empty map if the broker does not list them for this user. RabbitMQ lets every
+    /// management user read them. A plan without operator policies is valid, but less precise.
+    pub(super) async fn list_operator_policies(&self, vhost: &VhostName) -> Result<Records, BrokerError> {
+        match self.records(RecordKind::OperatorPolicy, vhost).await {
+            Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) => {
+                Ok(Records::new())
+            }
+            other => other,
+        }
+    }
+}
+
+/// Returns the record names of a kind.
+fn of_kind<'a>(ids: impl Iterator<Item = &'a RecordId>, kind: RecordKind) -> impl Iterator<Item = &'a str> {
+    ids.filter(move |id| id.kind == kind).filter_map(RecordId::name)
+}

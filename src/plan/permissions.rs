@@ -1,0 +1,215 @@
+//! Adds hazards for changed permissions: the objects that a user can no longer use, and the connections that keep the
+//! old permissions. Blocks changes that would prevent topo itself from applying plans.
+//!
+//! The broker matches the patterns of permissions in the same way as the patterns of policies (684 of 684 declarations,
+//! 3.8.9 to 4.3.6). An open channel caches permissions while it is busy, and consumers receive messages until they are
+//! canceled (measured on the same versions).
+
+use super::changes_by_kind::PlanBuilder;
+use super::context::PlanContext;
+use super::document::{ChangeKind, PlannedChange, Step, VhostPlan};
+use super::hazard::HazardKind;
+use super::request::path;
+use super::rights::{Needs, Permission, permission_name};
+use crate::model::count::{count, number};
+use crate::model::names::LOCK_QUEUE;
+use crate::model::{Address, ArgumentValue, Object, Record, RecordKind};
+use crate::rabbitmq::Pattern;
+use crate::rabbitmq::profile::predeclared_in_every_vhost;
+use std::collections::BTreeSet;
+
+/// The maximum number of objects that a text lists for each permission.
+const NAMED: usize = 3;
+
+/// Returns true if a plan changes or deletes permissions. topo reads the connections of the vhost only in that case.
+pub fn changes_permissions(part: &VhostPlan) -> bool {
+    part.changes.iter().any(|change| changed_permission(change).is_some())
+}
+
+/// A permission that a plan changes or deletes.
+struct ChangedPermission {
+    user: String,
+    address: Address,
+    before: Permission,
+    /// `None` if the permission is deleted.
+    after: Option<Permission>,
+}
+
+fn changed_permission(change: &PlannedChange) -> Option<ChangedPermission> {
+    if !matches!(change.kind, ChangeKind::Change | ChangeKind::Delete) {
+        return None;
+    }
+    let before = record(change.before.as_ref())?;
+    Some(ChangedPermission {
+        user: before.id.name()?.to_owned(),
+        address: change.address.clone(),
+        before: permission(before),
+        after: record(change.after.as_ref()).map(permission),
+    })
+}
+
+fn record(object: Option<&Object>) -> Option<&Record> {
+    match object? {
+        Object::Record(record) => (record.id.kind == RecordKind::Permission).then_some(record),
+        Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_) => None,
+    }
+}
+
+fn permission(record: &Record) -> Permission {
+    let pattern =
+        |field: &str| record.fields.get(field).and_then(ArgumentValue::as_text).unwrap_or_default().to_owned();
+    Permission { configure: pattern("configure"), write: pattern("write"), read: pattern("read") }
+}
+
+/// Adds a hazard for each permission with which a user loses access to an object.
+pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let changed: Vec<ChangedPermission> = builder.changes.iter().filter_map(changed_permission).collect();
+    if changed.is_empty() {
+        return;
+    }
+    let names = Names::of(context);
+    for ChangedPermission { user, address, before, after } in changed {
+        let none = Permission::default();
+        let to = after.as_ref().unwrap_or(&none);
+        let patterns = [
+            ("configure", &before.configure, &to.configure, &names.declared),
+            ("write", &before.write, &to.write, &names.all),
+            ("read", &before.read, &to.read, &names.all),
+        ];
+        let lost: Vec<String> = patterns
+            .iter()
+            .filter_map(|(right, before, after, names)| difference(before, after, names).describe(right))
+            .collect();
+        let gained: Vec<String> = patterns
+            .iter()
+            .filter_map(|(right, before, after, names)| difference(after, before, names).describe(right))
+            .collect();
+        if !gained.is_empty() {
+            builder.info(&address, format!("user {user} gains {}", gained.join("; ")));
+        }
+        let text = match (&after, &lost[..]) {
+            (Some(_), []) => continue,
+            (Some(_), lost) => format!("user {user} loses {}", lost.join("; ")),
+            (None, []) => format!("user {user} loses access to the vhost"),
+            (None, lost) => format!("user {user} loses access to the vhost: {}", lost.join("; ")),
+        };
+        let text = text + &connections(context, &user);
+        builder.hazard(HazardKind::AccessLoss, &address, text, None);
+    }
+}
+
+/// Describes the connections that keep the permissions for some time, and how to close them.
+fn connections(context: &PlanContext<'_>, user: &str) -> String {
+    let of_user = context.activity.connections.as_ref().map(|users| users.get(user).copied().unwrap_or_default());
+    let kept = match of_user {
+        Some(0) => return String::new(),
+        Some(1) => "1 connection keeps".to_owned(),
+        Some(many) => format!("{} connections keep", number(many)),
+        None => "an unknown number of connections keep".to_owned(),
+    };
+    let mut text = format!("; {kept} the permissions: channels until they are idle, consumers until they are canceled");
+    if context.profile.version.is_at_least(3, 10) {
+        let path = path("connections", &["username", user]);
+        text += &format!("; to close the connections: DELETE {path}");
+    }
+    text
+}
+
+/// The names that permissions are checked against.
+struct Names {
+    /// The current and desired exchanges and queues.
+    declared: Vec<String>,
+    /// Also the predeclared exchanges.
+    all: Vec<String>,
+}
+
+impl Names {
+    fn of(context: &PlanContext<'_>) -> Self {
+        let mut declared: BTreeSet<String> = BTreeSet::new();
+        for topology in [context.current, &context.desired.topology] {
+            declared.extend(topology.exchanges.keys().map(|name| name.as_str().to_owned()));
+            declared.extend(topology.queues.keys().map(|name| name.as_str().to_owned()));
+        }
+        let declared: Vec<String> = declared.into_iter().collect();
+        let predeclared = predeclared_in_every_vhost().map(|name| name.as_str().to_owned());
+        let default = [permission_name("").to_owned()];
+        let all = declared.iter().cloned().chain(default).chain(predeclared).collect();
+        Self { declared, all }
+    }
+}
+
+/// The objects that one pattern matches and another pattern does not match.
+#[derive(Default)]
+struct Difference<'a> {
+    names: Vec<&'a str>,
+    /// The number of objects that the first pattern matches.
+    all: usize,
+    /// True if topo could not evaluate one of the patterns for some object.
+    is_uncertain: bool,
+}
+
+fn difference<'a>(from: &str, to: &str, names: &'a [String]) -> Difference<'a> {
+    if from == to {
+        return Difference::default();
+    }
+    let (from, to) = (pattern(from), pattern(to));
+    let mut found = Difference::default();
+    for name in names {
+        match (from.matches(name), to.matches(name)) {
+            (Some(true), Some(false)) => found.names.push(name),
+            (Some(false), _) | (_, Some(true)) => {}
+            (None, _) | (_, None) => {
+                found.is_uncertain = true;
+                found.names.push(name);
+            }
+        }
+        found.all += usize::from(from.matches(name) != Some(false));
+    }
+    found
+}
+
+/// Compiles the pattern of a permission. The empty pattern matches no object.
+fn pattern(text: &str) -> Pattern {
+    Pattern::new(if text.is_empty() { "^$" } else { text })
+}
+
+impl Difference<'_> {
+    /// Describes the objects: `write on orders, events (2 of 9 objects)`. Returns `None` without objects.
+    fn describe(&self, right: &str) -> Option<String> {
+        if self.names.is_empty() {
+            return None;
+        }
+        let mut listed = self.names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        if let more @ 1.. = self.names.len().saturating_sub(NAMED) {
+            listed += &format!(" and {} more", number(more as u64));
+        }
+        let objects = count(self.all as u64, "object");
+        let possibly = if self.is_uncertain { ", possibly, because topo cannot evaluate a pattern" } else { "" };
+        Some(format!("{right} on {listed} ({} of {objects}{possibly})", number(self.names.len() as u64)))
+    }
+}
+
+/// Blocks the plan if this user would lose permissions that topo requires for this plan or for its lock.
+pub(super) fn block_lock_out(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) {
+    let Some(own) = &context.records.user else { return };
+    let changed = builder.changes.iter().filter_map(changed_permission).find(|changed| changed.user == *own);
+    let Some(ChangedPermission { address, before, after, .. }) = changed else { return };
+    let needs = Needs::of(steps, LOCK_QUEUE);
+    let lacking = |permission: &Permission| needs.missing_from(permission);
+    let (before, after) = (lacking(&before), lacking(&after.unwrap_or_default()));
+    let lost =
+        after.by_permission().into_iter().zip(before.by_permission()).filter_map(|((right, after), (_, before))| {
+            let mut names: Vec<&str> = after.difference(before).map(String::as_str).collect();
+            let more = names.len().saturating_sub(NAMED);
+            names.truncate(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            (!names.is_empty()).then(|| format!("{right} on {}{more}", names.join(", ")))
+        });
+    let lost: Vec<String> = lost.collect();
+    if !lost.is_empty() {
+        let text =
+            format!("topo connects as user {own}, and would lose permissions that it requires: {}", lost.join("; "));
+        let remedy = "keep these permissions, or apply the plan as a different administrator".to_owned();
+        builder.block(&address, text, Some(remedy));
+    }
+}

@@ -1,0 +1,103 @@
+//! Blocks a plan that requires records or owners of records that do not exist or that this user may not read.
+
+use super::changes_by_kind::PlanBuilder;
+use super::context::PlanContext;
+use super::document::{Block, ChangeKind, Desired, Info, Options, VhostPlan};
+use crate::model::count::count;
+use crate::model::{Address, ObjectId, ObjectKind, RecordKind};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The facts about the records of a vhost or the cluster that a plan requires in addition to the records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordFacts {
+    /// For each record kind, the names of the existing objects to which its records belong, such as users. The value is
+    /// `None` if this user may not read these objects. A kind has no entry if topo did not read its objects.
+    pub owners: BTreeMap<RecordKind, Option<BTreeSet<String>>>,
+    /// The kinds whose records this user may not read.
+    pub unreadable: BTreeSet<RecordKind>,
+    /// The name of this user; `None` if topo did not read it, because the plan does not depend on it.
+    pub user: Option<String>,
+}
+
+/// Returns the desired state without the records that this user may not read. A plan cannot compare such records.
+pub(super) fn without_unreadable<'a>(context: &PlanContext<'a>) -> Cow<'a, Arc<Desired>> {
+    let unreadable = &context.records.unreadable;
+    if unreadable.is_empty() {
+        return Cow::Borrowed(context.desired);
+    }
+    let mut desired = Desired::clone(context.desired);
+    desired.topology.records.retain(|id, _| !unreadable.contains(&id.kind));
+    desired.scope.sections.retain(|kind, _| !unreadable.contains(kind));
+    Cow::Owned(Arc::new(desired))
+}
+
+/// Blocks the plan if it requires records that this user may not read. `context` contains the whole desired state.
+pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, options: &Options) {
+    let is_reported = |address: &Address| {
+        options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
+    };
+    let whole = context.address(&ObjectId::Vhost);
+    for kind in &context.records.unreadable {
+        let row = kind.row();
+        let declared = context.desired.topology.records.keys().filter(|id| id.kind == *kind);
+        let scope = &context.desired.scope;
+        let removed = scope.removed.iter().filter(|id| id.kind() == ObjectKind::Record(*kind)).cloned();
+        let named = declared.map(|id| ObjectId::Record(id.clone())).chain(removed);
+        let named = named.map(|id| context.address(&id)).filter(is_reported).count();
+        let block = |text| Block {
+            address: whole.clone(),
+            text,
+            remedy: Some(format!("use a user with the tag {}", row.writer.as_str())),
+            flag: None,
+        };
+        if named > 0 {
+            let text = format!("{} not compared: this user may not read {}", row.format_count(named), row.plural);
+            part.blocks.push(block(text));
+        } else if options.prune.contains(&ObjectKind::Record(*kind)) {
+            part.blocks.push(block(format!("{} cannot be pruned: this user may not read them", row.plural)));
+        } else if scope.sections.contains_key(kind) {
+            let text = format!("{} are not compared: this requires the tag {}", row.plural, row.writer.as_str());
+            part.infos.push(Info { address: whole.clone(), text });
+        }
+    }
+}
+
+/// Blocks the plan if it creates records that belong to an object that does not exist. Adds one block for each such
+/// object, and a note if topo did not read the existing objects.
+pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let mut seen: BTreeSet<(RecordKind, String)> = BTreeSet::new();
+    let mut missing: Vec<(Address, String, String)> = Vec::new();
+    let mut unknown: BTreeMap<RecordKind, u64> = BTreeMap::new();
+    for change in builder.changes.iter().filter(|change| change.kind == ChangeKind::Create) {
+        let Some(ObjectId::Record(id)) = change.id() else { continue };
+        let row = id.kind.row();
+        let (Some(owners), Some(name)) = (row.owners, id.name()) else { continue };
+        let is_unsupported = row.since.is_some_and(|since| context.profile.version < since);
+        if is_unsupported || !seen.insert((id.kind, name.to_owned())) {
+            continue;
+        }
+        match context.records.owners.get(&id.kind) {
+            Some(Some(known)) if known.contains(name) => {}
+            Some(Some(_)) => {
+                let text = format!("{} `{name}` does not exist", owners.word);
+                missing.push((change.address.clone(), text, owners.remedy.replace("NAME", name)));
+            }
+            Some(None) | None => *unknown.entry(id.kind).or_default() += 1,
+        }
+    }
+    for (address, text, remedy) in missing {
+        builder.block(&address, text, Some(remedy));
+    }
+    let unknown = unknown.iter().filter_map(|(kind, many)| Some((kind.row(), kind.row().owners?, many)));
+    for (row, owners, many) in unknown {
+        let right = match context.records.owners.contains_key(&row.kind) {
+            true => format!(": this check requires the tag {}", row.writer.as_str()),
+            false => String::new(),
+        };
+        let text =
+            format!("topo did not check the broker for {} that the spec names{right}", count(*many, owners.word));
+        builder.info(&context.address(&ObjectId::Vhost), text);
+    }
+}
