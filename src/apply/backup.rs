@@ -48,7 +48,13 @@ impl Backup {
         let mut objects: Vec<Topology> =
             parts.iter().zip(&snapshots).map(|(part, snapshot)| part.affected_objects(&snapshot.topology)).collect();
         let left_out = objects.iter_mut().flat_map(Topology::remove_cut).collect();
-        let topic_permissions = topic_permissions(broker, &parts, &snapshots).await?;
+        let mut topic_permissions = topic_permissions(broker, &parts, &snapshots).await?;
+        for topology in &mut objects {
+            let of_records = topology.take_topic_permissions();
+            topic_permissions.extend(of_records.into_iter().map(|permission| (topology.vhost.clone(), permission)));
+        }
+        topic_permissions.sort();
+        topic_permissions.dedup();
         let is_old = snapshots.iter().any(|snapshot| snapshot.profile.version < SINGLE_FILE_SINCE);
         let is_split = is_old && !topic_permissions.is_empty();
         Ok(Some(Self { objects, topic_permissions, version: plan.target.version.clone(), is_split, left_out }))

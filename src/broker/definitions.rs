@@ -7,7 +7,7 @@
 use super::cluster::ClusterSnapshot;
 use super::definitions_entries::{
     self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, PERMISSIONS, POLICIES, Part, QUEUES,
-    VHOSTS,
+    TOPIC_PERMISSIONS, VHOSTS,
 };
 use super::permissions::is_user_parameter;
 use super::records::{from_list, from_owner, from_parameter};
@@ -21,9 +21,6 @@ use crate::rabbitmq::BrokerProfile;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The key of the list of topic permissions.
-const TOPIC_PERMISSIONS: &str = "topic_permissions";
 
 /// The reason why a definitions file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +98,7 @@ impl<'a> File<'a> {
         let lists = [QUEUES, EXCHANGES, BINDINGS, POLICIES, PARAMETERS].map(|list| list.key);
         lists
             .into_iter()
-            .chain([PERMISSIONS.key, TOPIC_PERMISSIONS])
+            .chain([PERMISSIONS.key, TOPIC_PERMISSIONS.key])
             .flat_map(|key| self.entries(key))
             .filter_map(Part::vhost)
     }
@@ -178,11 +175,6 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
     keep_first(&mut queues, "repeated queue", |it| &it.name, &mut others);
     let mut exchanges: Vec<wire::Exchange> = file.of_vhost(&EXCHANGES, vhost, version)?;
     keep_first(&mut exchanges, "repeated exchange", |it| &it.name, &mut others);
-    let restricted: Vec<String> =
-        file.entries_of_vhost(TOPIC_PERMISSIONS, vhost).map(|entry| entry.name("user")).collect();
-    if !restricted.is_empty() {
-        others.insert("topic permission".to_owned(), restricted);
-    }
     let lists = Lists {
         settings,
         queues,
@@ -262,7 +254,7 @@ fn keep_first<T>(
     });
 }
 
-/// Converts the permissions in a vhost, and those parameters that are records. Adds the names of all other parameters to `others`.
+/// Converts the permissions and topic permissions in a vhost, and those parameters that are records. Adds the names of all other parameters to `others`.
 fn records(
     file: &File<'_>,
     vhost: &VhostName,
@@ -288,8 +280,9 @@ fn records(
         };
         others.entry(thing).or_default().extend(names);
     }
-    let permissions: Vec<Arguments> = file.of_vhost(&PERMISSIONS, vhost, version)?;
-    records.extend(from_list(RecordKind::Permission, permissions));
+    for (kind, list) in [(RecordKind::Permission, &PERMISSIONS), (RecordKind::TopicPermission, &TOPIC_PERMISSIONS)] {
+        records.extend(from_list(kind, file.of_vhost(list, vhost, version)?));
+    }
     Ok(records)
 }
 

@@ -80,6 +80,14 @@ pub(super) const PERMISSIONS: List = List {
     defaults: &[],
 };
 
+pub(super) const TOPIC_PERMISSIONS: List = List {
+    key: "topic_permissions",
+    noun: "topic permission",
+    names: &["user", "exchange"],
+    required: &["user", "exchange", "write", "read"],
+    defaults: &[],
+};
+
 /// `properties_key`, which identifies a binding in requests, is not part of a definitions file. Its default is a
 /// placeholder.
 pub(super) const BINDINGS: List = List {

@@ -7,14 +7,14 @@ use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Recor
 pub(super) fn from_list(kind: RecordKind, entries: Vec<Arguments>) -> Records {
     let row = kind.row();
     let records = entries.into_iter().flat_map(|mut entry| {
-        let owner =
-            row.name_field.and_then(|field| entry.get(field)).and_then(ArgumentValue::as_text).map(str::to_owned);
-        if owner.as_deref().is_some_and(|name| row.reserved.contains(&name)) {
+        let segments = row.key.iter().map(|field| Some(entry.get(*field)?.as_text()?.to_owned()));
+        let Some(key) = segments.collect::<Option<Vec<String>>>() else { return Vec::new() };
+        if key.first().is_some_and(|name| row.reserved.contains(&name.as_str())) {
             return Vec::new();
         }
         match row.layout {
-            Layout::Fields(_) | Layout::Value(_) => from_fields(row, owner, entry),
-            Layout::Settings(_) => entry.remove("value").map_or_else(Vec::new, |value| from_value(row, owner, value)),
+            Layout::Fields(_) | Layout::Value(_) => from_fields(row, key, entry),
+            Layout::Settings(_) => entry.remove("value").map_or_else(Vec::new, |value| from_value(row, key, value)),
         }
     });
     records.map(|record| (record.id.clone(), record)).collect()
@@ -22,10 +22,10 @@ pub(super) fn from_list(kind: RecordKind, entries: Vec<Arguments>) -> Records {
 
 /// Converts an owner's settings in a definitions file into records.
 pub(super) fn from_owner(row: &RecordRow, owner: &str, settings: ArgumentValue) -> Vec<Record> {
-    from_value(row, Some(owner.to_owned()), settings)
+    from_value(row, vec![owner.to_owned()], settings)
 }
 
-fn from_value(row: &RecordRow, owner: Option<String>, settings: ArgumentValue) -> Vec<Record> {
+fn from_value(row: &RecordRow, owner: Vec<String>, settings: ArgumentValue) -> Vec<Record> {
     match settings {
         ArgumentValue::Table(settings) => from_fields(row, owner, settings),
         // Up to 3.10, the broker returns an empty list if the owner has no settings.
@@ -40,16 +40,14 @@ fn from_value(row: &RecordRow, owner: Option<String>, settings: ArgumentValue) -
 
 /// Converts the value of a runtime parameter in a definitions file into records.
 pub(super) fn from_parameter(row: &RecordRow, name: &str, value: Arguments) -> Vec<Record> {
-    from_fields(row, row.name_field.map(|_| name.to_owned()), value)
+    from_fields(row, row.key.iter().map(|_| name.to_owned()).collect(), value)
 }
 
 /// Converts the fields of one entry, or the settings of one owner, into records.
-fn from_fields(row: &RecordRow, owner: Option<String>, settings: Arguments) -> Vec<Record> {
+fn from_fields(row: &RecordRow, owner: Vec<String>, settings: Arguments) -> Vec<Record> {
     let id = |key: Vec<String>| RecordId { kind: row.kind, key };
     match row.layout {
-        Layout::Fields(_) | Layout::Value(_) => {
-            Record::new(id(owner.into_iter().collect()), settings).into_iter().collect()
-        }
+        Layout::Fields(_) | Layout::Value(_) => Record::new(id(owner), settings).into_iter().collect(),
         Layout::Settings(rows) => {
             let is_of_kind = |name: &String| rows.iter().any(|setting| setting.name == name);
             let of_kind = settings.into_iter().filter(|(name, _)| is_of_kind(name));

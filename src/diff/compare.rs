@@ -46,6 +46,9 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
         changes.push(Change::Create(Object::Binding(binding.clone())));
     }
     for (id, record) in &desired.records {
+        if record.is_without_effect() && !current.records.contains_key(id) {
+            continue;
+        }
         changes.extend(create_or_alter(current.records.get(id), record, |it| Object::Record(it.clone())));
     }
     add_deletions(&mut changes, current, desired, scope);
@@ -108,7 +111,7 @@ fn add_deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topolo
         let is_declared = desired.records.contains_key(id);
         let unset = (!is_declared && scope.leaves_unset(id)).then_some(DeleteReason::Unset);
         let reason = unset.or_else(|| reason(&ObjectId::Record(id.clone()), is_declared));
-        if let Some(reason) = reason.filter(|_| is_compared) {
+        if let Some(reason) = reason.filter(|_| is_compared && !record.is_without_effect()) {
             delete(Object::Record(record.clone()), reason);
         }
     }

@@ -11,6 +11,7 @@ use crate::model::{
 };
 use crate::plan::spec_keys::{self, key_and_arguments};
 use crate::rabbitmq::policy_keys::PolicyKey;
+use std::collections::BTreeMap;
 
 /// A function that creates the entry of an object with its comments.
 type WriteObject<'a> = &'a dyn Fn(ObjectId, &str, Tree) -> Entry;
@@ -57,11 +58,18 @@ pub(super) fn settings_of(
 
 fn record_entries(kept: &Topology, write: WriteObject<'_>, row: &RecordRow) -> Vec<Entry> {
     let records_of_kind = kept.records.values().filter(|record| record.id.kind == row.kind);
-    let entries = records_of_kind.map(|record| {
-        let id = ObjectId::Record(record.id.clone());
-        write(id, record.id.name().unwrap_or_default(), record_tree(record, row))
-    });
-    entries.collect()
+    let written = |record: &Record| {
+        let segment = record.id.key.last().map_or("", String::as_str);
+        write(ObjectId::Record(record.id.clone()), segment, record_tree(record, row))
+    };
+    if row.key.len() < 2 {
+        return records_of_kind.map(written).collect();
+    }
+    let mut by_name: BTreeMap<&str, Vec<Entry>> = BTreeMap::new();
+    for record in records_of_kind {
+        by_name.entry(record.id.name().unwrap_or_default()).or_default().push(written(record));
+    }
+    by_name.into_iter().map(|(name, entries)| entry(name, Tree::table(entries))).collect()
 }
 
 /// Returns the entry of a record: its value, the word for all of its settings, or its settings that differ from their

@@ -2,8 +2,9 @@
 //! one PUT writes it, and one DELETE deletes it. [`record_kinds`](super::record_kinds) contains the table of kinds.
 
 use super::arguments::{ArgumentValue, Arguments};
-use super::names::PolicyName;
+use super::names::{ExchangeName, PolicyName, UserName};
 use super::policy::{ApplyTo, Policy, Priority};
+use super::queue::TopicPermission;
 use super::record_kinds::{FieldShape, Layout, RecordField, RecordKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct Record {
     pub fields: Arguments,
 }
 
+/// The pattern that matches every name and every routing key.
+const EVERYTHING: &str = ".*";
+
 /// The records of a vhost or a cluster.
 pub type Records = BTreeMap<RecordId, Record>;
 
@@ -42,7 +46,7 @@ impl RecordId {
     /// Returns the name that the globs in `owns`, `protect` and `ignore` must match; `None` for kinds without names,
     /// such as vhost limits.
     pub fn name(&self) -> Option<&str> {
-        self.key.first().filter(|_| self.kind.row().name_field.is_some()).map(String::as_str)
+        self.key.first().filter(|_| !self.kind.row().key.is_empty()).map(String::as_str)
     }
 
     /// Returns the setting in the key, if each setting of the kind is a record.
@@ -104,6 +108,24 @@ impl Record {
         let shorthand = self.id.kind.row().shorthand?;
         let has_value = |value: &ArgumentValue| value.as_text() == Some(shorthand.value);
         self.fields.values().all(has_value).then_some(shorthand.words[0])
+    }
+
+    /// Returns the topic permission; `None` for a record of another kind.
+    pub fn topic_permission(&self) -> Option<TopicPermission> {
+        let (RecordKind::TopicPermission, [user, exchange]) = (self.id.kind, &self.id.key[..]) else { return None };
+        let pattern = |field: &str| self.fields.get(field).and_then(ArgumentValue::as_text).unwrap_or_default();
+        Some(TopicPermission {
+            user: UserName::new(user.as_str()),
+            exchange: ExchangeName::new(exchange.as_str()),
+            write: pattern("write").to_owned(),
+            read: pattern("read").to_owned(),
+        })
+    }
+
+    /// Returns true if a missing record is equivalent to this record: a topic permission that permits every routing key.
+    pub fn is_without_effect(&self) -> bool {
+        self.id.kind == RecordKind::TopicPermission
+            && self.fields.values().all(|pattern| pattern.as_text() == Some(EVERYTHING))
     }
 
     /// Returns the value of a limit; `None` for any other record.

@@ -24,6 +24,8 @@ pub enum RecordKind {
     GlobalParameter,
     /// The permissions of a user in a vhost.
     Permission,
+    /// The restriction of a user's routing keys on an exchange.
+    TopicPermission,
 }
 
 /// The properties of a record kind: one row of the table.
@@ -49,9 +51,11 @@ pub struct RecordRow {
     pub doc: &'static str,
     /// The documentation of the kind's key in `removed`; empty if `removed` has no such key.
     pub removed_doc: &'static str,
-    /// The field that contains the name, in an entry of the broker's list; `None` if records of this kind have no
-    /// names.
-    pub name_field: Option<&'static str>,
+    /// The fields that contain the segments of the key, in an entry of the broker's list; empty if records of this kind
+    /// have no names. The first segment is the name. In a spec, each segment is the key of a nested mapping.
+    pub key: &'static [&'static str],
+    /// True if a request that writes a record contains the last segment of the key in its body, and not in its path.
+    pub is_last_key_in_body: bool,
     /// The word that replaces the mapping of an entry, if there is one.
     pub shorthand: Option<Shorthand>,
     /// The reserved names. topo ignores records with these names, and a spec cannot declare them.
@@ -101,8 +105,11 @@ pub enum WriteOrder {
     BeforeQueues,
     /// Creations and changes follow all creations and changes of other objects. Deletions precede all other deletions.
     /// Therefore, applications find all objects as soon as they have permissions, and do not lose an object before they
-    /// lose the permissions.
-    AfterObjects,
+    /// lose the permissions. Kinds with a lower rank are created and changed earlier, and deleted later.
+    AfterObjects {
+        /// The rank.
+        rank: u8,
+    },
 }
 
 /// A word that a spec accepts instead of the mapping of an entry.
@@ -236,6 +243,7 @@ impl RecordKind {
             Self::UserLimit => &RECORD_KINDS[2],
             Self::GlobalParameter => &RECORD_KINDS[3],
             Self::Permission => &RECORD_KINDS[4],
+            Self::TopicPermission => &RECORD_KINDS[5],
         }
     }
 
@@ -254,7 +262,7 @@ impl RecordRow {
     /// Returns the rows of the kinds that `--prune` accepts. Records of the other kinds have no names, and topo always
     /// manages all or none of them.
     pub fn prunable() -> impl Iterator<Item = &'static Self> {
-        RECORD_KINDS.iter().filter(|row| row.name_field.is_some())
+        RECORD_KINDS.iter().filter(|row| !row.key.is_empty())
     }
 
     /// Formats a number of records: `1 operator policy`, `2 operator policies`.
@@ -266,6 +274,11 @@ impl RecordRow {
     /// the names of the users, and the globs of the vhost's document do not.
     pub fn is_named_after_users(&self) -> bool {
         self.scope == RecordScope::Vhost && self.owners.is_some()
+    }
+
+    /// Returns true if a spec can list the records of this kind under `removed`.
+    pub fn is_removable(&self) -> bool {
+        !self.removed_doc.is_empty()
     }
 
     /// Returns the settings of the kind.

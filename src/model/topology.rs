@@ -6,7 +6,7 @@ use super::names::{ExchangeName, PolicyName, QueueName, VhostName};
 use super::object::Vhost;
 use super::object::{Object, ObjectId};
 use super::policy::Policy;
-use super::queue::{Exchange, Queue};
+use super::queue::{Exchange, Queue, TopicPermission};
 use super::record::as_list;
 use super::record::{Record, Records};
 use schemars::JsonSchema;
@@ -67,6 +67,13 @@ impl Topology {
         self.bindings.retain(|it| !bindings.contains(it));
         cut.extend(bindings.into_iter().map(ObjectId::Binding));
         cut
+    }
+
+    /// Removes the topic permissions from the records, and returns them.
+    pub fn take_topic_permissions(&mut self) -> Vec<TopicPermission> {
+        let found: Vec<TopicPermission> = self.records.values().filter_map(Record::topic_permission).collect();
+        self.records.retain(|_, record| record.topic_permission().is_none());
+        found
     }
 
     /// Returns the object with this identity, if it exists.

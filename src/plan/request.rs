@@ -3,7 +3,7 @@
 use super::action::Action;
 use crate::model::address::encode;
 use crate::model::record_kinds::RecordScope;
-use crate::model::{Binding, Destination, RecordId, VhostName, encoding};
+use crate::model::{Binding, Destination, Record, RecordId, VhostName, encoding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -177,10 +177,21 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
         Action::DeleteQueue { name, guard: _ } => Request::delete(in_vhost("queues", name.as_str())),
         Action::DeleteExchange { name } => Request::delete(in_vhost("exchanges", name.as_str())),
         Action::DeletePolicy { name } => Request::delete(in_vhost("policies", name.as_str())),
-        Action::PutRecord { record } => Request::put(record_path(vhost, &record.id), json!(record.fields)),
+        Action::PutRecord { record } => put_record(vhost, record),
         Action::DeleteRecord { id } => Request::delete(record_path(vhost, id)),
         Action::MoveMessages { .. } => return None,
     })
+}
+
+/// Builds the request that writes a record.
+fn put_record(vhost: &VhostName, record: &Record) -> Request {
+    let (row, mut id, mut body) = (record.id.kind.row(), record.id.clone(), json!(record.fields));
+    if row.is_last_key_in_body
+        && let (Some(field), Some(segment)) = (row.key.last(), id.key.pop())
+    {
+        body[*field] = json!(segment);
+    }
+    Request::put(record_path(vhost, &id), body)
 }
 
 /// Builds the path of a record: `/api/operator-policies/shop/ceiling`. The path of a cluster record contains no vhost.

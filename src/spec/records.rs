@@ -13,24 +13,41 @@ use crate::model::{ArgumentValue, ObjectId, Record, RecordId};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Returns the name, the position and the value of each entry that declares records of a kind. The name is `None` if
-/// records of the kind have no names. Returns `None` if the document does not contain the section of the kind.
-pub(super) fn declarations<'a>(
-    row: &RecordRow,
-    document: &'a Node,
-) -> Option<Vec<(Option<&'a str>, Location, &'a Node)>> {
+/// An entry of a document that declares a record, or several settings that are records.
+pub(super) struct Declaration<'a> {
+    /// The key without the setting; empty if records of the kind have no names.
+    pub(super) key: Vec<&'a str>,
+    /// The position of the last segment of the key.
+    pub(super) at: Location,
+    /// The value.
+    node: &'a Node,
+}
+
+/// Returns the entries that declare records of a kind; `None` if the document does not contain the section of the kind.
+pub(super) fn declarations<'a>(row: &RecordRow, document: &'a Node) -> Option<Vec<Declaration<'a>>> {
+    let named = |entry: &'a Entry| Declaration { key: vec![&*entry.key], at: entry.at, node: &entry.node };
     match row.place {
         Place::Section => {
-            let entries = document.get(row.section)?.entries().iter();
-            Some(entries.map(|entry| (Some(&*entry.key), entry.at, &entry.node)).collect())
+            let mut declared: Vec<_> = document.get(row.section)?.entries().iter().map(named).collect();
+            for _ in row.key.iter().skip(1) {
+                let nested = declared.into_iter().flat_map(|Declaration { key, node, .. }| {
+                    let entry = move |entry: &'a Entry| {
+                        let key = key.iter().copied().chain([&*entry.key]).collect();
+                        Declaration { key, at: entry.at, node: &entry.node }
+                    };
+                    node.entries().iter().map(entry)
+                });
+                declared = nested.collect();
+            }
+            Some(declared)
         }
         Place::Vhost(name) => {
             let entry = document.get("vhost")?.entry(name)?;
-            Some(vec![(None, entry.at, &entry.node)])
+            Some(vec![Declaration { key: Vec::new(), at: entry.at, node: &entry.node }])
         }
         Place::Entry(section, key) => {
             let entries = document.get(section.name)?.entries().iter();
-            Some(entries.filter_map(|entry| Some((Some(&*entry.key), entry.at, entry.node.get(key)?))).collect())
+            Some(entries.filter_map(|entry| Some(Declaration { node: entry.node.get(key)?, ..named(entry) })).collect())
         }
     }
 }
@@ -53,10 +70,10 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     for row in RECORD_KINDS {
         let Some(declarations) = declarations(row, document) else { continue };
         let names = spec.sections.entry(row.kind).or_default();
-        names.extend(declarations.iter().map(|(name, ..)| name.unwrap_or_default().to_owned()));
-        for (name, at, node) in declarations {
-            report_reserved(row, name, at, diagnostics);
-            for record in records(row, name, at, node) {
+        names.extend(declarations.iter().map(|it| it.key.first().copied().unwrap_or_default().to_owned()));
+        for Declaration { key, at, node } in declarations {
+            report_reserved(row, key.first().copied(), at, diagnostics);
+            for record in records(row, &key, at, node) {
                 let id = record.record.id.clone();
                 match spec.records.get(&id) {
                     Some(first) => diagnostics.push(declared_twice(row.word, &id.key.join(" "), record.at, first.at)),
@@ -79,9 +96,9 @@ fn report_reserved(row: &RecordRow, name: Option<&str>, at: Location, diagnostic
 }
 
 /// Returns the records of one entry: a single record, or one record for each setting.
-fn records(row: &RecordRow, name: Option<&str>, at: Location, node: &Node) -> Vec<RecordSpec> {
+fn records(row: &RecordRow, key: &[&str], at: Location, node: &Node) -> Vec<RecordSpec> {
     let id = |setting: Option<&str>| {
-        let key = name.into_iter().chain(setting).map(str::to_owned).collect();
+        let key = key.iter().copied().chain(setting).map(str::to_owned).collect();
         RecordId { kind: row.kind, key }
     };
     match row.layout {
@@ -136,8 +153,8 @@ static WORDS: LazyLock<Vec<Option<Shape>>> =
 /// References to [`OBJECTS`], in the same order.
 static TABLES: LazyLock<Vec<&'static Object>> = LazyLock::new(|| OBJECTS.iter().collect());
 
-/// The shapes of an entry of each kind, in the order of the rows.
-static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
+/// The shapes of the value of a record, in the order of the rows.
+static VALUES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     let shape = |((row, table), words): ((&RecordRow, &'static &'static Object), &'static Option<Shape>)| match (
         row.layout, words,
     ) {
@@ -146,6 +163,15 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
         (Layout::Value([field]), _) => field.shape.into(),
     };
     RECORD_KINDS.iter().zip(TABLES.iter()).zip(WORDS.iter()).map(shape).collect()
+});
+
+/// The shapes of an entry of each kind, in the order of the rows: the value of a record, or a mapping to such values.
+static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
+    let shape = |(row, value): (&RecordRow, &'static Shape)| match row.key {
+        [_, _] => Shape::FreeMap(value),
+        _ => *value,
+    };
+    RECORD_KINDS.iter().zip(VALUES.iter()).map(shape).collect()
 });
 
 /// The sections whose entries contain records, each with the scope of its kinds and the mapping of an entry.
@@ -232,6 +258,6 @@ pub(super) fn vhost_keys() -> impl Iterator<Item = Key> {
 
 /// Returns the keys of `removed` that list the names of records, in a document of this scope.
 pub(super) fn removed_sections(scope: RecordScope) -> impl Iterator<Item = Key> {
-    let rows = RecordRow::of_scope(scope).filter(|row| row.place == Place::Section);
+    let rows = RecordRow::of_scope(scope).filter(|row| row.is_removable());
     rows.map(|row| key(row.section, NAMES, row.removed_doc))
 }

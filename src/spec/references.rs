@@ -9,7 +9,7 @@ use super::records;
 use super::spec_types::{DeadLetter, Spec};
 use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, is_reserved};
 use crate::model::record_kinds::RECORD_KINDS;
-use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, RecordId, Strategy};
+use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, RecordId, RecordKind, Strategy};
 use std::collections::BTreeMap;
 
 /// The maximum number of errors for which topo searches for a suggestion.
@@ -49,7 +49,8 @@ impl Declared {
         self.policies.extend(entries("policies").map(named));
         for row in RECORD_KINDS {
             let named = records::declarations(row, document).into_iter().flatten();
-            self.records.extend(named.filter_map(|(name, at, _)| Some((RecordId::named(row.kind, name?), at))));
+            let id = |key: Vec<&str>| RecordId { kind: row.kind, key: key.into_iter().map(str::to_owned).collect() };
+            self.records.extend(named.filter(|it| !it.key.is_empty()).map(|it| (id(it.key), it.at)));
         }
         self.retry_policies.extend(entries("retryPolicies").map(named));
         for entry in entries("deadLetterQueues") {
@@ -124,6 +125,11 @@ pub(crate) fn check(spec: &Spec, declared: &Declared, diagnostics: &mut Diagnost
             }
         }
     }
+    for (id, record) in &spec.records {
+        if let (RecordKind::TopicPermission, [user, exchange]) = (id.kind, &id.key[..]) {
+            check.exchange_of_topic_permission(user, exchange, record.at);
+        }
+    }
     for used in &spec.retry_uses {
         check.retry_policy(&used.value, used.at);
     }
@@ -168,6 +174,18 @@ impl Check<'_> {
             let suggestion = self.closest(name.as_str(), self.declared.exchanges.keys().map(String::as_str));
             self.report_undeclared(what, "exchange", name.as_str(), at, suggestion, None);
         }
+    }
+
+    fn exchange_of_topic_permission(&mut self, user: &str, exchange: &str, at: Location) {
+        if exchange.is_empty() {
+            let message = format!("the topic permission of user `{user}` does not name an exchange");
+            let hint =
+                "topic permissions apply to exchanges of the type `topic`; the default exchange is a direct exchange";
+            self.diagnostics.push(Diagnostic::error("name", message, at).hint(hint));
+            return;
+        }
+        let what = format!("the exchange of the topic permission of user `{user}`");
+        self.exchange(&ExchangeName::new(exchange), at, &what, &|_| false);
     }
 
     fn dead_letter_queue(&mut self, name: &str, at: Location) {

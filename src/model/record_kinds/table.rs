@@ -138,6 +138,29 @@ const PERMISSION_FIELDS: &[RecordField] = &[
     },
 ];
 
+const TOPIC_PERMISSION_FIELDS: &[RecordField] = &[
+    RecordField {
+        key: "write",
+        name: "write",
+        shape: FieldShape::Pattern,
+        default: "",
+        example: "'^order\\.'",
+        doc: "A regular expression (PCRE) for the routing keys with which the user may publish to the exchange. \
+              `{username}`, `{vhost}` and `{client_id}` are variables.",
+    },
+    RecordField {
+        key: "read",
+        name: "read",
+        shape: FieldShape::Pattern,
+        default: "",
+        example: "'.*'",
+        doc: "A regular expression for the routing keys with which the user may bind queues and exchanges to the exchange.",
+    },
+];
+
+const PERMISSION_OWNERS: Owners =
+    Owners { path: "users", field: "", word: "user", remedy: "create it first: rabbitmqctl add_user NAME" };
+
 /// The rows, in the order of [`RecordKind`].
 pub static RECORD_KINDS: &[RecordRow] = &[
     RecordRow {
@@ -152,7 +175,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         doc: "The operator policies, by name. They limit the values that arguments and policies can set. Writing \
               operator policies requires the `administrator` tag.",
         removed_doc: "The names of operator policies to delete.",
-        name_field: Some("name"),
+        key: &["name"],
+        is_last_key_in_body: false,
         shorthand: None,
         reserved: &[],
         owners: None,
@@ -177,7 +201,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         doc: "The limits of the vhost. topo deletes limits that are not listed. Writing limits requires the `administrator` \
               tag.",
         removed_doc: "",
-        name_field: None,
+        key: &[],
+        is_last_key_in_body: false,
         shorthand: None,
         reserved: &[],
         owners: None,
@@ -202,7 +227,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         doc: "The limits of the user; since RabbitMQ 3.8.10. topo deletes limits that are not listed. Writing limits \
               requires the `administrator` tag.",
         removed_doc: "",
-        name_field: Some("user"),
+        key: &["user"],
+        is_last_key_in_body: false,
         shorthand: None,
         reserved: &[],
         owners: Some(Owners {
@@ -232,7 +258,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         doc: "The global runtime parameters, by name, each with its value. Writing global parameters requires the \
               `policymaker` tag.",
         removed_doc: "The names of global parameters to delete.",
-        name_field: Some("name"),
+        key: &["name"],
+        is_last_key_in_body: false,
         shorthand: None,
         reserved: &["cluster_name", "cluster_tags", "imported_definition_hash_value", "internal_cluster_id"],
         owners: None,
@@ -258,20 +285,44 @@ pub static RECORD_KINDS: &[RecordRow] = &[
               stands for three times `.*`. The users must exist. Reading and writing permissions requires the \
               `administrator` tag.",
         removed_doc: "The names of users whose permissions in the vhost are deleted.",
-        name_field: Some("user"),
+        key: &["user"],
+        is_last_key_in_body: false,
         shorthand: Some(Shorthand { words: &["all"], value: ".*" }),
         reserved: &[],
-        owners: Some(Owners {
-            path: "users",
-            field: "",
-            word: "user",
-            remedy: "create it first: rabbitmqctl add_user NAME",
-        }),
+        owners: Some(PERMISSION_OWNERS),
         path: "permissions",
         list: ListPath::OfVhost,
-        order: WriteOrder::AfterObjects,
+        order: WriteOrder::AfterObjects { rank: 1 },
         layout: Layout::Fields(PERMISSION_FIELDS),
         definitions_key: "permissions",
+        component: "",
+        writer: Tag::Administrator,
+        since: None,
+    },
+    RecordRow {
+        kind: RecordKind::TopicPermission,
+        word: "topic permission",
+        what: "a topic permission",
+        schema: "TopicPermission",
+        plural: "topic permissions",
+        section: "topicPermissions",
+        scope: RecordScope::Vhost,
+        place: Place::Section,
+        doc: "The topic permissions, by user name and exchange. They restrict the routing keys of a user on a topic \
+              exchange, in addition to `permissions`. Without a topic permission, a user may use every routing key. \
+              `{write: '.*', read: '.*'}` is equivalent to no topic permission. Reading and writing topic permissions \
+              requires the `administrator` tag.",
+        removed_doc: "",
+        key: &["user", "exchange"],
+        is_last_key_in_body: true,
+        shorthand: None,
+        reserved: &[],
+        owners: Some(PERMISSION_OWNERS),
+        path: "topic-permissions",
+        list: ListPath::OfVhost,
+        order: WriteOrder::AfterObjects { rank: 0 },
+        layout: Layout::Fields(TOPIC_PERMISSION_FIELDS),
+        definitions_key: "topic_permissions",
         component: "",
         writer: Tag::Administrator,
         since: None,

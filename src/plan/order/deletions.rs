@@ -3,7 +3,7 @@
 
 use super::layout::Layout;
 use crate::model::record_kinds::{Layout as RecordLayout, WriteOrder};
-use crate::model::{Binding, Object, ObjectId, QueueName, Record};
+use crate::model::{Binding, Object, ObjectId, QueueName, Record, RecordId};
 use crate::plan::action::{Action, Guard};
 use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
@@ -119,12 +119,29 @@ impl Layout<'_> {
     pub(super) fn records(&mut self, changes: &[PlannedChange], moment: Moment) {
         let actions = changes.iter().filter_map(|change| record_action(change, moment));
         let (settings, whole): (Vec<Action>, Vec<Action>) = actions.partition(is_of_setting);
-        self.wave(|layout| whole.into_iter().for_each(|action| layout.push(action, None)));
+        let mut by_rank: BTreeMap<i16, Vec<Action>> = BTreeMap::new();
+        whole.into_iter().for_each(|action| by_rank.entry(rank(&action)).or_default().push(action));
+        for actions in by_rank.into_values() {
+            self.wave(|layout| actions.into_iter().for_each(|action| layout.push(action, None)));
+        }
         // The broker stores all settings of an owner in one parameter, which it reads and then overwrites. Therefore,
         // one of two concurrent changes can be lost (measured on 3.8.9 and 4.3.6).
         for action in settings {
             self.wave(|layout| layout.push(action, None));
         }
+    }
+}
+
+/// Returns the rank of an action within its moment. Actions with a lower rank come first.
+fn rank(action: &Action) -> i16 {
+    let of_kind = |id: &RecordId| match id.kind.row().order {
+        WriteOrder::BeforeQueues => 0,
+        WriteOrder::AfterObjects { rank } => i16::from(rank),
+    };
+    match (action, action.object()) {
+        (Action::DeleteRecord { .. }, ObjectId::Record(id)) => i16::MAX - of_kind(&id),
+        (_, ObjectId::Record(id)) => of_kind(&id),
+        (_, _) => 0,
     }
 }
 
@@ -155,7 +172,7 @@ fn moment_of(record: &Record, before: Option<&Record>, after: Option<&Record>) -
     let limit = |record: Option<&Record>| record.and_then(Record::limit).unwrap_or(u64::MAX);
     let row = record.id.kind.row();
     match row.layout {
-        _ if row.order == WriteOrder::AfterObjects => Moment::AfterObjects,
+        _ if row.order != WriteOrder::BeforeQueues => Moment::AfterObjects,
         RecordLayout::Fields(_) | RecordLayout::Value(_) if after.is_some() => Moment::WithPolicies,
         RecordLayout::Fields(_) | RecordLayout::Value(_) => Moment::Last,
         RecordLayout::Settings(_) if limit(after) > limit(before) => Moment::WithVhost,
