@@ -2,7 +2,7 @@
 //! hazards of a plan. The values are those at the time of the read, and can change at any time.
 
 use crate::model::count::number;
-use crate::model::{Intervals, QueueName, TopicPermission, VhostName};
+use crate::model::{Intervals, QueueName, RecordKind, TopicPermission, VhostName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +43,18 @@ pub struct Activity {
     /// The intervals at which the broker updates these counts.
     #[serde(skip)]
     pub intervals: Intervals,
+}
+
+/// The facts about the records of a vhost or the cluster that a plan requires in addition to the records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordFacts {
+    /// For each record kind, the names of the existing objects to which its records belong, such as users. The value is
+    /// `None` if this user may not read these objects. A kind has no entry if topo did not read its objects.
+    pub owners: BTreeMap<RecordKind, Option<BTreeSet<String>>>,
+    /// The kinds whose records this user may not read.
+    pub unreadable: BTreeSet<RecordKind>,
+    /// The name of this user; `None` if topo did not read it, because the plan does not depend on it.
+    pub user: Option<String>,
 }
 
 /// The queues that topo could not query over AMQP.

@@ -1,8 +1,7 @@
 //! Defines the input for planning one vhost.
 
-use super::activity::{Activity, QueueActivity};
+use super::activity::{Activity, QueueActivity, RecordFacts};
 use super::document::{ChangeKind, Desired, PlannedChange, Source};
-use super::records::RecordFacts;
 use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, Policy, PolicyName, Topology};
 use crate::rabbitmq::{BrokerProfile, Ends, Refusal, binding_refusals};
 use std::collections::{BTreeMap, BTreeSet};

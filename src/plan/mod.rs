@@ -46,7 +46,9 @@ pub mod verdict;
 mod wiring;
 
 pub use action::{Action, Guard, Level};
-pub use activity::{Activity, QueueActivity, ShovelEnd, Shovels, TopicPermissions, Transports, UnqueriedQueues};
+pub use activity::{
+    Activity, QueueActivity, RecordFacts, ShovelEnd, Shovels, TopicPermissions, Transports, UnqueriedQueues,
+};
 pub use cluster::{ClusterFacts, Enabled, plan_cluster};
 pub use context::PlanContext;
 pub use document::{
@@ -61,7 +63,6 @@ pub use migrate::{
 pub use optional_activity::{deletes_queues, limits_connections, queues_with_stale_counts};
 pub use permissions::changes_permissions;
 pub use planner::{assemble, moves_messages, needs_activity, plan_vhost};
-pub use records::RecordFacts;
 pub use request::{Method, Request, request};
 pub use resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
 pub use rights::{Permission, User};

@@ -9,18 +9,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The facts about the records of a vhost or the cluster that a plan requires in addition to the records.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordFacts {
-    /// For each record kind, the names of the existing objects to which its records belong, such as users. The value is
-    /// `None` if this user may not read these objects. A kind has no entry if topo did not read its objects.
-    pub owners: BTreeMap<RecordKind, Option<BTreeSet<String>>>,
-    /// The kinds whose records this user may not read.
-    pub unreadable: BTreeSet<RecordKind>,
-    /// The name of this user; `None` if topo did not read it, because the plan does not depend on it.
-    pub user: Option<String>,
-}
-
 /// Returns the desired state without the records that this user may not read. A plan cannot compare such records.
 pub(super) fn without_unreadable<'a>(context: &PlanContext<'a>) -> Cow<'a, Arc<Desired>> {
     let unreadable = &context.records.unreadable;

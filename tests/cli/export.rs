@@ -276,7 +276,7 @@ fn vhosts_that_only_parameters_or_permissions_name_are_exported() {
     let topo = Topo::offline().file("definitions.json", &file.to_string());
     let output = topo.run(FROM).expect_code(0);
     for (vhost, left_out) in
-        [("p", "1 permission: worker"), ("s", "1 shovel: move"), ("t", "1 topic permission: worker")]
+        [("p", "1 permission: worker"), ("s", "1 shovel: move"), ("t", "1 topic permission: worker e")]
     {
         let spec = format!("#   {left_out}\nversion: 1\nvhost: {vhost}\n");
         assert!(output.stdout.contains(&spec) && output.stderr.contains(&format!("vhost {vhost}: ")), "{output}");
@@ -346,7 +346,7 @@ fn users_permissions_and_global_parameters_are_counted() {
     let output = Topo::offline().file("definitions.json", &file.to_string()).run(FROM).expect_code(0);
     let reported = "vhost /: 0 exchanges, 0 queues, 0 bindings, 0 policies
   not in the spec: 2 permissions: ann, bob
-  not in the spec: 1 topic permission: ann
+  not in the spec: 1 topic permission: ann amq.topic
 vhost shop: 0 exchanges, 0 queues, 0 bindings, 0 policies
   not in the spec: 1 permission: bob
 not in any spec: 1 global parameter: cluster_name

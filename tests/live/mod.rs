@@ -43,6 +43,7 @@ mod migrate;
 mod names;
 mod operator_policies;
 mod ownership;
+mod permissions;
 mod plugin_exchanges;
 mod quickstart;
 mod recreated_exchanges;

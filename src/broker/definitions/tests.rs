@@ -114,10 +114,13 @@ fn vhosts_of_parameters_and_permissions_are_found() {
     let file = FILE.replace("\"policies\"", entries);
     let names: Vec<String> = vhosts(&file).unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(names, ["/", "p", "s", "shop", "t"]);
-    for (vhost, thing, name) in [("p", "permission", "u"), ("t", "topic permission", "u"), ("s", "shovel", "n")] {
+    for (vhost, record) in [("p", "permission u"), ("t", "topic permission u e"), ("s", "")] {
         let snapshot = read(&file, &vhost.into(), None).unwrap();
         assert_eq!(snapshot.topology.settings, Some(Vhost::default()), "{vhost}");
-        assert_eq!(snapshot.unsupported_objects, BTreeMap::from([(thing.to_owned(), vec![name.to_owned()])]));
+        let records: Vec<String> = snapshot.topology.records.keys().map(ToString::to_string).collect();
+        assert_eq!(records.join(", "), record, "{vhost}");
+        let shovels = [("shovel".to_owned(), vec!["n".to_owned()])];
+        assert_eq!(snapshot.unsupported_objects, if vhost == "s" { shovels.into() } else { BTreeMap::new() });
     }
 }
 

@@ -282,7 +282,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         scope: RecordScope::Vhost,
         place: Place::Section,
         doc: "The permissions of users in the vhost, by user name. A pattern that is left out matches no object. `all` \
-              stands for three times `.*`. The users must exist. Reading and writing permissions requires the \
+              sets all three patterns to `.*`. The users must exist. Reading and writing permissions requires the \
               `administrator` tag.",
         removed_doc: "The names of users whose permissions in the vhost are deleted.",
         key: &["user"],
