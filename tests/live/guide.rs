@@ -170,7 +170,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// The pages with commands, by path.
-pub(crate) const PAGES: [&str; 16] = [
+pub(crate) const PAGES: [&str; 17] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -187,6 +187,7 @@ pub(crate) const PAGES: [&str; 16] = [
     "how-to/dead-letters",
     "how-to/testing",
     "how-to/global-parameters",
+    "how-to/permissions",
 ];
 
 #[test]
@@ -262,6 +263,11 @@ fn global_parameters_commands_print_the_shown_output() {
     for name in ["shop_contact", "shop_release"] {
         Node::shared().http().delete(&format!("/api/global-parameters/{name}")).expect_status(204);
     }
+}
+
+#[test]
+fn permissions_commands_print_the_shown_output() {
+    check_page(PAGES[16], &["gallery"], &["gallery-app", "gallery-reports"]);
 }
 
 #[test]
