@@ -106,6 +106,7 @@ fn scope(spec: &Spec) -> Scope {
         ignore: globs(&spec.ignore),
         users: spec.users.clone(),
         sections: spec.sections.clone(),
+        super_streams: spec.super_streams.clone(),
         removed: spec.removed.iter().map(|removed| removed.value.clone()).collect(),
         ..Scope::default()
     }

@@ -3,7 +3,7 @@
 
 use super::CurrentVhost;
 use super::objects::{self, binding_tree, dead_letter_exchange, destination_binding, exchange_tree, policy_tree};
-use super::recognize::patterns::Recognized;
+use super::recognize::patterns::{Partitions, Recognized};
 use super::shared::{Shared, extract_defaults};
 use crate::model::count::count;
 use crate::model::yaml::{Entry, Text, Tree, entry};
@@ -55,7 +55,12 @@ impl Document<'_> {
         let mut sections = vec![version, entry("vhost", self.vhost().about(ObjectId::Vhost))];
         sections.extend(shared.sections());
         sections.extend(defaults);
-        let tables = [("exchanges", exchanges), ("queues", queues_section), ("deadLetterQueues", dead_letter_section)];
+        let tables = [
+            ("exchanges", exchanges),
+            ("queues", queues_section),
+            ("deadLetterQueues", dead_letter_section),
+            ("superStreams", self.super_streams()),
+        ];
         let tables = tables.into_iter().filter(|(_, entries)| !entries.is_empty());
         sections.extend(tables.map(|(name, entries)| entry(name, Tree::table(entries))));
         // The remaining bindings have destinations without an entry in a section.
@@ -90,6 +95,21 @@ impl Document<'_> {
         };
         let wiring = self.recognized.dead_lettering(self.kept, name).map(|(to, by)| (to, by == Wiring::Policy));
         Some(queue_keys(self.kept.queues.get(name)?, wiring, &parts))
+    }
+
+    /// Returns the entries of the recognized super streams.
+    fn super_streams(&self) -> Vec<Entry> {
+        let entry_of = |(name, it): (&ExchangeName, &Partitions)| {
+            let stream = self.kept.queues.get(&it.stream)?;
+            let keys = QueueKeys { queue_type: None, ..queue_keys(stream, None, &Parts::plain()) };
+            let partitions = match &it.keys {
+                Some(keys) => entry("bindingKeys", Tree::list(keys.iter().map(|key| Tree::text(key)))),
+                None => entry("partitions", Tree::plain(it.count)),
+            };
+            let tree = Tree::table([partitions].into_iter().chain(keys.entries()));
+            Some(self.object(ObjectId::Exchange(name.clone()), name.as_str(), tree))
+        };
+        self.recognized.super_streams.iter().filter_map(entry_of).collect()
     }
 
     fn is_generated(&self, id: &ObjectId) -> bool {

@@ -37,6 +37,9 @@ pub struct Scope {
     /// reports unmanaged records of these kinds only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sections: BTreeMap<RecordKind, BTreeSet<String>>,
+    /// The exchanges of declared super streams.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub super_streams: BTreeSet<ExchangeName>,
     /// Objects to delete, if they exist.
     #[serde(default)]
     pub removed: BTreeSet<ObjectId>,

@@ -40,6 +40,7 @@ mod routing_changes;
 pub mod schema;
 mod simulate;
 pub(crate) mod spec_keys;
+mod super_streams;
 mod target;
 mod topic_permissions;
 pub mod verdict;

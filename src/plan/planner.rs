@@ -7,7 +7,7 @@ use super::document::{
 };
 use super::{
     changes_by_kind, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, migrate,
-    old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate, target,
+    old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate, super_streams, target,
     topic_permissions, wiring,
 };
 use crate::diff::{Change, diff};
@@ -135,6 +135,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     externals::check(builder, context);
     report_missing_arguments(builder, context);
     keeps::report_orphans(builder, context);
+    super_streams::check(builder, context);
     block_exclusive_queues(builder, context);
     // Precondition: all other conflicts are known. Adds recreations of exchanges that have no other conflict.
     conflict::restore_auto_delete(builder, context, options);

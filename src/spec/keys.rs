@@ -7,6 +7,7 @@ use super::shape::{Key, Keys, Object, Shape, key};
 use super::shared_keys::{
     AUTO_DELETE, BINDING_ARGUMENTS, BINDINGS, CONFLICT, DURABLE, EXTERNAL, QUEUE_TYPES, RETRY_POLICY, ROUTING_KEY,
 };
+use super::super_streams;
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use crate::model::record_kinds::{APPLY_TO, RecordScope};
 use crate::rabbitmq::policy_keys;
@@ -69,6 +70,7 @@ pub(crate) static DOCUMENT: Object = Object {
                 Shape::Map(&Shape::Object(&DEAD_LETTER_QUEUE)),
                 "The dead-letter queues, by name. Each is a queue with its own exchange.",
             ),
+            super_streams::KEY,
             key(
                 "bindings",
                 Shape::List(&Shape::Object(&BINDING)),

@@ -31,6 +31,7 @@ mod schema_values;
 mod shape;
 mod shared_keys;
 mod spec_types;
+mod super_streams;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -129,13 +130,17 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
             let shape = Shape::Object(if is_cluster { &CLUSTER_DOCUMENT } else { &keys::DOCUMENT });
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
             are_all_known &= checked.as_ref().is_some_and(|checked| is_cluster || vhost_name(checked).is_some());
-            if let Some(checked) = checked {
+            if let Some(mut checked) = checked {
+                super_streams::expand(&mut checked, &mut diagnostics);
                 let part = match is_cluster {
                     true => cluster.get_or_insert_default(),
                     // topo also reads a document without a vhost, to report its other errors.
                     false => vhosts.entry(vhost_name(&checked).map_or("", |(name, _)| name).to_owned()).or_default(),
                 };
                 part.declared.add(&document);
+                if document.get(super_streams::SECTION).is_some() {
+                    part.declared.add(&checked);
+                }
                 part.notation.add(&document, &file.text);
                 part.documents.push(checked);
                 part.allows.extend(allows_of_document);
@@ -208,6 +213,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         dead_letter_queues: BTreeMap::new(),
         bindings: BTreeMap::new(),
         policies: BTreeMap::new(),
+        super_streams: BTreeSet::new(),
         records: BTreeMap::new(),
         sections: BTreeMap::new(),
         lint: BTreeMap::new(),

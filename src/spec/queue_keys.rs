@@ -6,6 +6,7 @@ use super::shared_keys::{
     AUTO_DELETE, BINDINGS, CONFLICT, DURABLE, EXCHANGE_TYPES, EXTERNAL, MAX_RETRIES, QUEUE_TYPES, RETRY,
 };
 use super::thresholds::{DEFAULT_THRESHOLDS, QUEUE_THRESHOLDS};
+use crate::model::QueueType;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use std::sync::LazyLock;
 
@@ -51,6 +52,15 @@ pub(super) static DEFAULTS: Object = Object {
 fn argument_keys() -> impl Iterator<Item = Key> {
     let arguments = KNOWN_ARGUMENTS.iter().filter(|known| known.key != "deadLetter" && known.key != "type");
     arguments.map(|known| Key { example: example(known), ..key(known.key, known.value.into(), known.doc) })
+}
+
+/// Returns the queue keys that set arguments of streams.
+pub(super) fn stream_keys() -> impl Iterator<Item = Key> {
+    let is_of_streams = |key: &Key| {
+        let known = KNOWN_ARGUMENTS.iter().find(|known| known.key == key.name);
+        known.is_some_and(|known| known.support_for(QueueType::Stream).is_some())
+    };
+    argument_keys().filter(is_of_streams)
 }
 
 fn example(known: &KnownArgument) -> &'static str {

@@ -12,6 +12,7 @@ use super::records;
 use super::spec_types::{
     BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RetryKeys, SetBy, Spec,
 };
+use super::super_streams;
 use super::thresholds::ThresholdsSpec;
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, Destination, ExchangeName, Glob, ObjectId, Places, PolicyName, Priority,
@@ -49,11 +50,13 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     for entry in entries(node, "exchanges") {
         exchange(entry, spec, diagnostics);
     }
-    for entry in entries(node, "queues") {
+    let no_defaults = QueueKeys::default();
+    let queues = entries(node, "queues").map(|entry| (entry, &keys));
+    for (entry, defaults) in queues.chain(entries(node, super_streams::STREAMS).map(|entry| (entry, &no_defaults))) {
         let name = QueueName::new(&*entry.key);
         incoming_bindings(entry, &Destination::Queue(name.clone()), spec, diagnostics);
         let thresholds = ThresholdsSpec::read(&entry.node, diagnostics);
-        let Some(queue) = queue(entry, &keys, spec, diagnostics) else { continue };
+        let Some(queue) = queue(entry, defaults, spec, diagnostics) else { continue };
         let queue = QueueSpec { thresholds, ..queue };
         if is_first_queue(&name, &queue, spec, diagnostics) {
             spec.queues.insert(name, queue);
@@ -77,6 +80,7 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     for entry in entries(node, "policies") {
         policy(entry, spec, diagnostics);
     }
+    spec.super_streams.extend(entries(node, super_streams::SECTION).map(|entry| ExchangeName::new(&*entry.key)));
     records::read(node, spec, diagnostics);
     for entry in entries(node, "lint") {
         level(entry, spec, diagnostics);

@@ -7,6 +7,7 @@ use super::hints::{closest, means_none};
 use super::node::{Entry, Location, Node, Value};
 use super::records;
 use super::spec_types::{DeadLetter, Spec};
+use super::super_streams;
 use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, is_reserved};
 use crate::model::record_kinds::RECORD_KINDS;
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, RecordId, RecordKind, Strategy};
@@ -44,7 +45,7 @@ impl Declared {
         self.are_exchanges_unknown |= is_invalid("exchanges");
         self.are_retry_policies_unknown |= is_invalid("retryPolicies");
         self.exchanges.extend(entries("exchanges").map(named));
-        self.queues.extend(entries("queues").map(named));
+        self.queues.extend(entries("queues").chain(entries(super_streams::STREAMS)).map(named));
         self.dead_letter_queues.extend(entries("deadLetterQueues").map(named));
         self.policies.extend(entries("policies").map(named));
         for row in RECORD_KINDS {

@@ -55,6 +55,9 @@ pub struct Spec {
     pub bindings: BTreeMap<Binding, BindingSpec>,
     /// Policies.
     pub policies: BTreeMap<PolicyName, PolicySpec>,
+    /// The exchanges of super streams. [`Self::exchanges`], [`Self::queues`] and [`Self::bindings`] contain their
+    /// objects.
+    pub super_streams: BTreeSet<ExchangeName>,
     /// Records.
     pub records: BTreeMap<RecordId, RecordSpec>,
     /// The record kinds that have a section, each with its declared names. A section can be empty.

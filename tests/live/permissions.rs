@@ -169,6 +169,10 @@ fn lost_objects_are_those_that_the_broker_refuses() {
         let message = json!({"properties": {}, "routing_key": "", "payload": "", "payload_encoding": "string"});
         for right in ["configure", "write", "read"] {
             let is_refused = |name: &&&str| {
+                if right == "write" && !name.is_ascii() {
+                    // The management API of 4.0 and 4.3 responds with 500 to a refused message for such an exchange.
+                    return user.amqp(&vhost).try_publish(name, "").is_err();
+                }
                 let answer = match right {
                     "configure" => http.put(&path("queues", name), &queue),
                     "write" => http.post(&(path("exchanges", name) + "/publish"), &message),

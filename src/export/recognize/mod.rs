@@ -1,10 +1,11 @@
-//! Recognizes patterns of objects: the retries of a queue, a dead-letter queue with its exchange, and a policy that
-//! sets dead-lettering. A pattern must reproduce exactly the current objects. `check` verifies this, and the export
+//! Recognizes patterns of objects: the retries of a queue, a dead-letter queue with its exchange, a policy that sets
+//! dead-lettering, and super streams. A pattern must reproduce exactly the current objects. `check` verifies this, and the export
 //! writes the objects of a failed pattern one by one.
 
 mod dead_letters;
 mod families;
 pub(super) mod patterns;
+mod super_streams;
 #[cfg(test)]
 mod tests;
 pub(super) mod waits;
@@ -28,6 +29,7 @@ pub(super) fn recognize(live: &CurrentVhost<'_>, kept: &Topology, given_up: &Giv
     }
     families::find(&mut recognized, live.profile, kept, given_up);
     dead_letters::find(&mut recognized, live, kept, given_up);
+    super_streams::find(&mut recognized, kept);
     let is_counted = |name: &QueueName, queue: &Queue| {
         let is_other = recognized.tiered.contains_key(name) || recognized.dead_letter_queues.contains_key(name);
         let limit = queue.arguments.get("x-delivery-limit").and_then(ArgumentValue::as_integer);

@@ -29,6 +29,8 @@ pub(in crate::export) struct Recognized {
     pub(in crate::export) wirings: BTreeMap<QueueName, PolicyName>,
     /// The quorum queues that have a delivery limit and a dead-letter exchange.
     pub(in crate::export) counted: BTreeSet<QueueName>,
+    /// The super streams, by exchange.
+    pub(in crate::export) super_streams: BTreeMap<ExchangeName, Partitions>,
     /// The objects that the patterns generate, with the queue that they belong to.
     pub(in crate::export) generated: BTreeMap<ObjectId, QueueName>,
     /// The comments on objects.
@@ -82,6 +84,17 @@ impl GivenUp {
             || recognized.dead_letter_queues.contains_key(name) && self.dead_letter_queues.insert(name.clone())
             || recognized.wirings.contains_key(name) && self.wirings.insert(name.clone())
     }
+}
+
+/// The partitions of a recognized super stream.
+#[derive(Clone, Debug)]
+pub(in crate::export) struct Partitions {
+    /// The number of partitions.
+    pub(in crate::export) count: usize,
+    /// The routing keys in order; `None` if they are the numbers from 0.
+    pub(in crate::export) keys: Option<Vec<String>>,
+    /// The stream of the first partition. The streams of all partitions have the same arguments.
+    pub(in crate::export) stream: QueueName,
 }
 
 /// A recognized dead-letter queue: its exchange, the binding between them, and its delivery limit.

@@ -275,7 +275,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
     RecordRow {
         kind: RecordKind::Permission,
         word: "permission",
-        what: "the permissions of a user",
+        what: "a permission",
         schema: "Permission",
         plural: "permissions",
         section: "permissions",

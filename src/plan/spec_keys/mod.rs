@@ -41,6 +41,19 @@ pub(crate) struct Parts<'a> {
     pub(crate) has_own_limit: bool,
 }
 
+impl Parts<'_> {
+    /// Returns the parts of a queue without recognized patterns.
+    pub(crate) fn plain() -> Self {
+        Parts {
+            tiered: None,
+            is_counted: false,
+            dead_letter_queue_at: &|_| None,
+            is_dead_letter_queue: false,
+            has_own_limit: false,
+        }
+    }
+}
+
 /// The spec keys of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueKeys {
@@ -108,7 +121,7 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
 
 /// Returns true if the management API can delete a binding with this routing key. The API does not treat `null` and
 /// `undefined` as routing keys.
-fn is_key_of_binding(key: Option<&str>) -> bool {
+pub(crate) fn is_key_of_binding(key: Option<&str>) -> bool {
     !matches!(key, Some("null" | "undefined"))
 }
 
