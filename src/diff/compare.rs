@@ -31,10 +31,15 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     for (name, queue) in &desired.queues {
         let object = |it: &Queue| Object::Queue(name.clone(), it.clone());
         let is_optional = |field: &Field| field.argument().is_some_and(|argument| scope.is_optional(name, argument));
-        let is_allowed_absence = |change: &FieldChange| change.before.is_none() && is_optional(&change.field);
+        let is_accepted =
+            |field: &Field| field.argument().is_some_and(|argument| scope.is_accepted_on_existing(name, argument));
+        let is_allowed = |change: &FieldChange| {
+            change.before.is_none() && is_optional(&change.field)
+                || change.after.is_none() && is_accepted(&change.field)
+        };
         match create_or_alter(current.queues.get(name), queue, object) {
             Some(Change::Alter { before, after, mut fields }) => {
-                fields.retain(|change| !is_allowed_absence(change));
+                fields.retain(|change| !is_allowed(change));
                 if !fields.is_empty() {
                     changes.push(Change::Alter { before, after, fields });
                 }

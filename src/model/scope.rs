@@ -37,9 +37,9 @@ pub struct Scope {
     /// reports unmanaged records of these kinds only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sections: BTreeMap<RecordKind, BTreeSet<String>>,
-    /// The exchanges of declared super streams.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub super_streams: BTreeSet<ExchangeName>,
+    /// The streams of each declared super stream, by exchange.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub super_streams: BTreeMap<ExchangeName, BTreeSet<QueueName>>,
     /// Objects to delete, if they exist.
     #[serde(default)]
     pub removed: BTreeSet<ObjectId>,
@@ -146,6 +146,18 @@ impl Scope {
             true => matches_any(&self.users.ignore, name),
             false => self.ignores(name),
         })
+    }
+
+    /// Returns the super stream to which a stream belongs.
+    pub fn super_stream_of(&self, stream: &QueueName) -> Option<&ExchangeName> {
+        self.super_streams.iter().find(|(_, streams)| streams.contains(stream)).map(|(name, _)| name)
+    }
+
+    /// Returns true if topo accepts an existing queue with this argument although the spec does not set it: the leader
+    /// locator of a super stream. `rabbitmq-streams add_super_stream` sets it from 4.0 on, and it only concerns the
+    /// creation of a stream.
+    pub fn is_accepted_on_existing(&self, queue: &QueueName, argument: &str) -> bool {
+        argument == "x-queue-leader-locator" && self.super_stream_of(queue).is_some()
     }
 
     /// Returns true if topo accepts an existing queue without this argument.

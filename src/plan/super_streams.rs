@@ -10,7 +10,7 @@ use crate::model::{Binding, ObjectId};
 /// Blocks the plan if a declared super stream has a partition on the broker that the spec does not declare at the same
 /// position.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    for name in &context.desired.scope.super_streams {
+    for name in context.desired.scope.super_streams.keys() {
         let is_partition =
             |binding: &&Binding| binding.source == *name && binding.arguments.contains_key(PARTITION_ORDER);
         let live: Vec<&Binding> = context.current.bindings.iter().filter(is_partition).collect();

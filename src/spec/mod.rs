@@ -213,7 +213,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         dead_letter_queues: BTreeMap::new(),
         bindings: BTreeMap::new(),
         policies: BTreeMap::new(),
-        super_streams: BTreeSet::new(),
+        super_streams: BTreeMap::new(),
         records: BTreeMap::new(),
         sections: BTreeMap::new(),
         lint: BTreeMap::new(),

@@ -52,7 +52,9 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
     let no_defaults = QueueKeys::default();
     let queues = entries(node, "queues").map(|entry| (entry, &keys));
-    for (entry, defaults) in queues.chain(entries(node, super_streams::STREAMS).map(|entry| (entry, &no_defaults))) {
+    for (entry, defaults) in
+        queues.chain(super_streams::streams(node).flat_map(|(_, streams)| streams).map(|entry| (entry, &no_defaults)))
+    {
         let name = QueueName::new(&*entry.key);
         incoming_bindings(entry, &Destination::Queue(name.clone()), spec, diagnostics);
         let thresholds = ThresholdsSpec::read(&entry.node, diagnostics);
@@ -80,7 +82,10 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     for entry in entries(node, "policies") {
         policy(entry, spec, diagnostics);
     }
-    spec.super_streams.extend(entries(node, super_streams::SECTION).map(|entry| ExchangeName::new(&*entry.key)));
+    for (name, streams) in super_streams::streams(node) {
+        let streams = streams.iter().map(|entry| QueueName::new(&*entry.key));
+        spec.super_streams.entry(ExchangeName::new(name)).or_default().extend(streams);
+    }
     records::read(node, spec, diagnostics);
     for entry in entries(node, "lint") {
         level(entry, spec, diagnostics);

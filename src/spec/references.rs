@@ -45,7 +45,8 @@ impl Declared {
         self.are_exchanges_unknown |= is_invalid("exchanges");
         self.are_retry_policies_unknown |= is_invalid("retryPolicies");
         self.exchanges.extend(entries("exchanges").map(named));
-        self.queues.extend(entries("queues").chain(entries(super_streams::STREAMS)).map(named));
+        self.queues.extend(entries("queues").map(named));
+        self.queues.extend(super_streams::streams(document).flat_map(|(_, streams)| streams).map(named));
         self.dead_letter_queues.extend(entries("deadLetterQueues").map(named));
         self.policies.extend(entries("policies").map(named));
         for row in RECORD_KINDS {

@@ -55,9 +55,9 @@ pub struct Spec {
     pub bindings: BTreeMap<Binding, BindingSpec>,
     /// Policies.
     pub policies: BTreeMap<PolicyName, PolicySpec>,
-    /// The exchanges of super streams. [`Self::exchanges`], [`Self::queues`] and [`Self::bindings`] contain their
-    /// objects.
-    pub super_streams: BTreeSet<ExchangeName>,
+    /// The streams of each super stream, by exchange. [`Self::exchanges`], [`Self::queues`] and [`Self::bindings`] contain
+    /// the objects.
+    pub super_streams: BTreeMap<ExchangeName, BTreeSet<QueueName>>,
     /// Records.
     pub records: BTreeMap<RecordId, RecordSpec>,
     /// The record kinds that have a section, each with its declared names. A section can be empty.

@@ -16,9 +16,9 @@ use std::sync::LazyLock;
 /// The key of the section in a spec.
 pub(super) const SECTION: &str = "superStreams";
 
-/// The section of a converted document that contains the streams. The defaults of the document do not apply to them. A
-/// spec cannot contain this key.
-pub(super) const STREAMS: &str = "superStreams/streams";
+/// The section of a converted document that contains the streams of each super stream. The defaults of the document do
+/// not apply to them. A spec cannot contain this key.
+const STREAMS: &str = "superStreams/streams";
 
 /// The maximum number of partitions. Clients open a connection for each partition.
 const MAX_PARTITIONS: i64 = 1000;
@@ -66,7 +66,7 @@ pub(super) const KEY: Key = key(
 /// Adds the exchange, the streams and the bindings of each super stream to the sections of a checked document.
 pub(super) fn expand(document: &mut Node, diagnostics: &mut Diagnostics) {
     let Some(section) = document.get(SECTION).cloned() else { return };
-    let (mut exchanges, mut queues) = (Vec::new(), Vec::new());
+    let (mut exchanges, mut all_streams) = (Vec::new(), Vec::new());
     for entry in section.entries() {
         let Some(partitions) = partitions(entry, diagnostics) else { continue };
         let name = entry.key.as_str();
@@ -76,6 +76,7 @@ pub(super) fn expand(document: &mut Node, diagnostics: &mut Diagnostics) {
         exchanges.push(Entry { key: name.to_owned(), at, node: node(exchange, at) });
         let own = |it: &&Entry| !["partitions", "bindingKeys"].contains(&it.key.as_str());
         let keys: Vec<Entry> = entry.node.entries().iter().filter(own).cloned().collect();
+        let mut streams = Vec::new();
         for (order, partition) in (0..).zip(partitions) {
             let order = table([(PARTITION_ORDER, Value::Integer(order))], at);
             let binding = [("exchange", text(name)), ("routingKey", text(&partition)), ("arguments", order)];
@@ -84,11 +85,18 @@ pub(super) fn expand(document: &mut Node, diagnostics: &mut Diagnostics) {
                 continue;
             };
             stream.extend(keys.iter().cloned());
-            queues.push(Entry { key: format!("{name}-{partition}"), at, node: node(Value::Table(stream), at) });
+            streams.push(Entry { key: format!("{name}-{partition}"), at, node: node(Value::Table(stream), at) });
         }
+        all_streams.push(Entry { key: name.to_owned(), at, node: node(Value::Table(streams), at) });
     }
     add(document, "exchanges", exchanges);
-    add(document, STREAMS, queues);
+    add(document, STREAMS, all_streams);
+}
+
+/// Returns the streams of each super stream in a converted document.
+pub(super) fn streams(document: &Node) -> impl Iterator<Item = (&str, &[Entry])> {
+    let families = document.get(STREAMS).map_or(&[][..], Node::entries).iter();
+    families.map(|family| (family.key.as_str(), family.node.entries()))
 }
 
 /// Returns the routing keys of the partitions, in order. Reports an entry without valid partitions.

@@ -170,7 +170,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// The pages with commands, by path.
-pub(crate) const PAGES: [&str; 17] = [
+pub(crate) const PAGES: [&str; 18] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -188,6 +188,7 @@ pub(crate) const PAGES: [&str; 17] = [
     "how-to/testing",
     "how-to/global-parameters",
     "how-to/permissions",
+    "how-to/super-streams",
 ];
 
 #[test]
@@ -262,6 +263,13 @@ fn global_parameters_commands_print_the_shown_output() {
     check_page(PAGES[15], &[], &[]);
     for name in ["shop_contact", "shop_release"] {
         Node::shared().http().delete(&format!("/api/global-parameters/{name}")).expect_status(204);
+    }
+}
+
+#[test]
+fn super_streams_commands_print_the_shown_output() {
+    if Node::shared().at_least(3, 9) {
+        check_page(PAGES[17], &["foundry"], &[]);
     }
 }
 

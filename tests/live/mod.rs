@@ -58,6 +58,7 @@ mod shovel_interference;
 mod simulation;
 mod static_binary;
 mod status;
+mod super_streams;
 mod test_command;
 mod tls;
 mod topic_permissions;

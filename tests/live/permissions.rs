@@ -187,7 +187,7 @@ fn lost_objects_are_those_that_the_broker_refuses() {
             let refused: Vec<&&str> = names.iter().filter(is_refused).collect();
             let listed = predicted.split(right).nth(1).and_then(|rest| rest.split(';').next()).unwrap_or_default();
             match refused.len() {
-                0 => assert_eq!(listed, "", "{right} {pattern}: {predicted}"),
+                0 if !listed.contains("possibly") => assert_eq!(listed, "", "{right} {pattern}: {predicted}"),
                 many if listed.contains("possibly") => {
                     let number: usize = listed.split_once('(').unwrap().1.split(' ').next().unwrap().parse().unwrap();
                     assert!(many <= number, "{right} {pattern}: {many} refused, {predicted}");

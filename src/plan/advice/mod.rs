@@ -71,7 +71,10 @@ impl<'a> Subject<'a> {
     /// Returns the path of a queue or an exchange in the spec; empty for other objects.
     fn path(&self) -> Vec<&str> {
         match (self.before, self.dead_letter_queue()) {
-            (Object::Queue(name, _), None) => vec!["queues", name.as_str()],
+            (Object::Queue(name, _), None) => match self.context.desired.scope.super_stream_of(name) {
+                Some(super_stream) => vec!["superStreams", super_stream.as_str()],
+                None => vec!["queues", name.as_str()],
+            },
             (Object::Queue(name, _), Some(_)) => vec!["deadLetterQueues", name.as_str()],
             (Object::Exchange(_, _), Some(queue)) => vec!["deadLetterQueues", queue, "exchange"],
             (Object::Exchange(name, _), None) => vec!["exchanges", name.as_str()],
