@@ -49,6 +49,17 @@ fn spec_is_valid_and_plans() {
     topo.run(["plan", "--against", "empty"]).expect_code(0).expect_text("exchange legacy is marked `external: true`");
 }
 
+/// The example of `forEach` declares the objects of each item.
+#[test]
+fn repeated_entries_of_the_page_plan() {
+    let page = Page::read("docs/spec.md");
+    let example = page.blocks("yaml").into_iter().find(|block| block.contains("forEach")).expect("an example");
+    let topo = Topo::offline().file("topology.yaml", example);
+    topo.run(["validate"]).expect_code(0).expect_text("4 queues").expect_no_text("warning");
+    let plan = topo.run(["plan", "--against", "empty"]).expect_code(0);
+    plan.expect_text("queue parcels.eu ").expect_text("x-max-length 250000").expect_text("parcel.us.#");
+}
+
 /// The reference contains every flag of the help, and the help contains every flag of the reference.
 #[test]
 fn tables_list_every_flag() {

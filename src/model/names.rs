@@ -86,6 +86,11 @@ pub const MAX_NAME_BYTES: usize = 255;
 /// `--lock-vhost` sets a different vhost.
 pub const DEFAULT_VHOST: &str = "/";
 
+/// The argument of an exchange that marks a super stream.
+pub const SUPER_STREAM: &str = "x-super-stream";
+/// The argument of a binding that contains the position of a partition in its super stream.
+pub const PARTITION_ORDER: &str = "x-stream-partition-order";
+
 /// The queue that `topo apply` uses as its lock, unless `--lock-name` sets a different name.
 pub const LOCK_QUEUE: &str = "topo.lock";
 

@@ -26,11 +26,6 @@ const SHOVEL_PREFIX: &str = "topo.move.";
 /// The consumer tag of topo's AMQP transport. The tag distinguishes topo from the consumers of applications.
 pub const TRANSPORT_TAG: &str = "topo.move";
 
-/// The argument of an exchange that marks a super stream.
-pub const SUPER_STREAM: &str = "x-super-stream";
-/// The argument of a binding that contains the position of a partition in its super stream.
-pub const PARTITION_ORDER: &str = "x-stream-partition-order";
-
 /// Returns the guard exchange of a queue with a ladder. The guard exchange receives all dead-lettered messages of the
 /// queue. From RabbitMQ 3.13 on, it routes messages that expired, overflowed or reached the delivery limit to the final
 /// target. All other messages enter its alternate, the retry exchange. The name of the guard exchange has the form of a

@@ -12,6 +12,7 @@ use super::context::PlanContext;
 use super::document::ChangeKind;
 use super::spec_keys;
 use crate::diff::binding_reason;
+use crate::model::names::PARTITION_ORDER;
 use crate::model::yaml::scalar;
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +50,11 @@ pub(super) fn report(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             || is_declared(&source) && is_declared(&binding.destination.id()) && !generated.contains(&source);
         let is_invisible = scope.ignores(binding.source.as_str()) || scope.ignores(binding.destination.name());
         // A `removed` or owned binding is deleted, or listed as unmanaged.
-        let is_reported = deleted.contains(binding) || binding_reason(binding, topology, scope).is_some();
+        // The plan is blocked if a super stream has another partition than the spec.
+        let is_partition =
+            scope.super_streams.contains_key(&binding.source) && binding.arguments.contains_key(PARTITION_ORDER);
+        let is_reported =
+            is_partition || deleted.contains(binding) || binding_reason(binding, topology, scope).is_some();
         if is_likely && !is_invisible && !is_reported && !context.is_untouchable(&id) {
             old.entry(&binding.destination).or_default().push(binding);
         }

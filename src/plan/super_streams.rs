@@ -4,7 +4,7 @@
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
-use crate::model::naming::PARTITION_ORDER;
+use crate::model::names::PARTITION_ORDER;
 use crate::model::{Binding, ObjectId};
 
 /// Blocks the plan if a declared super stream has a partition on the broker that the spec does not declare at the same

@@ -67,9 +67,10 @@ pub(crate) fn check(
             (Value::Text(_), _) => check(node, *text, subject, at, diagnostics),
             (_, _) => {
                 let hint = tables.first().and_then(|table| hints::name_or_mapping(node, table));
-                let expected = match text {
-                    Shape::OneOf([word]) => format!("`{word}` or a mapping"),
-                    _ => "a name or a mapping".to_owned(),
+                let expected = if let Shape::OneOf([word]) = text {
+                    format!("`{word}` or a mapping")
+                } else {
+                    "a name or a mapping".to_owned()
                 };
                 value::report_wrong_type(node, subject, &expected, hint, at, diagnostics);
                 None

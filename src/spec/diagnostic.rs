@@ -133,6 +133,19 @@ impl Diagnostics {
         self.or_value(()).err().unwrap_or_default()
     }
 
+    /// Returns the number of diagnostics.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Removes diagnostics from an index on whose code and position equal those of an earlier diagnostic from this index
+    /// on.
+    pub(crate) fn keep_first_of_each_place(&mut self, from: usize) {
+        let mut seen = BTreeSet::new();
+        let rest = self.0.split_off(from);
+        self.0.extend(rest.into_iter().filter(|it| seen.insert((it.code, it.primary))));
+    }
+
     /// Returns true if there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -154,6 +154,7 @@ const CODES: &[(&str, &str)] = &[
         "An object with `external: true` has a key that external objects do not support. topo never changes an external \
          object, so the key would have no effect.",
     ),
+    ("for-each", "A placeholder of `forEach` has no value, or `forEach` is not one variable with a list or a mapping."),
     (
         "generated-name",
         "The name of a generated object is too long, already declared, listed under `removed`, or ignored.",

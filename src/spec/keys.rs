@@ -1,5 +1,6 @@
 //! The grammar of specs: every key, with its shape and its documentation. `queue_keys` contains the keys of queues.
 
+use super::for_each::FOR_EACH;
 use super::lint_keys::LINT;
 use super::queue_keys::{DEAD_LETTER_QUEUE, DEFAULTS, QUEUE};
 use super::records;
@@ -168,6 +169,7 @@ pub(crate) static EXCHANGE: Object = Object {
                 .with_example("{hash-header: user}"),
             CONFLICT,
             EXTERNAL,
+            FOR_EACH,
             key(
                 OPTIONAL,
                 Shape::Boolean,
@@ -178,7 +180,7 @@ pub(crate) static EXCHANGE: Object = Object {
         ];
         KEYS
     }),
-    external: &["bindings", OPTIONAL],
+    external: &["bindings", OPTIONAL, "forEach"],
     is_queue: false,
 };
 

@@ -11,6 +11,7 @@ mod convert;
 mod definitions_file;
 mod diagnostic;
 mod explained;
+mod for_each;
 mod hints;
 mod keys;
 mod lint_keys;
@@ -126,9 +127,15 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
                 entries.retain(|entry| !entry.key.starts_with("x-"));
             }
             variables::substitute(&mut document, variables, &mut diagnostics);
+            let before = diagnostics.len();
+            let is_expanded = for_each::expand(&mut document, &mut diagnostics);
             let is_cluster = document.get("vhost").is_none() && document.get("cluster").is_some();
             let shape = Shape::Object(if is_cluster { &CLUSTER_DOCUMENT } else { &keys::DOCUMENT });
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
+            if is_expanded {
+                // Each item of `forEach` has the same problems.
+                diagnostics.keep_first_of_each_place(before);
+            }
             are_all_known &= checked.as_ref().is_some_and(|checked| is_cluster || vhost_name(checked).is_some());
             if let Some(mut checked) = checked {
                 super_streams::expand(&mut checked, &mut diagnostics);

@@ -159,6 +159,17 @@ impl Node {
         self.written.as_deref().filter(|written| written.contains("${"))
     }
 
+    /// Returns the text of a scalar; `None` for null, a list or a mapping.
+    pub(crate) fn scalar(&self) -> Option<String> {
+        match &self.value {
+            Value::Text(text) => Some(text.clone()),
+            Value::Boolean(value) => Some(value.to_string()),
+            Value::Integer(value) => Some(value.to_string()),
+            Value::Float(value) => Some(format!("{value:?}")),
+            Value::Null(_) | Value::List(_) | Value::Table(_) => None,
+        }
+    }
+
     /// Returns true if the whole value came from one variable. topo converts such a value to the expected type.
     pub(crate) fn is_variable(&self) -> bool {
         self.template().is_some_and(|text| text.starts_with("${") && text.find('}') == Some(text.len() - 1))

@@ -1,6 +1,7 @@
 //! The grammar of queues: their own keys, the defaults of a document, dead-letter queues and `deadLetter`. The keys of
 //! arguments come from the model's table of known arguments.
 
+use super::for_each::FOR_EACH;
 use super::shape::{Key, Keys, Object, Shape, key};
 use super::shared_keys::{
     AUTO_DELETE, BINDINGS, CONFLICT, DURABLE, EXCHANGE_TYPES, EXTERNAL, MAX_RETRIES, QUEUE_TYPES, RETRY,
@@ -103,7 +104,7 @@ fn queue_keys() -> &'static [Key] {
             .with_example("orders.dead"),
         ];
         keys.extend(argument_keys());
-        keys.extend([DURABLE, AUTO_DELETE, queue_arguments(), CONFLICT, EXTERNAL, QUEUE_THRESHOLDS]);
+        keys.extend([DURABLE, AUTO_DELETE, queue_arguments(), CONFLICT, EXTERNAL, QUEUE_THRESHOLDS, FOR_EACH]);
         keys
     });
     &KEYS
@@ -122,7 +123,7 @@ pub(crate) static QUEUE: Object = Object {
         });
         &KEYS
     }),
-    external: &["bindings", "thresholds"],
+    external: &["bindings", "thresholds", "forEach"],
     is_queue: true,
 };
 
@@ -142,7 +143,7 @@ pub(crate) static DEAD_LETTER_QUEUE: Object = Object {
         });
         &KEYS
     }),
-    external: &["bindings", "exchange", "thresholds"],
+    external: &["bindings", "exchange", "thresholds", "forEach"],
     is_queue: true,
 };
 

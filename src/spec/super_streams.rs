@@ -9,7 +9,7 @@ use super::node::{Entry, Location, Node, Value};
 use super::queue_keys::stream_keys;
 use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::names::MAX_NAME_BYTES;
-use crate::model::naming::{PARTITION_ORDER, SUPER_STREAM};
+use crate::model::names::{PARTITION_ORDER, SUPER_STREAM};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -124,7 +124,7 @@ fn partitions(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<String
         (None, Some(keys)) => {
             let mut seen: BTreeMap<&str, Location> = BTreeMap::new();
             for item in keys.node.items() {
-                let Some(key) = item.text() else { return None };
+                let key = item.text()?;
                 if let Some(first) = seen.insert(key, item.at) {
                     let message = format!("two partitions of super stream `{name}` have the key `{key}`");
                     let diagnostic = Diagnostic::error("said-twice", message, item.at).also(first, "first set here");

@@ -109,7 +109,8 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
     Some(replaced)
 }
 
-fn is_name(name: &str) -> bool {
+/// Returns true if the text is a valid name of a variable.
+pub(super) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

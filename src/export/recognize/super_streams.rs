@@ -1,7 +1,7 @@
 //! Recognizes super streams: a direct exchange that is marked as a super stream, and its partitions.
 
 use super::patterns::{Partitions, Recognized};
-use crate::model::naming::{PARTITION_ORDER, SUPER_STREAM};
+use crate::model::names::{PARTITION_ORDER, SUPER_STREAM};
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, QueueName};
 use crate::model::{Queue, QueueType, Topology};
 use crate::plan::spec_keys::{Parts, is_key_of_binding, queue_keys};
