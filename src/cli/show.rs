@@ -1,18 +1,38 @@
-//! `topo show`: prints a saved plan like `topo plan`, without a broker.
+//! `topo show`: prints a saved plan like `topo plan`, or the expansion of specs. Both without a broker.
 
-use super::arguments::{Global, PrintingArguments, Show};
+use super::arguments::{FindingsFormat, Global, PrintingArguments, Show, SpecArguments};
 use super::failure::{Exit, Failure};
 use super::plan::{self, Layout};
-use super::{connection, files, input, planning};
+use super::value_parsers::{broker_version, variable};
+use super::{connection, files, input, output, planning};
+use crate::export::{expanded_text, export_cluster};
+use crate::model::BrokerVersion;
 use crate::plan::Allowances;
+use crate::rabbitmq::BrokerProfile;
 use clap::Args;
+use clap::builder::BoolishValueParser;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
-    /// Plan file written by topo plan --out
-    #[arg(value_name = "FILE")]
-    pub(super) saved: PathBuf,
+    /// Plan file written by topo plan --out; with --expanded, spec files or directories
+    #[arg(value_name = "FILE", required_unless_present = "expanded")]
+    pub(super) paths: Vec<PathBuf>,
+    /// Print the specs with all generated objects, without short forms, forEach and retries
+    #[arg(long, env = "TOPO_EXPANDED", value_parser = BoolishValueParser::new(), help_heading = "Expansion")]
+    pub(super) expanded: bool,
+    /// Expand for this RabbitMQ version [default: the newest known version]
+    #[arg(long, value_name = "VERSION", env = "TOPO_BROKER_VERSION", value_parser = broker_version, help_heading = "Expansion")]
+    pub(super) broker_version: Option<BrokerVersion>,
+    /// Process only this vhost of the specs
+    #[arg(long, value_name = "NAME", env = "TOPO_VHOST", help_heading = "Expansion")]
+    pub(super) vhost: Option<String>,
+    /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
+    #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable, env = "TOPO_VAR", help_heading = "Expansion")]
+    pub(super) variables: Vec<(String, String)>,
+    /// File of NAME=VALUE lines; may be repeated
+    #[arg(long, value_name = "FILE", env = "TOPO_VAR_FILE", help_heading = "Expansion")]
+    pub(super) var_file: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) printing: PrintingArguments,
     /// List every object, including objects generated for retries, which otherwise share one line
@@ -24,18 +44,43 @@ pub(super) struct ShowArguments {
 }
 
 pub(super) fn run(arguments: &ShowArguments, global: &Global) -> Result<Exit, Failure> {
+    if arguments.expanded {
+        return show_expanded(arguments);
+    }
+    let [saved] = &arguments.paths[..] else {
+        return Err(Failure::usage("a saved plan is one file").hint("to show the expansion of specs: --expanded"));
+    };
     plan::check_printing(&arguments.printing)?;
-    let plan = input::any_saved_plan(&arguments.saved)?;
+    let plan = input::any_saved_plan(saved)?;
     let allowed = planning::allowances(&arguments.allow);
-    let specs = arguments.saved.display().to_string();
+    let specs = saved.display().to_string();
     // A plan that was created without a broker cannot be applied.
     let apply = (!plan.target.cluster.is_empty()).then(|| {
         let url = connection::url_flag(&plan.target.url);
-        format!("topo apply --plan {}{url}", files::path_argument(&arguments.saved))
+        format!("topo apply --plan {}{url}", files::path_argument(saved))
     });
     let layout =
         Layout { apply: apply.as_deref(), all: arguments.show.is_some(), ..Layout::of(&specs, &allowed, global) };
     plan::print(&plan, &arguments.printing, &layout, |text, _| text, |text, _| text)?;
     planning::report_allowances(&plan, &allowed);
     Ok(plan::exit(&plan, &arguments.printing, &allowed))
+}
+
+/// Prints the expansion of the specs as YAML documents.
+fn show_expanded(arguments: &ShowArguments) -> Result<Exit, Failure> {
+    let specs = SpecArguments {
+        paths: arguments.paths.clone(),
+        file: Vec::new(),
+        vhost: arguments.vhost.clone(),
+        variables: arguments.variables.clone(),
+        var_file: arguments.var_file.clone(),
+    };
+    let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
+    let loaded = input::load_for(&specs, "topo show --expanded", FindingsFormat::Text, version)?;
+    let cluster = loaded.cluster.iter().map(|(_, expansion)| export_cluster(&expansion.topology.records, &[]).text);
+    let profile = BrokerProfile::of(version);
+    let vhosts = loaded.expanded.iter().map(|(_, expansion)| expanded_text(&expansion.topology, &profile));
+    let documents: Vec<String> = cluster.chain(vhosts).collect();
+    output::print(&documents.join("---\n"))?;
+    Ok(Exit::Done)
 }

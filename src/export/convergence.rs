@@ -51,8 +51,9 @@ fn export_original(
     loop {
         let kept = choice::select_kept(live, globs, &mut left_out);
         let recognized = recognize(live, &kept, &given_up);
-        let document =
-            |comments: Option<&Comments>| Document { live, kept: &kept, recognized: &recognized, comments }.text();
+        let document = |comments: Option<&Comments>| {
+            Document { live, kept: &kept, recognized: &recognized, is_plain: false, comments }.text()
+        };
         let text = document(None);
         let mismatches = match check::read(&text, live) {
             Ok(read) => {

@@ -22,6 +22,8 @@ pub(super) struct Document<'a> {
     pub(super) live: &'a CurrentVhost<'a>,
     pub(super) kept: &'a Topology,
     pub(super) recognized: &'a Recognized,
+    /// True to write each object completely, without `defaults` and shared retry policies.
+    pub(super) is_plain: bool,
     /// The comments; `None` to omit them.
     pub(super) comments: Option<&'a Comments>,
 }
@@ -33,8 +35,8 @@ impl Document<'_> {
         let names = self.kept.queues.keys().filter(|name| !self.is_generated(&ObjectId::Queue((*name).clone())));
         let mut queues: BTreeMap<QueueName, QueueKeys> =
             names.filter_map(|name| Some((name.clone(), self.keys(name)?))).collect();
-        let defaults = extract_defaults(&mut queues);
-        let shared = Shared::of(&queues);
+        let defaults = if self.is_plain { None } else { extract_defaults(&mut queues) };
+        let shared = if self.is_plain { Shared::default() } else { Shared::of(&queues) };
         let (mut queues_section, mut dead_letter_section) = (Vec::new(), Vec::new());
         for (name, keys) in queues {
             let id = ObjectId::Queue(name.clone());

@@ -13,6 +13,7 @@ mod cluster;
 mod comments;
 mod convergence;
 mod document;
+mod expanded;
 mod left_out;
 mod objects;
 mod recognize;
@@ -22,6 +23,7 @@ mod tests;
 
 pub use cluster::{ClusterExport, export_cluster};
 pub use convergence::{Export, ExportError, export};
+pub use expanded::expanded_text;
 pub use left_out::{LeftOut, Reason, format_count_and_names};
 
 use crate::model::{Binding, ObjectId, RecordKind, Topology};

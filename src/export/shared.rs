@@ -16,6 +16,7 @@ const FEWEST_QUEUES: usize = 3;
 const FEWEST_KEYS: usize = 3;
 
 /// The shared mappings, by entries.
+#[derive(Default)]
 pub(super) struct Shared(BTreeMap<Vec<Entry>, Mapping>);
 
 struct Mapping {

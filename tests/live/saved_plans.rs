@@ -66,7 +66,7 @@ fn saved_plan_is_shown_as_printed() {
     offline.run(["show", "plan.json"]).expect_code(0);
     offline.run(["show", "plan.json", "--detailed-exitcode"]).expect_code(2);
     offline.run(["show", "missing.json"]).expect_code(65).expect_error("cannot read missing.json");
-    offline.run(["show"]).expect_code(64).expect_text("Usage: topo show [OPTIONS] <FILE>");
+    offline.run(["show"]).expect_code(64).expect_text("Usage: topo show [OPTIONS] [FILE]");
 }
 
 #[test]

@@ -1,0 +1,27 @@
+//! Writes an expanded topology as a spec without short forms: each object has an entry of its own.
+
+use super::document::Document;
+use super::recognize::patterns::Recognized;
+use super::{CurrentVhost, RecordKind};
+use crate::model::Topology;
+use crate::rabbitmq::BrokerProfile;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Returns the YAML document of an expanded topology. The document shows what topo declares. topo cannot always read it
+/// as a spec, because generated objects have reserved names.
+pub fn expanded_text(topology: &Topology, profile: &BrokerProfile) -> String {
+    let record_kinds: BTreeSet<RecordKind> = topology.records.keys().map(|id| id.kind).collect();
+    let live = CurrentVhost {
+        topology,
+        untouchable: &BTreeSet::new(),
+        properties_keys: &BTreeMap::new(),
+        unsupported_objects: &BTreeMap::new(),
+        record_kinds: &record_kinds,
+        lock_holder: None,
+        includes_transient_queues: true,
+        profile,
+    };
+    Document { live: &live, kept: topology, recognized: &Recognized::default(), is_plain: true, comments: None }
+        .text()
+        .text
+}
