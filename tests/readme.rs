@@ -51,7 +51,7 @@ fn spec_is_valid_and_plans() {
 
 /// The example of `forEach` declares the objects of each item.
 #[test]
-fn repeated_entries_of_the_page_plan() {
+fn for_each_example_plans() {
     let page = Page::read("docs/spec.md");
     let example = page.blocks("yaml").into_iter().find(|block| block.contains("forEach")).expect("an example");
     let topo = Topo::offline().file("topology.yaml", example);

@@ -254,7 +254,8 @@ fn keep_first<T>(
     });
 }
 
-/// Converts the permissions and topic permissions in a vhost, and those parameters that are records. Adds the names of all other parameters to `others`.
+/// Converts the permissions and topic permissions in a vhost, and those parameters that are records. Adds the names of
+/// all other parameters to `others`.
 fn records(
     file: &File<'_>,
     vhost: &VhostName,

@@ -25,9 +25,9 @@ pub(super) fn from_owner(row: &RecordRow, owner: &str, settings: ArgumentValue) 
     from_value(row, vec![owner.to_owned()], settings)
 }
 
-fn from_value(row: &RecordRow, owner: Vec<String>, settings: ArgumentValue) -> Vec<Record> {
+fn from_value(row: &RecordRow, key: Vec<String>, settings: ArgumentValue) -> Vec<Record> {
     match settings {
-        ArgumentValue::Table(settings) => from_fields(row, owner, settings),
+        ArgumentValue::Table(settings) => from_fields(row, key, settings),
         // Up to 3.10, the broker returns an empty list if the owner has no settings.
         ArgumentValue::Null
         | ArgumentValue::Boolean(_)
@@ -44,15 +44,15 @@ pub(super) fn from_parameter(row: &RecordRow, name: &str, value: Arguments) -> V
 }
 
 /// Converts the fields of one entry, or the settings of one owner, into records.
-fn from_fields(row: &RecordRow, owner: Vec<String>, settings: Arguments) -> Vec<Record> {
+fn from_fields(row: &RecordRow, key: Vec<String>, settings: Arguments) -> Vec<Record> {
     let id = |key: Vec<String>| RecordId { kind: row.kind, key };
     match row.layout {
-        Layout::Fields(_) | Layout::Value(_) => Record::new(id(owner), settings).into_iter().collect(),
+        Layout::Fields(_) | Layout::Value(_) => Record::new(id(key), settings).into_iter().collect(),
         Layout::Settings(rows) => {
             let is_of_kind = |name: &String| rows.iter().any(|setting| setting.name == name);
             let of_kind = settings.into_iter().filter(|(name, _)| is_of_kind(name));
             let record = |(name, value): (String, ArgumentValue)| {
-                let key = owner.iter().cloned().chain([name]).collect();
+                let key = key.iter().cloned().chain([name]).collect();
                 Record::new(id(key), Arguments::from([("value".to_owned(), value)]))
             };
             of_kind.filter_map(record).collect()

@@ -115,7 +115,7 @@ pub enum WriteOrder {
 /// A word that a spec accepts instead of the mapping of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shorthand {
-    /// The word.
+    /// The word, as a list for the grammar.
     pub words: &'static [&'static str; 1],
     /// The value of every field.
     pub value: &'static str,

@@ -83,7 +83,7 @@ fn check_requirements(
             Enabled::NotReadable(tag) if !required.is_empty() => {
                 let text =
                     format!("topo could not check the {word}s that the spec requires: this user may not read them");
-                part.blocks.push(block(cluster, text, format!("use a user with the tag {tag}")));
+                part.blocks.push(block(cluster, text, format!("connect as a user with the tag {tag}")));
             }
             Enabled::NotRead if !required.is_empty() => {
                 let text = format!(

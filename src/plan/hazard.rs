@@ -102,13 +102,13 @@ impl HazardKind {
                  unmanaged policy breaks generated retries or dead-letter queues."
             }
             Self::AccessGain => {
-                "Users may publish or bind with more routing keys than before: a topic permission is deleted, or the \
+                "Users may use more routing keys than before: a topic permission is deleted, or the \
                  broker deletes topic permissions together with their exchange, and topo cannot restore them."
             }
             Self::AccessLoss => {
-                "Users lose permissions: for objects that a pattern no longer matches, or for routing keys on an exchange \
-                 with a new or changed topic permission. This includes topic permissions that topo restores on an exchange \
-                 that is in use, because an interrupted recreation appears to have stored them."
+                "Users lose access: a permission is deleted or no longer matches an object, or a new, changed or restored \
+                 topic permission restricts routing keys. topo restores topic permissions that an interrupted recreation \
+                 appears to have stored."
             }
             Self::RoutingGap => {
                 "Messages are not routed to a queue or through an exchange: temporarily while topo recreates the \

@@ -50,7 +50,7 @@ pub(super) fn report(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             || is_declared(&source) && is_declared(&binding.destination.id()) && !generated.contains(&source);
         let is_invisible = scope.ignores(binding.source.as_str()) || scope.ignores(binding.destination.name());
         // A `removed` or owned binding is deleted, or listed as unmanaged.
-        // The plan is blocked if a super stream has another partition than the spec.
+        // `super_streams` blocks the plan if the spec does not declare a partition.
         let is_partition =
             scope.super_streams.contains_key(&binding.source) && binding.arguments.contains_key(PARTITION_ORDER);
         let is_reported =

@@ -88,16 +88,18 @@ fn topic_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         match (before, after) {
             (Some(TopicPermission { user, exchange, .. }), None) => {
                 if has_permission(builder, context, user.as_str()) {
-                    let text = format!("user {user} may then use every routing key on exchange {exchange}");
+                    let text = format!(
+                        "after the apply, user {user} may publish and bind with every routing key on exchange {exchange}"
+                    );
                     builder.hazard(HazardKind::AccessGain, &address, text, None);
                 }
             }
             (_, Some(TopicPermission { user, exchange, write, read })) => {
-                let connections = connections(context, user.as_str());
+                let connections = connections(context, user.as_str(), false);
                 if context.current.exchanges.contains_key(&exchange) && !connections.is_empty() {
                     let text = format!(
-                        "user {user} may then publish to exchange {exchange} only with routing keys that match {write:?}, \
-                         and bind only with routing keys that match {read:?}{connections}"
+                        "after the apply, user {user} may publish to exchange {exchange} only with routing keys that match \
+                         `{write}`, and bind only with routing keys that match `{read}`; existing bindings remain{connections}"
                     );
                     builder.hazard(HazardKind::AccessLoss, &address, text, None);
                 }
@@ -148,24 +150,26 @@ fn permission_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             (None, []) => format!("user {user} loses access to the vhost"),
             (None, lost) => format!("user {user} loses access to the vhost: {}", lost.join("; ")),
         };
-        let text = text + &connections(context, &user);
+        let text = text + &connections(context, &user, true);
         builder.hazard(HazardKind::AccessLoss, &address, text, None);
     }
 }
 
-/// Describes the connections that keep the permissions for some time, and how to close them.
-fn connections(context: &PlanContext<'_>, user: &str) -> String {
+/// Describes the connections of a user to the vhost that keep the old permissions for some time, and how to close them.
+/// Returns an empty text without connections. `has_consumers` is true if consumers also keep the old permissions.
+fn connections(context: &PlanContext<'_>, user: &str, has_consumers: bool) -> String {
     let of_user = context.activity.connections.as_ref().map(|users| users.get(user).copied().unwrap_or_default());
-    let kept = match of_user {
+    let open = match of_user {
         Some(0) => return String::new(),
-        Some(1) => "1 connection keeps".to_owned(),
-        Some(many) => format!("{} connections keep", number(many)),
-        None => "an unknown number of connections keep".to_owned(),
+        Some(1) => "1 open connection: its".to_owned(),
+        Some(many) => format!("{} open connections: their", number(many)),
+        None => "topo cannot count the open connections of this user: their".to_owned(),
     };
-    let mut text = format!("; {kept} the permissions: channels until they are idle, consumers until they are canceled");
+    let consumers = if has_consumers { ", and consumers receive messages until they are canceled" } else { "" };
+    let mut text = format!("; {open} channels keep the old permissions until they are idle for about 1s{consumers}");
     if context.profile.version.is_at_least(3, 10) {
         let path = path("connections", &["username", user]);
-        text += &format!("; to close the connections: DELETE {path}");
+        text += &format!("; to close all connections of this user, in every vhost: DELETE {path}");
     }
     text
 }
@@ -238,9 +242,11 @@ impl Difference<'_> {
         if let more @ 1.. = self.names.len().saturating_sub(NAMED) {
             listed += &format!(" and {} more", number(more as u64));
         }
-        let objects = count(self.all as u64, "object");
-        let possibly = if self.is_uncertain { ", possibly, because topo cannot evaluate a pattern" } else { "" };
-        Some(format!("{right} on {listed} ({} of {objects}{possibly})", number(self.names.len() as u64)))
+        let (lost, objects) = (number(self.names.len() as u64), count(self.all as u64, "object"));
+        Some(match self.is_uncertain {
+            true => format!("{right} on {listed} (at most {lost} of {objects}; topo cannot evaluate a pattern)"),
+            false => format!("{right} on {listed} ({lost} of {objects})"),
+        })
     }
 }
 
@@ -262,8 +268,10 @@ pub(super) fn block_lock_out(builder: &mut PlanBuilder, context: &PlanContext<'_
         });
     let lost: Vec<String> = lost.collect();
     if !lost.is_empty() {
-        let text =
-            format!("topo connects as user {own}, and would lose permissions that it requires: {}", lost.join("; "));
+        let text = format!(
+            "the plan removes permissions of user {own}, as which topo connects, that topo requires: {}",
+            lost.join("; ")
+        );
         let remedy = "keep these permissions, or apply the plan as a different administrator".to_owned();
         builder.block(&address, text, Some(remedy));
     }

@@ -37,16 +37,18 @@ pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, 
         let block = |text| Block {
             address: whole.clone(),
             text,
-            remedy: Some(format!("use a user with the tag {}", row.writer.as_str())),
+            remedy: Some(format!("connect as a user with the tag {}", row.writer.as_str())),
             flag: None,
         };
         if named > 0 {
-            let text = format!("{} not compared: this user may not read {}", row.format_count(named), row.plural);
-            part.blocks.push(block(text));
+            let (records, tag) = (row.format_count(named), row.writer.as_str());
+            part.blocks.push(block(format!("{records} not compared: reading {} requires the tag {tag}", row.plural)));
         } else if options.prune.contains(&ObjectKind::Record(*kind)) {
-            part.blocks.push(block(format!("{} cannot be pruned: this user may not read them", row.plural)));
+            let (plural, tag) = (row.plural, row.writer.as_str());
+            part.blocks.push(block(format!("{plural} cannot be pruned: reading them requires the tag {tag}")));
         } else if scope.sections.contains_key(kind) {
-            let text = format!("{} are not compared: this requires the tag {}", row.plural, row.writer.as_str());
+            let text =
+                format!("{} are not compared: reading them requires the tag {}", row.plural, row.writer.as_str());
             part.infos.push(Info { address: whole.clone(), text });
         }
     }
@@ -81,11 +83,14 @@ pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanCont
     let unknown = unknown.iter().filter_map(|(kind, many)| Some((kind.row(), kind.row().owners?, many)));
     for (row, owners, many) in unknown {
         let right = match context.records.owners.contains_key(&row.kind) {
-            true => format!(": this check requires the tag {}", row.writer.as_str()),
+            true => format!(": reading them requires the tag {}", row.writer.as_str()),
             false => String::new(),
         };
-        let text =
-            format!("topo did not check the broker for {} that the spec names{right}", count(*many, owners.word));
+        let exist = if *many == 1 { "exists" } else { "exist" };
+        let text = format!(
+            "topo did not check whether {} of the spec {exist} on the broker{right}",
+            count(*many, owners.word)
+        );
         builder.info(&context.address(&ObjectId::Vhost), text);
     }
 }

@@ -25,8 +25,9 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         }
         others.sort();
         let text = format!(
-            "super stream {name} has other partitions on the broker than in the spec: {}; topo does not remove or reorder \
-             partitions, because clients would read and write other partitions for the same keys",
+            "the broker has partitions of super stream {name} that the spec does not declare at the same position: {}; topo \
+             does not remove or reorder partitions, because messages with the same routing key would go to a different \
+             partition",
             others.join(", ")
         );
         let remedy = "declare these partitions at the same positions, and add new partitions only at the end; or create a super \

@@ -138,9 +138,8 @@ impl Diagnostics {
         self.0.len()
     }
 
-    /// Removes diagnostics from an index on whose code and position equal those of an earlier diagnostic from this index
-    /// on.
-    pub(crate) fn keep_first_of_each_place(&mut self, from: usize) {
+    /// Removes each diagnostic at this index or later that has the code and position of an earlier one in that range.
+    pub(crate) fn dedup_by_position(&mut self, from: usize) {
         let mut seen = BTreeSet::new();
         let rest = self.0.split_off(from);
         self.0.extend(rest.into_iter().filter(|it| seen.insert((it.code, it.primary))));

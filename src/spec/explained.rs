@@ -154,7 +154,11 @@ const CODES: &[(&str, &str)] = &[
         "An object with `external: true` has a key that external objects do not support. topo never changes an external \
          object, so the key would have no effect.",
     ),
-    ("for-each", "A placeholder of `forEach` has no value, or `forEach` is not one variable with a list or a mapping."),
+    (
+        "for-each",
+        "`forEach` does not contain exactly one variable with a list or a mapping, an item is invalid or repeated, the name \
+         of the entry does not contain the variable, or a placeholder has no value.",
+    ),
     (
         "generated-name",
         "The name of a generated object is too long, already declared, listed under `removed`, or ignored.",
@@ -171,7 +175,11 @@ const CODES: &[(&str, &str)] = &[
     ("removed-and-declared", "An object is both declared and listed under `removed`."),
     ("retry-strategy", "The queue type, the strategy or the RabbitMQ version does not support these retries."),
     ("routing-key", "A routing key is longer than 255 bytes, or its binding could never be deleted."),
-    ("said-twice", "A setting is set in two places, for example by its key and by the corresponding argument."),
+    (
+        "said-twice",
+        "A setting is set in two places, for example by its key and by the corresponding argument, or two keys exclude each \
+         other.",
+    ),
     (
         "syntax",
         "The file is not valid YAML, or YAML reads a value differently than intended. For example, a plain string cannot \

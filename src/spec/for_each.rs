@@ -30,8 +30,9 @@ const ITEMS_SHAPE: Shape = Shape::OneForm(&ITEMS);
 pub(super) const FOR_EACH: Key = key(
     NAME,
     Shape::FreeMap(&ITEMS_SHAPE),
-    "Declares one object for each item: `{VARIABLE: [ITEM…]}` or `{VARIABLE: {ITEM: {KEY: VALUE…}…}}`. `{VARIABLE}` in the \
-     name and the values of the entry is the item, and `{VARIABLE.KEY}` is a value of the item. `{{` is a literal brace.",
+    "Declares one object for each item: `{VARIABLE: [ITEM…]}` or `{VARIABLE: {ITEM: {KEY: VALUE…}…}}`. In the \
+     name and the values of the entry, `{VARIABLE}` is the item, and `{VARIABLE.KEY}` is a value of the item. `{{` and `}}` \
+     are literal braces.",
 )
 .with_example("{region: [eu, us]}");
 
@@ -69,8 +70,7 @@ fn expand_entry(entry: &Entry, each: &Entry, diagnostics: &mut Diagnostics) -> V
     let own = format!("{{{variable}");
     if !entry.key.contains(&own) {
         let message = format!("the name `{}` does not contain `{{{variable}}}`", entry.key);
-        let hint =
-            format!("use the variable in the name, so that each name is different: `{}.{{{variable}}}`", entry.key);
+        let hint = format!("add `{{{variable}}}` to the name, for example `{}.{{{variable}}}`", entry.key);
         diagnostics.push(Diagnostic::error("for-each", message, entry.at).hint(hint));
         return Vec::new();
     }
@@ -104,7 +104,12 @@ fn items<'a>(each: &'a Entry, diagnostics: &mut Diagnostics) -> Option<(&'a str,
     };
     let form = "write one variable with its items: `forEach: {region: [eu, us]}`";
     let [variable] = each.node.entries() else {
-        return refuse("`forEach` does not have exactly one variable".to_owned(), each.at, form);
+        let message = if let Value::Table(variables) = &each.node.value {
+            format!("expected one variable in `forEach`, found {}", variables.len())
+        } else {
+            format!("expected a mapping with one variable for `forEach`, found {}", each.node.describe())
+        };
+        return refuse(message, each.at, form);
     };
     let name = variable.key.as_str();
     if !is_name(name) {
@@ -116,13 +121,14 @@ fn items<'a>(each: &'a Entry, diagnostics: &mut Diagnostics) -> Option<(&'a str,
             let mut known: BTreeMap<String, Location> = BTreeMap::new();
             for item in items {
                 if let Some(first) = item.scalar().and_then(|text| known.insert(text, item.at)) {
-                    let message = format!("an item of `{name}` is repeated");
-                    let diagnostic = Diagnostic::error("for-each", message, item.at).also(first, "first item");
+                    let message = format!("duplicate item `{}` in `{name}`", item.scalar().unwrap_or_default());
+                    let diagnostic = Diagnostic::error("for-each", message, item.at).also(first, "first set here");
                     diagnostics.push(diagnostic.hint("remove one of the two"));
                     return None;
                 }
                 if item.scalar().is_none() {
-                    let message = format!("an item of `{name}` is {}", item.describe());
+                    let message =
+                        format!("expected a string or a number as an item of `{name}`, found {}", item.describe());
                     return refuse(
                         message,
                         item.at,
@@ -138,7 +144,7 @@ fn items<'a>(each: &'a Entry, diagnostics: &mut Diagnostics) -> Option<(&'a str,
                 let more = item.node.entries().iter().map(|it| (format!("{name}.{}", it.key), it.node.clone()));
                 let values = [(name.to_owned(), own)].into_iter().chain(more).collect();
                 if !matches!(item.node.value, Value::Table(_) | Value::Null(_)) {
-                    let message = format!("item `{}` is {}", item.key, item.node.describe());
+                    let message = format!("expected a mapping for item `{}`, found {}", item.key, item.node.describe());
                     return refuse(
                         message,
                         item.at,
@@ -149,7 +155,8 @@ fn items<'a>(each: &'a Entry, diagnostics: &mut Diagnostics) -> Option<(&'a str,
             }
         }
         Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) => {
-            return refuse(format!("`{name}` is not a list or a mapping"), variable.at, form);
+            let message = format!("expected a list or a mapping for `{name}`, found {}", variable.node.describe());
+            return refuse(message, variable.at, form);
         }
     }
     Some((name, found))
@@ -172,12 +179,13 @@ impl Problem {
                     Some(near) => format!("did you mean `{{{near}}}`? For literal braces, write `{{{{{name}}}}}`"),
                     None => format!("add the value to the item; for literal braces, write `{{{{{name}}}}}`"),
                 };
-                let diagnostic = Diagnostic::error("for-each", format!("there is no value for `{{{name}}}`"), at);
+                let diagnostic = Diagnostic::error("for-each", format!("unknown placeholder `{{{name}}}`"), at);
                 diagnostic.also(item.at, "not in this item").hint(hint)
             }
             Self::NotAScalar(name) => {
-                let message = format!("`{{{name}}}` is a list or a mapping, and cannot be part of a text");
-                Diagnostic::error("for-each", message, at).also(item.at, "in this item")
+                let message = format!("`{{{name}}}` is a list or a mapping, so it cannot be part of a longer string");
+                let hint = "use the placeholder as the whole value, or set it to a string or a number";
+                Diagnostic::error("for-each", message, at).also(item.at, "in this item").hint(hint)
             }
         }
     }
@@ -190,12 +198,11 @@ fn substitute(node: &mut Node, item: &Item, errors: &mut Vec<(Problem, Location)
         Value::Text(text) => {
             let whole = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
             if let Some(value) = whole.and_then(|name| item.values.get(name)) {
-                *node = Node { at, used_at: Some(item.at), ..value.clone() };
+                *node = Node { used_at: Some(at), ..value.clone() };
                 return;
             }
             if text.contains(['{', '}']) {
                 *text = replace(text, item, &mut |problem| errors.push((problem, at)));
-                node.used_at = Some(item.at);
                 node.written = None;
             }
         }

@@ -134,7 +134,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
             if is_expanded {
                 // Each item of `forEach` has the same problems.
-                diagnostics.keep_first_of_each_place(before);
+                diagnostics.dedup_by_position(before);
             }
             are_all_known &= checked.as_ref().is_some_and(|checked| is_cluster || vhost_name(checked).is_some());
             if let Some(mut checked) = checked {

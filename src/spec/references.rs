@@ -180,14 +180,12 @@ impl Check<'_> {
 
     fn exchange_of_topic_permission(&mut self, user: &str, exchange: &str, at: Location) {
         if exchange.is_empty() {
-            let message = format!("the topic permission of user `{user}` does not name an exchange");
-            let hint =
-                "topic permissions apply to exchanges of the type `topic`; the default exchange is a direct exchange";
+            let message = format!("the exchange name in a topic permission of user `{user}` is empty");
+            let hint = "use the name of a topic exchange; the default exchange is a direct exchange";
             self.diagnostics.push(Diagnostic::error("name", message, at).hint(hint));
             return;
         }
-        let what = format!("the exchange of the topic permission of user `{user}`");
-        self.exchange(&ExchangeName::new(exchange), at, &what, &|_| false);
+        self.exchange(&ExchangeName::new(exchange), at, "the exchange of this topic permission", &|_| false);
     }
 
     fn dead_letter_queue(&mut self, name: &str, at: Location) {

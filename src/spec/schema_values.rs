@@ -6,8 +6,8 @@ use super::shared_keys::EXCHANGE_TYPES;
 use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
 use serde_json::{Value, json};
 
-/// The pattern of a string that starts with a variable or with a placeholder of `forEach`. The schema accepts such a string instead of any scalar, because
-/// an editor cannot check the value of a variable.
+/// The pattern of a string that starts with a variable or with a placeholder of `forEach`. The schema accepts such a
+/// string instead of any scalar, because an editor cannot check its value.
 const VARIABLE: &str = r"^\$?\{";
 
 /// The pattern of a duration of zero, in any units.

@@ -1,7 +1,7 @@
 //! Super streams: the grammar, and the conversion of each entry to an exchange, streams and bindings, the objects that `rabbitmq-streams add_super_stream` creates.
 //!
 //! Measured on 3.10.8, 4.0.5 and 4.3.6: the exchange is a durable direct exchange with `x-super-stream: true`. The streams
-//! are named `NAME-0` to `NAME-N`, or `NAME-KEY` for each binding key. The argument `x-stream-partition-order` of a
+//! are named `NAME-0`, `NAME-1` and so on, or `NAME-KEY` for each binding key. The argument `x-stream-partition-order` of a
 //! binding is the position of its partition. Without this argument, clients receive the partitions in any order.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
@@ -20,7 +20,7 @@ pub(super) const SECTION: &str = "superStreams";
 /// not apply to them. A spec cannot contain this key.
 const STREAMS: &str = "superStreams/streams";
 
-/// The maximum number of partitions. Clients open a connection for each partition.
+/// The maximum number of partitions that topo accepts.
 const MAX_PARTITIONS: i64 = 1000;
 
 /// A super stream.
@@ -111,8 +111,8 @@ fn partitions(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<String
             return None;
         }
         (None, None) => {
-            let message = format!("super stream `{name}` has no `partitions`");
-            let hint = "add `partitions: 3` for numbered partitions, or `bindingKeys: […]` for partitions with names";
+            let message = format!("super stream `{name}` has neither `partitions` nor `bindingKeys`");
+            let hint = "add `partitions: 3` for numbered partitions, or `bindingKeys: […]` for named partitions";
             diagnostics.push(Diagnostic::error("missing-key", message, entry.at).hint(hint));
             return None;
         }
@@ -126,7 +126,7 @@ fn partitions(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<String
             for item in keys.node.items() {
                 let key = item.text()?;
                 if let Some(first) = seen.insert(key, item.at) {
-                    let message = format!("two partitions of super stream `{name}` have the key `{key}`");
+                    let message = format!("duplicate binding key `{key}` in super stream `{name}`");
                     let diagnostic = Diagnostic::error("said-twice", message, item.at).also(first, "first set here");
                     diagnostics.push(diagnostic.hint("remove one of the two"));
                     return None;

@@ -25,7 +25,7 @@ fn definitions(vhost: &Vhost<'_>) -> Value {
         let mut entries = all[list].take();
         let entries = entries.as_array_mut().unwrap();
         for entry in entries.iter_mut() {
-            // The command-line tool of 4.3 sets it.
+            // From 4.0 on, `add_super_stream` sets this argument.
             entry["arguments"].as_object_mut().unwrap().remove("x-queue-leader-locator");
         }
         entries.sort_by_key(ToString::to_string);
@@ -40,7 +40,7 @@ fn add_super_stream(vhost: &Vhost<'_>, name: &str, partitions: &str) {
 }
 
 #[test]
-fn super_streams_equal_those_of_the_command_line() {
+fn super_streams_equal_those_of_rabbitmq_streams() {
     if !has_streams() {
         return;
     }
@@ -84,7 +84,8 @@ fn partitions_are_neither_removed_nor_reordered() {
         ("[new, amer, emea, apac]", "regions-amer (position 0), regions-apac (position 2), regions-emea (position 1)"),
     ] {
         topo.rewrite(&REGIONS.replace("[amer, emea, apac]", keys));
-        let text = format!("super stream regions has other partitions on the broker than in the spec: {others}");
+        let text =
+            format!("partitions of super stream regions that the spec does not declare at the same position: {others}");
         topo.run(["apply", "-y", "--prune"]).expect_code(3).expect_text(&text);
     }
     assert_eq!(proxy.count(&writes()), 0);

@@ -4,7 +4,7 @@ use super::patterns::{Partitions, Recognized};
 use crate::model::names::{PARTITION_ORDER, SUPER_STREAM};
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, QueueName};
 use crate::model::{Queue, QueueType, Topology};
-use crate::plan::spec_keys::{Parts, is_key_of_binding, queue_keys};
+use crate::plan::spec_keys::{Parts, is_deletable_routing_key, queue_keys};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds the super streams that an entry of `superStreams` reproduces exactly.
@@ -43,7 +43,7 @@ fn partitions(name: &ExchangeName, kept: &Topology) -> Option<(Partitions, Vec<O
         let queue = kept.queues.get(stream).filter(|queue| is_plain_stream(queue))?;
         let has_name = stream.as_str() == format!("{}-{}", name.as_str(), binding.routing_key);
         let is_equal = found.as_ref().is_none_or(|(_, first)| *first == queue);
-        if !has_name || !is_equal || !is_key_of_binding(Some(&binding.routing_key)) {
+        if !has_name || !is_equal || !is_deletable_routing_key(Some(&binding.routing_key)) {
             return None;
         }
         found.get_or_insert((stream.clone(), queue));

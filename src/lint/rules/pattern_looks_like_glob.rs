@@ -1,4 +1,5 @@
-//! Reports patterns of policies and permissions that look like globs or topic patterns. The broker reads them as regular expressions.
+//! Reports patterns of policies and permissions that look like globs or topic patterns. The broker reads them as regular
+//! expressions.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::names::pattern_of;

@@ -124,8 +124,9 @@ const PERMISSION_FIELDS: &[RecordField] = &[
         shape: FieldShape::Pattern,
         default: NO_OBJECT,
         example: "'^orders$'",
-        doc: "A regular expression for the exchanges to which the user may publish, and for the destinations of bindings \
-              that the user may create. The default exchange is `amq.default`.",
+        doc: "A regular expression for the exchanges to which the user may publish, for the destinations of bindings, and \
+              for the dead-letter and alternate exchanges of objects that the user declares. The default exchange is \
+              `amq.default`.",
     },
     RecordField {
         key: "read",
@@ -133,8 +134,8 @@ const PERMISSION_FIELDS: &[RecordField] = &[
         shape: FieldShape::Pattern,
         default: NO_OBJECT,
         example: "'^orders\\.'",
-        doc: "A regular expression for the queues from which the user may consume, and for the sources of bindings that \
-              the user may create.",
+        doc: "A regular expression for the queues that the user may consume from or purge, for the sources of bindings, and \
+              for the objects that the user declares with a dead-letter or alternate exchange.",
     },
 ];
 
@@ -146,7 +147,7 @@ const TOPIC_PERMISSION_FIELDS: &[RecordField] = &[
         default: "",
         example: "'^order\\.'",
         doc: "A regular expression (PCRE) for the routing keys with which the user may publish to the exchange. \
-              `{username}`, `{vhost}` and `{client_id}` are variables.",
+              The broker replaces `{username}`, `{vhost}` and, for MQTT, `{client_id}`.",
     },
     RecordField {
         key: "read",

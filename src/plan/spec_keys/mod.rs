@@ -98,7 +98,8 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
     }
     // `deadLetter` refuses a routing key with which a binding could not be deleted. As an argument, such a key is
     // valid.
-    let in_arguments = !by_policy && end.as_ref().is_some_and(|end| !is_key_of_binding(end.routing_key.as_deref()));
+    let in_arguments =
+        !by_policy && end.as_ref().is_some_and(|end| !is_deletable_routing_key(end.routing_key.as_deref()));
     if in_arguments {
         end = None;
     }
@@ -121,7 +122,7 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
 
 /// Returns true if the management API can delete a binding with this routing key. The API does not treat `null` and
 /// `undefined` as routing keys.
-pub(crate) fn is_key_of_binding(key: Option<&str>) -> bool {
+pub(crate) fn is_deletable_routing_key(key: Option<&str>) -> bool {
     !matches!(key, Some("null" | "undefined"))
 }
 
