@@ -114,6 +114,7 @@ async fn plan_snapshot(
         Activity::default()
     };
     activity.applying = access.process.other_holder(topology);
+    activity.lock_queue = Some(access.lock_queue.clone());
     let mut part = plan_vhost(&snapshot.context(desired, &activity), options);
     if deletes_queues(&part) {
         activity.shovels = broker.shovels(vhost).await?;

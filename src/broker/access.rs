@@ -5,6 +5,7 @@ use super::error::BrokerError;
 use super::lock::Process;
 use super::options::{ConnectionOptions, Retries};
 use super::transport::{AmqpOptions, AmqpTransport, AmqpUrl, QueueCounts, ShovelTransport, Transport};
+use crate::model::names::LOCK_QUEUE;
 use crate::model::{BrokerVersion, QueueName, QueueType, Topology, VhostName};
 use crate::plan::{Activity, Transports, UnqueriedQueues, interrupted_queues};
 use futures_util::future::join_all;
@@ -48,6 +49,8 @@ pub struct Access {
     pub broker: Broker,
     /// The current process, as a lock holder.
     pub process: Process,
+    /// The name of the queue that is the lock of a vhost.
+    pub lock_queue: QueueName,
     options: ConnectionOptions,
     amqp_url: Option<AmqpUrl>,
     kind: TransportKind,
@@ -61,7 +64,8 @@ impl Access {
     /// [`BrokerError::Certificate`] if a certificate or key cannot be used.
     pub fn new(options: ConnectionOptions, process: Process) -> Result<Self, BrokerError> {
         let broker = Broker::connect(options.clone())?;
-        Ok(Self { broker, process, options, amqp_url: None, kind: TransportKind::Auto })
+        let lock_queue = QueueName::new(LOCK_QUEUE);
+        Ok(Self { broker, process, lock_queue, options, amqp_url: None, kind: TransportKind::Auto })
     }
 
     /// Sets the AMQP address; `None` for the address that the broker reports.

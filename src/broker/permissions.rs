@@ -83,16 +83,25 @@ impl Broker {
         Ok(by_kind([("permission", users(permissions?)), ("topic permission", users(topics?))]))
     }
 
-    /// Returns the user of this connection; `None` if the broker does not report the user.
+    /// Returns the user of this connection; `None` if the broker does not report the user, or if the request fails.
     pub async fn user(&self) -> Option<User> {
-        let WhoAmI { name, tags, is_internal_user } = self.get("/api/whoami").await.ok()?;
+        self.read_user().await.ok().flatten()
+    }
+
+    /// Returns the user of this connection; `None` if the broker does not report the user.
+    pub(super) async fn read_user(&self) -> Result<Option<User>, BrokerError> {
+        let WhoAmI { name, tags, is_internal_user } = match self.get("/api/whoami").await {
+            Ok(user) => user,
+            Err(error) if is_hidden(&error) || matches!(error, BrokerError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
         let tags = match tags {
             Tags::List(tags) => tags.into_iter().collect(),
             Tags::Joined(tags) => {
                 tags.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
             }
         };
-        Some(User { name, tags, is_internal: is_internal_user })
+        Ok(Some(User { name, tags, is_internal: is_internal_user }))
     }
 
     /// Returns a user's permissions in an existing vhost; `None` if this user may not read the permissions, or if an

@@ -46,14 +46,16 @@ impl Broker {
         let kinds = scope.record_kinds();
         self.read_records(snapshot, &kinds).await?;
         let version = snapshot.profile.version;
+        if kinds.iter().any(|kind| kind.row().is_named_after_users()) {
+            // The permissions in the broker do not concern a user of another backend, such as LDAP.
+            let user = self.read_user().await?.filter(|user| user.is_internal != Some(false));
+            snapshot.record_facts.user = user.map(|user| user.name);
+        }
         for kind in kinds {
             let row = kind.row();
             let existing: BTreeSet<&str> = of_kind(snapshot.topology.records.keys(), kind).collect();
             let has_new = of_kind(desired.records.keys(), kind).any(|name| !existing.contains(name));
             let is_readable = !snapshot.record_facts.unreadable.contains(&kind);
-            if row.is_named_after_users() && is_readable {
-                snapshot.record_facts.user = self.user().await.map(|user| user.name);
-            }
             let Some(owners) = row.owners.filter(|_| has_new && is_readable) else { continue };
             if row.since.is_some_and(|since| version < since) {
                 continue;

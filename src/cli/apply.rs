@@ -41,7 +41,8 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         return Err(no_terminal(arguments));
     }
     let progress = Progress::new(global);
-    let access = connection::connect(&arguments.connection, arguments.planning.intervals.intervals())?;
+    let mut access = connection::connect(&arguments.connection, arguments.planning.intervals.intervals())?;
+    access.lock_queue = QueueName::new(arguments.lock_name.as_str());
     let allowed = planning::allowances(&arguments.planning.allow);
     let mut intent = intent(arguments, saved, &access, global).await?;
     let missing_rights =

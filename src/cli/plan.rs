@@ -10,6 +10,7 @@ use super::planning::{self, Planned};
 use super::progress::Progress;
 use super::sources::Sources;
 use super::{connection, files, findings, offline_plan, output, rights};
+use crate::model::QueueName;
 use crate::model::names::{DEFAULT_VHOST, LOCK_QUEUE};
 use crate::model::printable::clean_json;
 use crate::plan::fingerprint::content_hash;
@@ -29,15 +30,17 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             offline_plan::plan(source, arguments, loaded, &options)?
         }
         None => {
-            let access = match connection::connect(&arguments.connection, arguments.planning.intervals.intervals()) {
+            let mut access = match connection::connect(&arguments.connection, arguments.planning.intervals.intervals())
+            {
                 Ok(access) => access,
                 // Errors of the specs are reported first.
                 Err(failure) => return Err(input::load(sources).err().unwrap_or(failure)),
             };
             let progress = Progress::new(global);
-            let mut planned = planning::read_and_plan(&access, sources, &options, &arguments.lint, &progress).await?;
             let [lock, vhost] = ["TOPO_LOCK_NAME", "TOPO_LOCK_VHOST"].map(connection::environment);
             let (lock, vhost) = (lock.as_deref().unwrap_or(LOCK_QUEUE), vhost.as_deref().unwrap_or(DEFAULT_VHOST));
+            access.lock_queue = QueueName::new(lock);
+            let mut planned = planning::read_and_plan(&access, sources, &options, &arguments.lint, &progress).await?;
             rights::add_missing(&access, &mut planned.plan, lock, vhost).await;
             planned
         }

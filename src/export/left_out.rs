@@ -77,11 +77,10 @@ impl LeftOut {
         for (id, why) in &self.objects {
             let name = match id {
                 ObjectId::Binding(binding) => binding.to_string(),
-                ObjectId::Vhost
-                | ObjectId::Exchange(_)
-                | ObjectId::Policy(_)
-                | ObjectId::Queue(_)
-                | ObjectId::Record(_) => id.name().unwrap_or_default().to_owned(),
+                ObjectId::Record(id) => id.key.join(" "),
+                ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => {
+                    id.name().unwrap_or_default().to_owned()
+                }
             };
             groups.entry((why, id.kind())).or_default().push(name);
         }

@@ -21,6 +21,9 @@ pub struct Activity {
     /// The holder of the vhost's lock, if another apply is running.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub applying: Option<String>,
+    /// The queue that is the lock of the vhost; `None` for a plan without a broker.
+    #[serde(skip)]
+    pub lock_queue: Option<QueueName>,
     /// The queues of interrupted migrations from which a shovel still moves messages, if this user may not delete the
     /// shovel.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]

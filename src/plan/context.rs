@@ -76,16 +76,14 @@ impl PlanContext<'_> {
             }
     }
 
-    /// Returns true if the object is a binding that the management API cannot delete, because the binding's properties
-    /// key is unusable.
+    /// Returns true if the management API cannot delete the object: a binding with an unusable properties key, or a record
+    /// whose path would contain an empty segment or a dot segment. A DELETE of a topic permission without an exchange
+    /// deletes all topic permissions of the user (3.8 to 4.3).
     pub(super) fn is_undeletable(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Binding(binding) => self.properties_keys.get(binding).is_some_and(Vec::is_empty),
-            ObjectId::Vhost
-            | ObjectId::Exchange(_)
-            | ObjectId::Policy(_)
-            | ObjectId::Queue(_)
-            | ObjectId::Record(_) => false,
+            ObjectId::Record(id) => id.key.iter().any(|segment| matches!(segment.as_str(), "" | "." | "..")),
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
         }
     }
 

@@ -4,7 +4,7 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Options, PlannedChange, Unmanaged};
 use super::hazard::HazardKind;
-use super::{auto_delete, recreate, retries};
+use super::{auto_delete, lock_out, recreate, retries};
 use crate::diff::DeleteReason;
 use crate::model::count::number;
 use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, RecordId};
@@ -47,13 +47,23 @@ pub(super) fn plan(
             }
             continue;
         }
+        if reason == DeleteReason::Unmanaged && lock_out::is_of_this_user(context, &id) {
+            continue;
+        }
         if reason == DeleteReason::Unmanaged && !options.prune.contains(&id.kind()) {
             builder.unmanaged.push(Unmanaged { address, object: id });
             continue;
         }
         if context.is_undeletable(&id) {
             let text = format!("{id} cannot be deleted over HTTP, because the API misinterprets its key");
-            let remedy = "unbind it with an AMQP client";
+            let remedy = match id {
+                ObjectId::Record(_) => "delete it with rabbitmqctl",
+                ObjectId::Vhost
+                | ObjectId::Exchange(_)
+                | ObjectId::Policy(_)
+                | ObjectId::Queue(_)
+                | ObjectId::Binding(_) => "unbind it with an AMQP client",
+            };
             match reason {
                 DeleteReason::Removed => builder.block(&address, text, Some(remedy.to_owned())),
                 DeleteReason::Unmanaged | DeleteReason::Unset | DeleteReason::Retired => {

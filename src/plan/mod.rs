@@ -23,6 +23,7 @@ pub mod fingerprint;
 pub mod gate;
 pub mod hazard;
 mod keeps;
+mod lock_out;
 pub mod migrate;
 mod old_bindings;
 mod optional_activity;

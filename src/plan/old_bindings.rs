@@ -11,8 +11,8 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::ChangeKind;
 use super::spec_keys;
+use super::super_streams;
 use crate::diff::binding_reason;
-use crate::model::names::PARTITION_ORDER;
 use crate::model::yaml::scalar;
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,7 @@ pub(super) fn report(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         // A `removed` or owned binding is deleted, or listed as unmanaged.
         // `super_streams` blocks the plan if the spec does not declare a partition.
         let is_partition =
-            scope.super_streams.contains_key(&binding.source) && binding.arguments.contains_key(PARTITION_ORDER);
+            scope.super_streams.contains_key(&binding.source) && super_streams::is_stream(context, binding);
         let is_reported =
             is_partition || deleted.contains(binding) || binding_reason(binding, topology, scope).is_some();
         if is_likely && !is_invisible && !is_reported && !context.is_untouchable(&id) {

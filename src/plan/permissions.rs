@@ -1,5 +1,5 @@
 //! Adds hazards for changed permissions and topic permissions: the objects and routing keys that a user can no longer
-//! use, and the connections that keep the old permissions. Blocks changes that would prevent topo itself from applying plans.
+//! use, and the connections that keep the old permissions.
 //!
 //! The broker matches the patterns of permissions in the same way as the patterns of policies (684 of 684 declarations,
 //! 3.8.9 to 4.3.6). An open channel caches permissions while it is busy, and consumers receive messages until they are
@@ -7,17 +7,18 @@
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
-use super::document::{ChangeKind, PlannedChange, Step, VhostPlan};
+use super::document::{ChangeKind, PlannedChange, VhostPlan};
 use super::hazard::HazardKind;
 use super::request::path;
-use super::rights::{Needs, Permission, permission_name};
+use super::rights::{Permission, permission_name};
 use crate::model::count::{count, number};
-use crate::model::names::LOCK_QUEUE;
 use crate::model::{Address, ArgumentValue, Object, Record, RecordId, RecordKind, TopicPermission};
 use crate::rabbitmq::Pattern;
 use crate::rabbitmq::profile::predeclared_in_every_vhost;
 use std::collections::BTreeSet;
 
+/// The patterns of topic permissions that match every routing key.
+const EVERYTHING: [&str; 7] = [".*", "^.*", ".*$", "^.*$", ".+", "^", "."];
 /// The maximum number of objects that a text lists for each permission.
 const NAMED: usize = 3;
 
@@ -49,14 +50,16 @@ fn changed_permission(change: &PlannedChange) -> Option<ChangedPermission> {
     })
 }
 
-fn record(object: Option<&Object>, kind: RecordKind) -> Option<&Record> {
+/// Returns the record if the object is a record of this kind.
+pub(super) fn record(object: Option<&Object>, kind: RecordKind) -> Option<&Record> {
     match object? {
         Object::Record(record) => (record.id.kind == kind).then_some(record),
         Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_) => None,
     }
 }
 
-fn permission(record: &Record) -> Permission {
+/// Returns the patterns of a permission.
+pub(super) fn permission(record: &Record) -> Permission {
     let pattern =
         |field: &str| record.fields.get(field).and_then(ArgumentValue::as_text).unwrap_or_default().to_owned();
     Permission { configure: pattern("configure"), write: pattern("write"), read: pattern("read") }
@@ -85,37 +88,59 @@ fn topic_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         builder.changes.iter().filter_map(|change| Some((change.address.clone(), topic_permissions(change)?)));
     let changed: Vec<_> = changed.collect();
     for (address, (before, after)) in changed {
-        match (before, after) {
-            (Some(TopicPermission { user, exchange, .. }), None) => {
-                if has_permission(builder, context, user.as_str()) {
-                    let text = format!(
-                        "after the apply, user {user} may publish and bind with every routing key on exchange {exchange}"
-                    );
-                    builder.hazard(HazardKind::AccessGain, &address, text, None);
-                }
-            }
-            (_, Some(TopicPermission { user, exchange, write, read })) => {
-                let connections = connections(context, user.as_str(), false);
-                if context.current.exchanges.contains_key(&exchange) && !connections.is_empty() {
-                    let text = format!(
-                        "after the apply, user {user} may publish to exchange {exchange} only with routing keys that match \
-                         `{write}`, and bind only with routing keys that match `{read}`; existing bindings remain{connections}"
-                    );
-                    builder.hazard(HazardKind::AccessLoss, &address, text, None);
-                }
-            }
-            (None, None) => {}
+        let Some(TopicPermission { user, exchange, .. }) = before.as_ref().or(after.as_ref()) else { continue };
+        let is_open = |pattern: &str| EVERYTHING.contains(&pattern);
+        let patterns = |it: &Option<TopicPermission>| match it {
+            Some(it) => [it.write.clone(), it.read.clone()],
+            None => [".*".to_owned(), ".*".to_owned()],
+        };
+        let (from, to) = (patterns(&before), patterns(&after));
+        let gained = from.iter().zip(&to).zip(["publish", "bind"]);
+        let gained: Vec<&str> =
+            gained.filter(|((from, to), _)| !is_open(from) && is_open(to)).map(|(_, verb)| verb).collect();
+        let has_gain = !gained.is_empty() && has_permission(builder, context, user.as_str(), When::After);
+        let is_restricted = from.iter().zip(&to).any(|(from, to)| from != to && !is_open(to));
+        let exists = context.current.exchanges.contains_key(exchange) || exchange.is_predeclared();
+        let has_loss = is_restricted && exists && has_permission(builder, context, user.as_str(), When::Before);
+        if has_gain {
+            let verbs = gained.join(" and ");
+            let text =
+                format!("after the apply, user {user} may {verbs} with every routing key on exchange {exchange}");
+            builder.hazard(HazardKind::AccessGain, &address, text, None);
+        }
+        if has_loss {
+            let [write, read] = &to;
+            let connections = connections(context, user.as_str(), false);
+            let text = format!(
+                "after the apply, user {user} may publish to exchange {exchange} only with routing keys that match \
+                 `{write}`, and bind only with routing keys that match `{read}`; existing bindings remain{connections}"
+            );
+            builder.hazard(HazardKind::AccessLoss, &address, text, None);
         }
     }
 }
 
-/// Returns false if a user has no permissions after the plan. If topo does not know the permissions, returns true.
-fn has_permission(builder: &PlanBuilder, context: &PlanContext<'_>, user: &str) -> bool {
-    let is_compared = context.desired.scope.sections.contains_key(&RecordKind::Permission);
-    let exists = context.current.records.contains_key(&RecordId::named(RecordKind::Permission, user));
+/// The time at which a user has permissions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Before,
+    After,
+}
+
+/// Returns false if a user has no permissions before or after the plan. If topo does not know the permissions, returns
+/// true.
+fn has_permission(builder: &PlanBuilder, context: &PlanContext<'_>, user: &str, when: When) -> bool {
+    if !context.desired.scope.sections.contains_key(&RecordKind::Permission) {
+        return true;
+    }
+    let id = RecordId::named(RecordKind::Permission, user);
+    let exists = context.current.records.contains_key(&id);
     let mut changed = builder.changes.iter().filter_map(changed_permission);
     let is_deleted = changed.any(|changed| changed.user == user && changed.after.is_none());
-    !is_compared || exists && !is_deleted
+    match when {
+        When::Before => exists,
+        When::After => context.desired.topology.records.contains_key(&id) || exists && !is_deleted,
+    }
 }
 
 /// Adds a hazard for each permission with which a user loses access to an object.
@@ -247,32 +272,5 @@ impl Difference<'_> {
             true => format!("{right} on {listed} (at most {lost} of {objects}; topo cannot evaluate a pattern)"),
             false => format!("{right} on {listed} ({lost} of {objects})"),
         })
-    }
-}
-
-/// Blocks the plan if this user would lose permissions that topo requires for this plan or for its lock.
-pub(super) fn block_lock_out(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) {
-    let Some(own) = &context.records.user else { return };
-    let changed = builder.changes.iter().filter_map(changed_permission).find(|changed| changed.user == *own);
-    let Some(ChangedPermission { address, before, after, .. }) = changed else { return };
-    let needs = Needs::of(steps, LOCK_QUEUE);
-    let lacking = |permission: &Permission| needs.missing_from(permission);
-    let (before, after) = (lacking(&before), lacking(&after.unwrap_or_default()));
-    let lost =
-        after.by_permission().into_iter().zip(before.by_permission()).filter_map(|((right, after), (_, before))| {
-            let mut names: Vec<&str> = after.difference(before).map(String::as_str).collect();
-            let more = names.len().saturating_sub(NAMED);
-            names.truncate(NAMED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            (!names.is_empty()).then(|| format!("{right} on {}{more}", names.join(", ")))
-        });
-    let lost: Vec<String> = lost.collect();
-    if !lost.is_empty() {
-        let text = format!(
-            "the plan removes permissions of user {own}, as which topo connects, that topo requires: {}",
-            lost.join("; ")
-        );
-        let remedy = "keep these permissions, or apply the plan as a different administrator".to_owned();
-        builder.block(&address, text, Some(remedy));
     }
 }

@@ -6,7 +6,7 @@ use super::document::{
     self, ChangeKind, ClusterPlan, Desired, Options, Plan, PlannedChange, Summary, Target, VhostPlan,
 };
 use super::{
-    changes_by_kind, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, migrate,
+    changes_by_kind, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, lock_out, migrate,
     old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate, super_streams, target,
     topic_permissions, wiring,
 };
@@ -78,7 +78,7 @@ fn plan_readable(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     let steps = order::steps(&mut builder, context, options);
     // Precondition: the ordered steps, because only the steps show which exchanges are deleted.
     topic_permissions::hazards(&mut builder, context, &steps);
-    permissions::block_lock_out(&mut builder, context, &steps);
+    lock_out::check(&mut builder, context, &steps);
     if options.abort.is_empty() {
         simulate::check(&mut builder, context, options, &steps);
     }
@@ -135,7 +135,6 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     externals::check(builder, context);
     report_missing_arguments(builder, context);
     keeps::report_orphans(builder, context);
-    super_streams::check(builder, context);
     block_exclusive_queues(builder, context);
     // Precondition: all other conflicts are known. Adds recreations of exchanges that have no other conflict.
     conflict::restore_auto_delete(builder, context, options);
@@ -154,6 +153,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
 
     // Precondition: the changes and migrations are final. These passes add hazards, blocks and notes, but no changes.
     deletions::block_unmanaged_auto_delete(builder, context);
+    super_streams::check(builder, context, options);
     block_running_dlq_commands(builder, context);
     records::block_missing_owners(builder, context);
     optional_activity::shovel_hazards(builder, context);

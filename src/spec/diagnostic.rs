@@ -138,11 +138,16 @@ impl Diagnostics {
         self.0.len()
     }
 
-    /// Removes each diagnostic at this index or later that has the code and position of an earlier one in that range.
-    pub(crate) fn dedup_by_position(&mut self, from: usize) {
+    /// Removes each diagnostic at this index or later that has the code and position of an earlier one, if the position is
+    /// in one of the ranges of offsets.
+    pub(crate) fn dedup_by_position(&mut self, from: usize, ranges: &[(usize, usize)]) {
+        if ranges.is_empty() {
+            return;
+        }
         let mut seen = BTreeSet::new();
         let rest = self.0.split_off(from);
-        self.0.extend(rest.into_iter().filter(|it| seen.insert((it.code, it.primary))));
+        let is_inside = |at: Location| ranges.iter().any(|(start, end)| (*start..=*end).contains(&at.start));
+        self.0.extend(rest.into_iter().filter(|it| !is_inside(it.primary) || seen.insert((it.code, it.primary))));
     }
 
     /// Returns true if there are no diagnostics.

@@ -4,8 +4,8 @@
 //! text that consists of one placeholder becomes the value itself, so that it can be a number.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::hints::closest;
 use super::node::{Entry, Location, Node, Value};
+use super::placeholders::{Item, Piece, Substitution, pieces};
 use super::shape::{Forms, Key, Shape, key};
 use super::variables::is_name;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,39 +36,47 @@ pub(super) const FOR_EACH: Key = key(
 )
 .with_example("{region: [eu, us]}");
 
-/// Replaces the entries with `forEach` in a document. Returns true if there is such an entry.
-pub(crate) fn expand(document: &mut Node, diagnostics: &mut Diagnostics) -> bool {
-    let mut is_expanded = false;
-    let Value::Table(sections) = &mut document.value else { return false };
+/// The ranges of the entries that were replaced, in one file: the offsets of the first byte and after the last byte.
+pub(crate) type Templates = Vec<(usize, usize)>;
+
+/// Replaces the entries with `forEach` in a document. Returns the ranges of these entries. `budget` is the number of
+/// values that the files can still expand to.
+pub(crate) fn expand(document: &mut Node, budget: &mut usize, diagnostics: &mut Diagnostics) -> Templates {
+    let mut templates = Templates::new();
+    let Value::Table(sections) = &mut document.value else { return templates };
     for section in sections.iter_mut().filter(|section| SECTIONS.contains(&section.key.as_str())) {
         let Value::Table(entries) = &mut section.node.value else { continue };
         if !entries.iter().any(|entry| entry.node.get(NAME).is_some()) {
             continue;
         }
-        is_expanded = true;
         for entry in std::mem::take(entries) {
             match entry.node.entry(NAME) {
-                Some(each) => entries.extend(expand_entry(&entry, each, diagnostics)),
+                Some(each) => {
+                    templates.push((entry.at.start, end(&entry.node).max(entry.at.end)));
+                    entries.extend(expand_entry(&entry, each, budget, diagnostics));
+                }
                 None => entries.push(entry),
             }
         }
     }
-    is_expanded
+    templates
 }
 
-/// The values of one item.
-struct Item {
-    /// The position of the item.
-    at: Location,
-    /// The values, by placeholder: `region`, `region.limit`.
-    values: BTreeMap<String, Node>,
+/// Returns the offset after the last byte of a tree.
+fn end(node: &Node) -> usize {
+    let items = node.items().iter().map(end);
+    let entries = node.entries().iter().map(|entry| end(&entry.node).max(entry.at.end));
+    items.chain(entries).max().unwrap_or(0).max(node.at.end)
 }
 
 /// Returns the entries for all items of an entry. Reports an invalid `forEach`, and returns no entries.
-fn expand_entry(entry: &Entry, each: &Entry, diagnostics: &mut Diagnostics) -> Vec<Entry> {
+fn expand_entry(entry: &Entry, each: &Entry, budget: &mut usize, diagnostics: &mut Diagnostics) -> Vec<Entry> {
     let Some((variable, items)) = items(each, diagnostics) else { return Vec::new() };
-    let own = format!("{{{variable}");
-    if !entry.key.contains(&own) {
+    let is_used = |piece: &Piece<'_>| match piece {
+        Piece::Placeholder(name) => name.split('.').next() == Some(variable),
+        Piece::Text(_) => false,
+    };
+    if !pieces(&entry.key).iter().any(is_used) {
         let message = format!("the name `{}` does not contain `{{{variable}}}`", entry.key);
         let hint = format!("add `{{{variable}}}` to the name, for example `{}.{{{variable}}}`", entry.key);
         diagnostics.push(Diagnostic::error("for-each", message, entry.at).hint(hint));
@@ -78,18 +86,24 @@ fn expand_entry(entry: &Entry, each: &Entry, diagnostics: &mut Diagnostics) -> V
     if let Value::Table(keys) = &mut template.value {
         keys.retain(|key| key.key != NAME);
     }
+    let size = template.size();
     let mut expanded = Vec::new();
     // Several items can have the same problem.
     let mut reported: BTreeSet<Location> = BTreeSet::new();
     for item in &items {
-        let mut errors = Vec::new();
-        let key = replace(&entry.key, item, &mut |problem| errors.push((problem, entry.at)));
+        let mut substitution = Substitution { item, errors: Vec::new(), budget };
+        substitution.spend(size, each.at);
+        let key = substitution.replace(&entry.key, entry.at);
         let mut node = template.clone();
-        substitute(&mut node, item, &mut errors);
-        for (problem, at) in errors {
+        substitution.substitute(&mut node);
+        let is_too_large = *substitution.budget == 0;
+        for (problem, at) in substitution.errors {
             if reported.insert(at) {
                 diagnostics.push(problem.diagnostic(at, item));
             }
+        }
+        if is_too_large {
+            break;
         }
         expanded.push(Entry { key, at: entry.at, node });
     }
@@ -160,92 +174,4 @@ fn items<'a>(each: &'a Entry, diagnostics: &mut Diagnostics) -> Option<(&'a str,
         }
     }
     Some((name, found))
-}
-
-/// A problem with a placeholder.
-enum Problem {
-    /// The item has no such value.
-    Unknown(String),
-    /// The value is a list or a mapping, and the text contains more than the placeholder.
-    NotAScalar(String),
-}
-
-impl Problem {
-    fn diagnostic(self, at: Location, item: &Item) -> Diagnostic {
-        match self {
-            Self::Unknown(name) => {
-                let near = closest(&name, item.values.keys().map(String::as_str));
-                let hint = match near {
-                    Some(near) => format!("did you mean `{{{near}}}`? For literal braces, write `{{{{{name}}}}}`"),
-                    None => format!("add the value to the item; for literal braces, write `{{{{{name}}}}}`"),
-                };
-                let diagnostic = Diagnostic::error("for-each", format!("unknown placeholder `{{{name}}}`"), at);
-                diagnostic.also(item.at, "not in this item").hint(hint)
-            }
-            Self::NotAScalar(name) => {
-                let message = format!("`{{{name}}}` is a list or a mapping, so it cannot be part of a longer string");
-                let hint = "use the placeholder as the whole value, or set it to a string or a number";
-                Diagnostic::error("for-each", message, at).also(item.at, "in this item").hint(hint)
-            }
-        }
-    }
-}
-
-/// Replaces the placeholders in a tree.
-fn substitute(node: &mut Node, item: &Item, errors: &mut Vec<(Problem, Location)>) {
-    let at = node.at;
-    match &mut node.value {
-        Value::Text(text) => {
-            let whole = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-            if let Some(value) = whole.and_then(|name| item.values.get(name)) {
-                *node = Node { used_at: Some(at), ..value.clone() };
-                return;
-            }
-            if text.contains(['{', '}']) {
-                *text = replace(text, item, &mut |problem| errors.push((problem, at)));
-                node.written = None;
-            }
-        }
-        Value::List(items) => items.iter_mut().for_each(|it| substitute(it, item, errors)),
-        Value::Table(entries) => {
-            for entry in entries {
-                if entry.key.contains(['{', '}']) {
-                    entry.key = replace(&entry.key, item, &mut |problem| errors.push((problem, entry.at)));
-                }
-                substitute(&mut entry.node, item, errors);
-            }
-        }
-        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) => {}
-    }
-}
-
-/// Replaces the placeholders in a text. `{{` and `}}` are literal braces.
-fn replace(text: &str, item: &Item, report: &mut dyn FnMut(Problem)) -> String {
-    let mut replaced = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['{', '}']) {
-        replaced.push_str(&rest[..at]);
-        let brace = &rest[at..=at];
-        let after = &rest[at + 1..];
-        if let Some(after) = after.strip_prefix(brace) {
-            replaced.push_str(brace);
-            rest = after;
-            continue;
-        }
-        let name =
-            after.split_once('}').map(|(name, _)| name).filter(|name| brace == "{" && name.split('.').all(is_name));
-        let Some(name) = name else {
-            replaced.push_str(brace);
-            rest = after;
-            continue;
-        };
-        match item.values.get(name).map(|value| value.scalar()) {
-            Some(Some(value)) => replaced.push_str(&value),
-            Some(None) => report(Problem::NotAScalar(name.to_owned())),
-            None => report(Problem::Unknown(name.to_owned())),
-        }
-        rest = &after[name.len() + 1..];
-    }
-    replaced.push_str(rest);
-    replaced
 }

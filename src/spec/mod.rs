@@ -17,6 +17,7 @@ mod keys;
 mod lint_keys;
 mod node;
 mod notation;
+mod placeholders;
 mod plain_yaml;
 mod queue;
 mod queue_keys;
@@ -107,6 +108,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
     let mut vhosts: BTreeMap<String, Part> = BTreeMap::new();
     let mut cluster: Option<Part> = None;
     let mut are_all_known = true;
+    let mut budget = placeholders::MAX_EXPANDED;
     for (index, file) in files.iter().enumerate() {
         if let Some(diagnostic) = definitions_file::refusal(index, file) {
             diagnostics.push(diagnostic);
@@ -128,14 +130,12 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
             }
             variables::substitute(&mut document, variables, &mut diagnostics);
             let before = diagnostics.len();
-            let is_expanded = for_each::expand(&mut document, &mut diagnostics);
+            let templates = for_each::expand(&mut document, &mut budget, &mut diagnostics);
             let is_cluster = document.get("vhost").is_none() && document.get("cluster").is_some();
             let shape = Shape::Object(if is_cluster { &CLUSTER_DOCUMENT } else { &keys::DOCUMENT });
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
-            if is_expanded {
-                // Each item of `forEach` has the same problems.
-                diagnostics.dedup_by_position(before);
-            }
+            // Each item of `forEach` has the same problems.
+            diagnostics.dedup_by_position(before, &templates);
             are_all_known &= checked.as_ref().is_some_and(|checked| is_cluster || vhost_name(checked).is_some());
             if let Some(mut checked) = checked {
                 super_streams::expand(&mut checked, &mut diagnostics);

@@ -74,6 +74,19 @@ fn expansion_contains_generated_objects() {
     topo.run(["show", "--expanded", "missing.yaml"]).expect_code(65).expect_error("cannot read missing.yaml");
 }
 
+/// A small file must not expand to values that do not fit into memory.
+#[test]
+fn size_of_the_expansion_is_limited() {
+    let items: Vec<String> = (0..1_000).map(|index| index.to_string()).collect();
+    let binding = |index: usize| format!("{{exchange: amq.topic, routingKey: 'k{index}'}}");
+    let bindings: Vec<String> = (0..500).map(binding).collect();
+    let (items, bindings) = (items.join(", "), bindings.join(", "));
+    let spec =
+        format!("queues: {{\"q.{{i}}\": {{forEach: {{i: [{items}]}}, type: classic, bindings: [{bindings}]}}}}\n");
+    let refused = Topo::offline().spec(&spec).run(["validate"]).expect_code(65);
+    refused.expect_text("`forEach` expands the files to more than 1,000,000 values");
+}
+
 #[test]
 fn many_items_are_expanded() {
     let items: Vec<String> = (0..2_000).map(|index| format!("i{index}")).collect();

@@ -118,6 +118,42 @@ fn permissions_are_written_after_objects_and_deleted_before_objects() {
     topo.run(["plan", "--detailed-exitcode"].into_iter().chain(words)).expect_code(0);
 }
 
+/// The broker grants all permissions to the user that creates a vhost. The same plan must not remove them.
+#[test]
+fn new_vhost_keeps_the_permissions_of_its_creator() {
+    let vhost = Vhost::to_come(Node::shared(), "perm-new");
+    let own = Node::shared().user("administrator");
+    let proxy = Proxy::to(Node::shared());
+    let topo = Topo::new(&vhost).through(&proxy).user(&own);
+    topo.rewrite(&format!("permissions: {{{}: {{read: '^x'}}}}\n", own.name));
+    let text = format!("the plan removes permissions of user {}, as which topo connects", own.name);
+    topo.run(["apply", "-y"]).expect_code(3).expect_text(&text);
+    assert_eq!(proxy.count(&writes()), 0);
+    topo.rewrite(&format!("permissions: {{{}: all}}\n", own.name));
+    topo.run(["apply", "-y"]).expect_code(0).expect_text("Verified");
+    no_changes(&topo);
+}
+
+/// A DELETE of a topic permission on the exchange "" deletes all topic permissions of the user.
+#[test]
+fn topic_permission_without_an_exchange_is_not_deleted() {
+    let vhost = Node::shared().vhost("perm-default");
+    let app = Node::shared().user("").may_everything(&vhost);
+    restrict(&vhost, &app.name, "amq.topic", "^a");
+    restrict(&vhost, &app.name, "", "^b");
+    let before = permissions(&vhost);
+    assert_eq!(before.len(), 2);
+    let spec = format!(
+        "version: 1\ncluster: {{}}\nowns: [{0}]\n---\nversion: 1\nvhost: \"{{vhost}}\"\ntopicPermissions: {{{0}: {{amq.topic: \
+         {{write: '^a', read: '.*'}}}}}}\n",
+        app.name
+    );
+    let topo = super::cluster::topo(&vhost).spec(&spec);
+    let output = topo.run(["apply", "-y", "--prune=topicPermissions"]).expect_code(0);
+    output.expect_text("cannot be deleted over HTTP").expect_text("delete it with rabbitmqctl");
+    assert_eq!(permissions(&vhost), before);
+}
+
 /// The objects that topo lists are those for which the broker refuses an operation.
 #[test]
 fn lost_objects_match_the_refusals_of_the_broker() {
@@ -240,24 +276,38 @@ fn topo_does_not_lock_itself_out() {
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).user(&own);
     let name = &own.name;
-    let blocked = format!("the plan removes permissions of user {name}, as which topo connects, that topo requires");
+    let removed = format!(
+        "the plan removes permissions of user {name}, as which topo connects, that topo requires: configure on"
+    );
+    let deleted = format!("the plan deletes the permissions of user {name}, as which topo connects");
     let cluster = format!("version: 1\ncluster: {{}}\nowns: [{name}]\n---\nversion: 1\nvhost: \"{{vhost}}\"\n");
-    for (spec, lost) in [
-        (format!("permissions: {{{name}: {{}}}}\n"), "configure on topo.lock"),
+    for (spec, blocked) in [
+        (format!("permissions: {{{name}: {{}}}}\n"), format!("{removed} topo.lock")),
         (
             format!(
                 "permissions: {{{name}: {{configure: '^topo', write: '.*', read: '.*'}}}}\nqueues: {{q: {{type: classic}}}}\n"
             ),
-            "configure on q",
+            format!("{removed} q"),
         ),
-        (format!("removed: {{permissions: [{name}]}}\n"), "configure on topo.lock"),
-        (format!("{cluster}permissions: {{}}\n"), "configure on topo.lock"),
+        (format!("removed: {{permissions: [{name}]}}\n"), deleted),
     ] {
         topo.rewrite(&spec);
         let words = ["apply", "-y", "--prune=permissions", "--allow=access-loss,mass-delete"];
-        let output = topo.run(words).expect_code(3).expect_text(&blocked).expect_text(lost);
+        let output = topo.run(words).expect_code(3).expect_text(&blocked);
         output.expect_text("apply the plan as a different administrator");
     }
+    // topo does not prune its own permissions.
+    topo.rewrite(&format!("{cluster}permissions: {{}}\n"));
+    topo.run(["plan", "--prune=permissions"]).expect_code(0).expect_text("No changes").expect_no_text(name);
+    // The lock can have another name.
+    topo.rewrite(&format!("permissions: {{{name}: {{configure: '^ci', write: '.*', read: '.*'}}}}\n"));
+    topo.run(["plan"]).expect_code(0).expect_text(&format!("{removed} topo.lock"));
+    topo.run(["apply", "-y", "--dry-run", "--lock-name=ci.lock", "--allow=access-loss"])
+        .expect_code(0)
+        .expect_no_text(&removed);
+    topo.run(["apply", "-y", "--lock-name=other", "--allow=access-loss"])
+        .expect_code(3)
+        .expect_text(&format!("{removed} other"));
     assert_eq!(proxy.count(&writes()), 0);
     assert_eq!(live(&vhost)[name], patterns([".*"; 3]));
     // A permission that topo does not require, and a permission of a different user, can be deleted.
@@ -351,11 +401,11 @@ fn topic_permissions_are_set_changed_and_deleted() {
     let topo = Topo::new(&vhost)
         .through(&proxy)
         .spec(&declared("orders: {write: '^a', read: ''}, amq.topic: {write: '^b', read: '.*'}"));
-    topo.run(["plan"])
-        .expect_code(0)
-        .expect_text("write ^a · read ^$")
-        .expect_text("Plan: 5 objects and 1 binding to create");
-    topo.run(["apply", "-y"]).expect_code(0);
+    let plan = topo.run(["plan"]).expect_code(0).expect_text("Plan: 5 objects and 1 binding to create");
+    // The exchange `orders` does not exist yet, so the user loses nothing there.
+    let plan = plan.expect_text("write ^a · read ^$").expect_no_text("publish to exchange orders");
+    plan.expect_text("may publish to exchange amq.topic only with routing keys that match `^b`, and bind only");
+    topo.run(["apply", "-y", "--allow=access-loss"]).expect_code(0);
     let of = |exchange: &str, write: &str| format!("{}: {write} on {exchange}", app.name);
     assert_eq!(permissions(&vhost), [of("orders", "^a"), of("amq.topic", "^b")]);
     no_changes(&topo);
@@ -363,8 +413,9 @@ fn topic_permissions_are_set_changed_and_deleted() {
     topo.run(["apply", "-y"]).expect_code(0);
     assert_eq!(proxy.count(&writes()), written);
     topo.rewrite(&declared("orders: {write: '^a\\.', read: ''}, amq.topic: {write: '^b', read: '.*'}"));
-    // Without a connection, no client loses access.
-    topo.run(["apply", "-y"]).expect_code(0).expect_no_text("access-loss");
+    let text = "may publish to exchange orders only with routing keys that match `^a\\.`";
+    topo.run(["apply", "-y"]).expect_code(3).expect_text(text).expect_no_text("channels keep");
+    topo.run(["apply", "-y", "--allow=access-loss"]).expect_code(0);
     let connection = app.amqp(&vhost);
     let listed = || vhost.http().get(&format!("/api/vhosts/{}/connections", segment(vhost.name())));
     until("the connection is listed", || (listed().expect_status(200).as_array()?.len() == 1).then_some(()));
@@ -372,7 +423,7 @@ fn topic_permissions_are_set_changed_and_deleted() {
     let blocked = topo.run(["apply", "-y"]).expect_code(3);
     let blocked = blocked.expect_text("may publish to exchange orders only with routing keys that match");
     let blocked = blocked.expect_text("1 open connection: its channels keep the old permissions");
-    blocked.expect_text("may publish and bind with every routing key on exchange amq.topic");
+    blocked.expect_text("may publish with every routing key on exchange amq.topic");
     topo.run(["apply", "-y", "--allow=access-loss,access-gain"]).expect_code(0).expect_text("Verified");
     drop(connection);
     no_changes(&topo);

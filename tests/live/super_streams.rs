@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Node, Proxy, Topo, Vhost, writes};
+use crate::support::amqp::text as text_value;
+use crate::support::{NONE, Node, Proxy, Topo, Vhost, writes};
 
 /// Streams exist since 3.9.
 fn has_streams() -> bool {
@@ -88,6 +89,10 @@ fn partitions_are_neither_removed_nor_reordered() {
             format!("partitions of super stream regions that the spec does not declare at the same position: {others}");
         topo.run(["apply", "-y", "--prune"]).expect_code(3).expect_text(&text);
     }
+    // A target does not remove the blocker.
+    topo.rewrite(&REGIONS.replace("[amer, emea, apac]", "[emea, amer, apac]"));
+    let target = format!("--target=queues/{}/regions-amer", vhost.name());
+    topo.run(["apply", "-y", &target]).expect_code(3).expect_text("does not declare at the same position");
     assert_eq!(proxy.count(&writes()), 0);
     assert_eq!(definitions(&vhost), before);
     topo.rewrite(&REGIONS.replace("apac]", "apac, 'a b/c']"));
@@ -100,6 +105,27 @@ fn partitions_are_neither_removed_nor_reordered() {
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let resolutions = plan["vhosts"][0]["changes"][0]["conflict"]["resolutions"].to_string();
     assert!(resolutions.contains("superStreams:") && !resolutions.contains("queues:\\n"), "{resolutions}");
+}
+
+/// The broker treats each stream that is bound to the exchange as a partition.
+#[test]
+fn other_streams_are_not_bound_to_a_super_stream() {
+    if !has_streams() {
+        return;
+    }
+    let vhost = Node::shared().vhost("super-other");
+    let other = "queues: {other: {type: stream, bindings: [{exchange: invoices, routingKey: x}]}, plain: {type: classic, \
+                 bindings: [{exchange: invoices, routingKey: '0'}]}}\n";
+    let topo = Topo::new(&vhost).spec(&format!("{SPEC}{other}"));
+    let text = "would make stream other a partition of super stream invoices";
+    topo.run(["apply", "-y"]).expect_code(3).expect_text(text).expect_no_text("plain a partition");
+    // The bindings of another tool may have no position.
+    let amqp = vhost.amqp();
+    amqp.declare_exchange("invoices", "direct", NONE).unwrap();
+    amqp.declare_queue("invoices-0", &[("x-queue-type", text_value("stream"))]).unwrap();
+    amqp.bind_queue("invoices", "invoices-0", "0", NONE);
+    topo.rewrite(SPEC);
+    topo.run(["plan"]).expect_code(0).expect_text("invoices-0 (no position)").expect_text("BLOCKED");
 }
 
 #[test]

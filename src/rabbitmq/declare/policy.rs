@@ -223,9 +223,8 @@ pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<R
     let Some((name, policy)) = record.operator_policy() else {
         let patterns = row.settings().iter().filter(|field| field.shape == FieldShape::Pattern);
         let patterns = patterns.filter_map(|field| Some((field.name, record.fields.get(field.name)?.as_text()?)));
-        return patterns
-            .flat_map(|(name, text)| pattern_refusals(name, text, "use a shorter pattern", version))
-            .collect();
+        let patterns = patterns.flat_map(|(name, text)| pattern_refusals(name, text, "use a shorter pattern", version));
+        return record.id.key.iter().filter_map(|segment| refusal::dot_segment(segment)).chain(patterns).collect();
     };
     let is_about_unsupported_key = |subject: &str| {
         let key = PolicyKey::named(subject);
