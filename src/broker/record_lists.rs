@@ -8,7 +8,7 @@ use super::snapshot::Snapshot;
 use crate::model::record_kinds::{ListPath, RecordScope};
 use crate::model::{RecordId, RecordKind, Records, Scope, Topology, VhostName};
 use crate::plan::request::path;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Broker {
     /// Adds the records of these kinds to a snapshot of a vhost or the cluster, with one request per kind. Skips kinds of
@@ -51,6 +51,8 @@ impl Broker {
             let user = self.read_user().await?.filter(|user| user.is_internal != Some(false));
             snapshot.record_facts.user = user.map(|user| user.name);
         }
+        // Several kinds can have the same owners.
+        let mut read: BTreeMap<&str, Option<BTreeSet<String>>> = BTreeMap::new();
         for kind in kinds {
             let row = kind.row();
             let existing: BTreeSet<&str> = of_kind(snapshot.topology.records.keys(), kind).collect();
@@ -60,14 +62,23 @@ impl Broker {
             if row.since.is_some_and(|since| version < since) {
                 continue;
             }
-            let names = match self.get::<Vec<Named>>(path(owners.path, &[]) + "?columns=name").await {
-                Ok(named) => Some(named.into_iter().map(|it| it.name).collect()),
-                Err(error) if is_hidden(&error) => None,
-                Err(error) => return Err(error),
+            let names = match read.get(owners.path) {
+                Some(names) => Option::clone(names),
+                None => self.names(owners.path).await?,
             };
+            read.insert(owners.path, names.clone());
             snapshot.record_facts.owners.insert(kind, names);
         }
         Ok(())
+    }
+
+    /// Returns the names of the objects in a list; `None` if this user may not read the list.
+    async fn names(&self, list: &str) -> Result<Option<BTreeSet<String>>, BrokerError> {
+        match self.get::<Vec<Named>>(path(list, &[]) + "?columns=name").await {
+            Ok(named) => Ok(Some(named.into_iter().map(|it| it.name).collect())),
+            Err(error) if is_hidden(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the records of a kind in a vhost or the cluster. Sends one request.

@@ -57,15 +57,16 @@ pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, 
 /// Blocks the plan if it creates records that belong to an object that does not exist. Adds one block for each such
 /// object, and a note if topo did not read the existing objects.
 pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    let mut seen: BTreeSet<(RecordKind, String)> = BTreeSet::new();
+    let mut seen: BTreeSet<(&'static str, String)> = BTreeSet::new();
     let mut missing: Vec<(Address, String, String)> = Vec::new();
-    let mut unknown: BTreeMap<RecordKind, u64> = BTreeMap::new();
+    // The number of unknown objects and the first kind that requires them, by the noun for one object.
+    let mut unknown: BTreeMap<&'static str, (u64, RecordKind)> = BTreeMap::new();
     for change in builder.changes.iter().filter(|change| change.kind == ChangeKind::Create) {
         let Some(ObjectId::Record(id)) = change.id() else { continue };
         let row = id.kind.row();
         let (Some(owners), Some(name)) = (row.owners, id.name()) else { continue };
         let is_unsupported = row.since.is_some_and(|since| context.profile.version < since);
-        if is_unsupported || !seen.insert((id.kind, name.to_owned())) {
+        if is_unsupported || !seen.insert((owners.word, name.to_owned())) {
             continue;
         }
         match context.records.owners.get(&id.kind) {
@@ -74,23 +75,19 @@ pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanCont
                 let text = format!("{} `{name}` does not exist", owners.word);
                 missing.push((change.address.clone(), text, owners.remedy.replace("NAME", name)));
             }
-            Some(None) | None => *unknown.entry(id.kind).or_default() += 1,
+            Some(None) | None => unknown.entry(owners.word).or_insert((0, id.kind)).0 += 1,
         }
     }
     for (address, text, remedy) in missing {
         builder.block(&address, text, Some(remedy));
     }
-    let unknown = unknown.iter().filter_map(|(kind, many)| Some((kind.row(), kind.row().owners?, many)));
-    for (row, owners, many) in unknown {
-        let right = match context.records.owners.contains_key(&row.kind) {
-            true => format!(": reading them requires the tag {}", row.writer.as_str()),
+    for (word, (many, kind)) in unknown {
+        let right = match context.records.owners.contains_key(&kind) {
+            true => format!(": reading them requires the tag {}", kind.row().writer.as_str()),
             false => String::new(),
         };
-        let exist = if *many == 1 { "exists" } else { "exist" };
-        let text = format!(
-            "topo did not check whether {} of the spec {exist} on the broker{right}",
-            count(*many, owners.word)
-        );
+        let exist = if many == 1 { "exists" } else { "exist" };
+        let text = format!("topo did not check whether {} of the spec {exist} on the broker{right}", count(many, word));
         builder.info(&context.address(&ObjectId::Vhost), text);
     }
 }

@@ -3,7 +3,7 @@
 //! and reorders none.
 //!
 //! The broker treats each stream that is bound to the exchange of a super stream as a partition, with or without a
-//! position (`rabbit_stream_manager:partitions`).
+//! position (`rabbit_stream_manager:super_stream_partitions`).
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;

@@ -327,7 +327,10 @@ fn missing_users_block_the_plan() {
                 read: b}}}\n";
     let topo = Topo::new(&vhost).through(&proxy).spec(spec);
     let blocked = topo.run(["apply", "-y"]).expect_code(3).expect_text("user `unknown-user` does not exist");
+    let blocked = blocked.expect_text("BLOCKED by 1 blocker");
     blocked.expect_text("→ create it first: rabbitmqctl add_user unknown-user");
+    // Permissions and topic permissions need the same list of users.
+    assert_eq!(proxy.count(&gets().path("/api/users")), 1);
     assert_eq!(proxy.count(&writes()), 0);
 }
 
