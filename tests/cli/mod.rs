@@ -25,6 +25,7 @@ mod routing_changes;
 mod shells;
 mod stand_ins;
 mod test_against;
+mod topic_permissions;
 mod topology_tests;
 mod usage;
 mod versions;

@@ -118,6 +118,17 @@ fn permissions_are_written_after_objects_and_deleted_before_objects() {
     topo.run(["plan", "--detailed-exitcode"].into_iter().chain(words)).expect_code(0);
 }
 
+/// topo must know its own user to detect that it would lock itself out.
+#[test]
+fn plan_fails_if_the_own_user_cannot_be_read() {
+    let vhost = Node::shared().vhost("perm-whoami");
+    let proxy = Proxy::to(Node::shared()).on(gets().path("/api/whoami"), crate::support::Fault::Status(500));
+    let topo = Topo::new(&vhost).through(&proxy).spec("permissions: {guest: {}}\n");
+    topo.run(["plan"]).expect_code(1).expect_text("/api/whoami");
+    topo.rewrite("queues: {q: {type: classic}}\n");
+    topo.run(["plan"]).expect_code(0).expect_text("queue q");
+}
+
 /// The broker grants all permissions to the user that creates a vhost. The same plan must not remove them.
 #[test]
 fn new_vhost_keeps_the_permissions_of_its_creator() {
