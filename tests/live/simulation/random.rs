@@ -107,7 +107,7 @@ pub(in crate::live) fn random_case(random: &mut Random, node: &Node) -> Case {
     let behaviors = has_worker.then(|| behaviors(random));
     // A worker that requeues receives the next message at a time that depends on the broker.
     let count = if has_worker { 1 } else { 1 + random.below(4) as u64 };
-    let expiration = (!has_worker && random.chance(30)).then(|| 100 * (1 + random.below(4) as i64));
+    let expiration = (!has_worker && random.chance(30)).then(|| 300 + 100 * random.below(4) as i64);
     Case { work, dead: dead.to_owned(), exchange, key, count, expiration, behaviors }
 }
 
