@@ -4,7 +4,7 @@
 use crate::broker::{Access, BrokerError, ClusterSnapshot, Snapshot};
 use crate::model::VhostName;
 use crate::plan::{
-    Activity, ClusterPlan, Desired, Options, Plan, Target, VhostPlan, assemble, changes_permissions, deletes_exchanges,
+    Activity, ClusterPlan, Desired, Options, Plan, Target, VhostPlan, assemble, changes_permissions, changes_users, deletes_exchanges,
     deletes_queues, limits_connections, moves_messages, needs_activity, plan_cluster, plan_vhost,
     queues_with_stale_counts,
 };
@@ -71,8 +71,10 @@ pub async fn plan_snapshots(
     options: &Options,
 ) -> Result<Plan, BrokerError> {
     let (of_cluster, of_vhosts) = split(desired);
-    let cluster_plan =
-        of_cluster.zip(cluster).map(|(desired, cluster)| plan_part_of_cluster(cluster, desired, options));
+    let cluster_plan = match of_cluster.zip(cluster) {
+        Some((desired, cluster)) => Some(plan_part_of_cluster(access, cluster, desired, options).await?),
+        None => None,
+    };
     let parts = snapshots.iter().zip(of_vhosts);
     let parts = parts.map(|(snapshot, desired)| plan_snapshot(access, snapshot, desired, options));
     let parts: Vec<VhostPlan> = stream::iter(parts).buffered(CONCURRENT_VHOSTS).try_collect().await?;
@@ -89,8 +91,19 @@ pub async fn plan_snapshots(
     Ok(assemble(target, options.clone(), cluster_plan, parts))
 }
 
-fn plan_part_of_cluster(cluster: &ClusterSnapshot, desired: &Arc<Desired>, options: &Options) -> ClusterPlan {
-    plan_cluster(&cluster.snapshot.context(desired, &Activity::default()), &cluster.facts, options)
+async fn plan_part_of_cluster(
+    access: &Access,
+    cluster: &ClusterSnapshot,
+    desired: &Arc<Desired>,
+    options: &Options,
+) -> Result<ClusterPlan, BrokerError> {
+    let mut activity = Activity::default();
+    let plan = plan_cluster(&cluster.snapshot.context(desired, &activity), &cluster.facts, options);
+    if !changes_users(plan.part()) {
+        return Ok(plan);
+    }
+    activity.connections = access.broker.connections(&VhostName::cluster()).await?;
+    Ok(plan_cluster(&cluster.snapshot.context(desired, &activity), &cluster.facts, options))
 }
 
 async fn plan_snapshot(

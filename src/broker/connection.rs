@@ -10,6 +10,7 @@ use super::emptiness::Emptiness;
 use super::error::BrokerError;
 use super::options::{ClientCertificate, ConnectionOptions, Retries};
 use super::redact::sanitize;
+use super::secrets::Secrets;
 use crate::model::Intervals;
 use crate::model::memory::decode;
 use crate::plan::request::{Method, Request};
@@ -46,6 +47,7 @@ struct Inner {
     intervals: Intervals,
     /// True if the user specified the tick interval, or if topo has observed that ticks are as frequent as assumed.
     is_tick_known: AtomicBool,
+    secrets: Secrets,
 }
 
 impl std::fmt::Debug for Broker {
@@ -87,6 +89,7 @@ impl Broker {
             timeout,
             retries,
             intervals,
+            read_secret,
         } = options;
         // An error means that a provider is already installed, which is not a problem.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -130,6 +133,7 @@ impl Broker {
             emptiness,
             intervals,
             is_tick_known,
+            secrets: Secrets::new(read_secret),
         })))
     }
 
@@ -142,9 +146,19 @@ impl Broker {
         &self.0.base_url
     }
 
+    /// Returns true if others cannot read the connection: it is encrypted or does not leave this host.
+    pub fn is_private(&self) -> bool {
+        self.0.base_url.is_https() || self.0.base_url.is_loopback()
+    }
+
     /// Returns the user name of the connection.
     pub fn username(&self) -> &str {
         &self.0.username
+    }
+
+    /// Returns the secrets of the spec.
+    pub fn secrets(&self) -> &Secrets {
+        &self.0.secrets
     }
 
     /// Returns the intervals at which the broker updates its counts.

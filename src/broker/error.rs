@@ -19,6 +19,14 @@ pub enum BrokerError {
         /// The message of the TLS library.
         reason: String,
     },
+    /// The value of a secret cannot be used. topo did not send a request that contains it.
+    #[error("the secret in {secret} cannot be used: {reason}")]
+    Secret {
+        /// The place of the value, such as `environment variable NAME`.
+        secret: String,
+        /// The reason, without the value.
+        reason: String,
+    },
     /// The connection failed or was lost.
     #[error("cannot connect to {url}: {problem}")]
     Connect {

@@ -9,6 +9,7 @@ impl BrokerError {
             Self::Connect { problem, .. } => problem.is_transient(),
             Self::Timeout { .. } | Self::Unavailable { .. } | Self::Alarm { .. } => true,
             Self::Certificate { .. }
+            | Self::Secret { .. }
             | Self::AnotherBroker { .. }
             | Self::Unauthorized { .. }
             | Self::AccessRefused { .. }
@@ -52,6 +53,7 @@ impl BrokerError {
             | Self::Alarm { .. }
             | Self::NotManagementApi { .. } => true,
             Self::Certificate { .. }
+            | Self::Secret { .. }
             | Self::AnotherBroker { .. }
             | Self::Unauthorized { .. }
             | Self::AccessRefused { .. }

@@ -1,6 +1,7 @@
 //! The options for connecting to a broker. The command line reads them from flags, files and the environment.
 
 use super::base_url::BaseUrl;
+use super::secrets::ReadSecret;
 use crate::model::Intervals;
 use secrecy::SecretString;
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub struct ConnectionOptions {
     pub retries: Retries,
     /// The intervals at which the broker updates its counts.
     pub intervals: Intervals,
+    /// The function that reads the secrets of a spec. By default, no secret is set.
+    pub read_secret: ReadSecret,
 }
 
 /// The client certificate for a broker that verifies its clients.
@@ -79,6 +82,7 @@ impl ConnectionOptions {
             timeout: Duration::from_secs(30),
             retries: Retries::default(),
             intervals: Intervals::default(),
+            read_secret: |_| Ok(None),
         }
     }
 }

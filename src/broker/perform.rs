@@ -48,12 +48,12 @@ impl Broker {
             | Action::DeclareExchange { .. }
             | Action::PutPolicy { .. }
             | Action::DeclareQueue { .. }
-            | Action::PutRecord { .. }
             | Action::MoveMessages { .. } => self.send(&sent).await.map(|_| Performed::Done),
             Action::Bind { binding } if binding.breaks_bindings_list() => {
                 Err(BrokerError::Unlistable { binding: Box::new(binding.clone()) })
             }
             Action::PutTopicPermission { permission } => self.put_topic_permission(vhost, permission, &sent).await,
+            Action::PutRecord { .. } => self.send_filled(&sent).await.map(|()| Performed::Done),
             Action::Bind { .. } => self.send(&sent).await.map(|_| Performed::Done),
             Action::DeleteExchange { .. } | Action::DeletePolicy { .. } | Action::DeleteRecord { .. } => {
                 self.retrying_when(BrokerError::is_unprocessed, || self.delete_once(&sent)).await

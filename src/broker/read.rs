@@ -187,10 +187,13 @@ impl Broker {
         }
     }
 
-    /// Returns the number of connections to a vhost, by user. The numbers are up to one statistics interval old. `None` if
+    /// Returns the number of connections to a vhost, or to all vhosts for [`VhostName::cluster`], by user. The numbers are up to one statistics interval old. `None` if
     /// the broker does not list the connections, for example because statistics are disabled.
     pub async fn connections(&self, vhost: &VhostName) -> Result<Option<BTreeMap<String, u64>>, BrokerError> {
-        let path = path("vhosts", &[vhost.as_str(), "connections"]);
+        let path = match vhost.is_cluster() {
+            true => path("connections", &[]),
+            false => path("vhosts", &[vhost.as_str(), "connections"]),
+        };
         match self.get::<Vec<wire::Connection>>(path + "?columns=user").await {
             Ok(connections) => {
                 let mut of_users = BTreeMap::new();

@@ -16,12 +16,27 @@ impl Broker {
     /// of a vhost already contains. Adds kinds that this user may not read to
     /// [`RecordFacts::unreadable`](crate::plan::RecordFacts::unreadable).
     pub async fn read_records(&self, snapshot: &mut Snapshot, kinds: &BTreeSet<RecordKind>) -> Result<(), BrokerError> {
+        let nothing = Topology::of_cluster(Records::new());
+        self.read_records_of(snapshot, kinds, &nothing).await
+    }
+
+    /// Reads records as [`read_records`](Self::read_records), and compares passwords with those of the desired users.
+    async fn read_records_of(
+        &self,
+        snapshot: &mut Snapshot,
+        kinds: &BTreeSet<RecordKind>,
+        desired: &Topology,
+    ) -> Result<(), BrokerError> {
         let vhost = snapshot.topology.vhost.clone();
         let scope = if vhost.is_cluster() { RecordScope::Cluster } else { RecordScope::Vhost };
         let version = snapshot.profile.version;
         for kind in kinds.iter().filter(|kind| **kind != RecordKind::OperatorPolicy) {
             let row = kind.row();
             if row.scope != scope || row.since.is_some_and(|since| version < since) {
+                continue;
+            }
+            if *kind == RecordKind::User {
+                self.read_users(snapshot, desired).await?;
                 continue;
             }
             match self.records(*kind, &vhost).await {
@@ -44,9 +59,9 @@ impl Broker {
         scope: &Scope,
     ) -> Result<(), BrokerError> {
         let kinds = scope.record_kinds();
-        self.read_records(snapshot, &kinds).await?;
+        self.read_records_of(snapshot, &kinds, desired).await?;
         let version = snapshot.profile.version;
-        if kinds.iter().any(|kind| kind.row().is_named_after_users()) {
+        if kinds.iter().any(|kind| *kind == RecordKind::User || kind.row().is_named_after_users()) {
             // The permissions in the broker do not concern a user of another backend, such as LDAP.
             let user = self.read_user().await?.filter(|user| user.is_internal != Some(false));
             snapshot.record_facts.user = user.map(|user| user.name);
@@ -56,7 +71,12 @@ impl Broker {
         for kind in kinds {
             let row = kind.row();
             let existing: BTreeSet<&str> = of_kind(snapshot.topology.records.keys(), kind).collect();
-            let has_new = of_kind(desired.records.keys(), kind).any(|name| !existing.contains(name));
+            let is_declared = |name: &str| {
+                let user = RecordId::named(RecordKind::User, name);
+                scope.users.declared.contains(name) || desired.records.contains_key(&user)
+            };
+            let has_new =
+                of_kind(desired.records.keys(), kind).any(|name| !existing.contains(name) && !is_declared(name));
             let is_readable = !snapshot.record_facts.unreadable.contains(&kind);
             let Some(owners) = row.owners.filter(|_| has_new && is_readable) else { continue };
             if row.since.is_some_and(|since| version < since) {

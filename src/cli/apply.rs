@@ -9,7 +9,7 @@ use super::planning::Planned;
 use super::progress::Progress;
 use super::run_display::RunDisplay;
 use super::sources::Sources;
-use super::{backup, connection, files, findings, input, interaction, output, planning, rights};
+use super::{backup, connection, files, findings, input, interaction, output, planning, rights, secrets};
 use crate::apply::{self, Backup, Interrupt, Outcome, Report, RunEvent, RunOptions, RunRequest, Status};
 use crate::broker::Access;
 use crate::model::names::DEFAULT_VHOST;
@@ -47,6 +47,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let mut intent = intent(arguments, saved, &access, global).await?;
     let missing_rights =
         rights::add_missing(&access, &mut intent.reviewed, &arguments.lock_name, &arguments.lock_vhost).await;
+    secrets::report_plain_connection(&access.broker, &mut intent.reviewed);
     let all = arguments.planning.show.is_some();
     if arguments.format == ReportFormat::Text {
         let layout = Layout { all, ..Layout::of(&intent.specs, &allowed, global) };
@@ -66,6 +67,9 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
             print_json(&[], Some(&[]), &intent.reviewed, Status::Blocked.as_str())?;
         }
         return Err(failure);
+    }
+    if !arguments.dry_run {
+        secrets::check_set(&access.broker, &intent.reviewed)?;
     }
     if let Some(failure) = intent.lint_failure.take() {
         if arguments.format == ReportFormat::Json {

@@ -3,8 +3,8 @@
 //! not report.
 
 use super::failure::Failure;
-use super::files;
 use super::value_parsers::positive_duration;
+use super::{files, secrets};
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
 use crate::broker::transport::AmqpUrl;
 use crate::broker::{Access, BaseUrl, ClientCertificate, ConnectionOptions, Process, TransportKind, redacted_url};
@@ -125,6 +125,7 @@ pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> 
     options.insecure = arguments.insecure || node.insecure.unwrap_or(false);
     options.timeout = arguments.timeout;
     options.intervals = intervals;
+    options.read_secret = secrets::read;
     let access = Access::new(options, process()).map_err(|error| {
         let files: Vec<String> =
             [ca_cert, client_cert, client_key].into_iter().flatten().map(|path| path.display().to_string()).collect();

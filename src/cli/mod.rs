@@ -32,6 +32,7 @@ mod progress;
 mod rights;
 mod rules;
 mod run_display;
+mod secrets;
 mod show;
 mod sources;
 mod status;

@@ -9,7 +9,7 @@ use super::plan_arguments::PlanArguments;
 use super::planning::{self, Planned};
 use super::progress::Progress;
 use super::sources::Sources;
-use super::{connection, files, findings, offline_plan, output, rights};
+use super::{connection, files, findings, offline_plan, output, rights, secrets};
 use crate::model::QueueName;
 use crate::model::names::{DEFAULT_VHOST, LOCK_QUEUE};
 use crate::model::printable::clean_json;
@@ -42,6 +42,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             access.lock_queue = QueueName::new(lock);
             let mut planned = planning::read_and_plan(&access, sources, &options, &arguments.lint, &progress).await?;
             rights::add_missing(&access, &mut planned.plan, lock, vhost).await;
+            secrets::report_plain_connection(&access.broker, &mut planned.plan);
             planned
         }
     };

@@ -1,7 +1,7 @@
 //! Compares the current topology of a vhost with the desired topology.
 
 use super::{Change, DeleteReason, Field, FieldChange};
-use crate::model::record_kinds::FieldShape;
+use crate::model::record_kinds::{Comparison, FieldShape, RecordField};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, Object, ObjectId, Policy, Queue, Record, Scope, Topology,
     Vhost,
@@ -227,7 +227,12 @@ fn compare_policy(found: &mut Fields, before: &Policy, after: &Policy) {
 /// Compares two states of a record, field by field in the order of the table of record kinds. If both states contain a
 /// definition, compares the definitions key by key.
 fn compare_record(found: &mut Fields, before: &Record, after: &Record) {
-    for field in after.id.fields() {
+    let is_compared = |field: &RecordField| match field.comparison {
+        Comparison::Always => true,
+        Comparison::IfSet => after.fields.contains_key(field.name),
+        Comparison::Never => false,
+    };
+    for field in after.id.fields().into_iter().filter(is_compared) {
         let value = |record: &Record| record.fields.get(field.name).cloned();
         match (field.shape, before.table(field.name), after.table(field.name)) {
             (FieldShape::Definition, Some(before), Some(after)) => {

@@ -1,9 +1,9 @@
 //! Exports the records of a cluster as a spec document.
 
-use super::objects::{record_tree, settings_of};
+use super::objects::{field_entries, record_tree, settings_of};
 use crate::model::record_kinds::{Layout, Place, RecordRow, RecordScope};
 use crate::model::yaml::{Entry, Text, Tree, entry};
-use crate::model::{Glob, RecordId, RecordKind, Records};
+use crate::model::{Glob, Record, RecordId, RecordKind, Records};
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,9 +48,18 @@ fn parse_records(text: &str) -> Option<Records> {
     Some(cluster.records.into_iter().map(|(id, spec)| (id, spec.record)).collect())
 }
 
+/// The comment above a user whose password is not exported.
+const PASSWORD_COMMENT: &str = "has a password, which topo keeps; on another broker, set password or initialPassword";
+
+/// Returns true if the user has a password that the record does not describe.
+fn has_unknown_password(user: &Record) -> bool {
+    !user.fields.contains_key("password")
+}
+
 fn text(records: &Records) -> String {
     let mut sections: BTreeMap<&str, Vec<Entry>> = BTreeMap::new();
     // The entries that several kinds share, such as `users`, by section and name.
+    let mut commented: BTreeSet<&str> = BTreeSet::new();
     let mut shared: BTreeMap<&str, BTreeMap<&str, Vec<Entry>>> = BTreeMap::new();
     for row in RecordRow::of_scope(RecordScope::Cluster) {
         let names: BTreeSet<&str> =
@@ -67,6 +76,14 @@ fn text(records: &Records) -> String {
                 },
             };
             match row.place {
+                Place::Entries(section) => {
+                    let Some(record) = records.get(&RecordId::named(row.kind, name)) else { continue };
+                    let keys = shared.entry(section.name).or_default().entry(name).or_default();
+                    keys.splice(0..0, field_entries(record, row));
+                    if row.kind == RecordKind::User && has_unknown_password(record) {
+                        commented.insert(name);
+                    }
+                }
                 Place::Entry(section, key) => {
                     shared.entry(section.name).or_default().entry(name).or_default().push(entry(key, tree));
                 }
@@ -81,6 +98,15 @@ fn text(records: &Records) -> String {
         sections.entry(section).or_default().extend(entries);
     }
     let head = [entry("version", Tree::plain(1)), entry("cluster", Tree::table([]))];
-    let sections = sections.into_iter().map(|(name, entries)| entry(name, Tree::table(entries)));
+    let section = |(name, entries): (&str, Vec<Entry>)| {
+        let mut tree = Tree::table(entries);
+        if name == RecordKind::User.row().section {
+            for user in &commented {
+                tree.comment(&[user], vec![PASSWORD_COMMENT.to_owned()]);
+            }
+        }
+        entry(name, tree)
+    };
+    let sections = sections.into_iter().map(section);
     Text::of(&head.into_iter().chain(sections).collect::<Vec<_>>()).text
 }

@@ -30,7 +30,7 @@ pub(super) fn vhost_keys(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> 
             let entries = settings.map(|(id, key, value)| write(ObjectId::Record(id), key, value));
             Some((key, entries.collect()))
         }
-        Place::Section | Place::Entry(..) => None,
+        Place::Section | Place::Entry(..) | Place::Entries(_) => None,
     });
     non_empty_tables(rows)
 }
@@ -82,17 +82,24 @@ pub(super) fn record_tree(record: &Record, row: &RecordRow) -> Tree {
             if let Some(word) = record.shorthand() {
                 return Tree::text(word);
             }
-            let differs = fields.filter(|(field, value)| field.default_value().as_ref() != Some(value));
-            Tree::table(differs.map(|(field, value)| entry(field.key, field_tree(field, value))))
+            Tree::table(field_entries(record, row))
         }
     }
+}
+
+/// Returns the settings of a record that differ from their defaults.
+pub(super) fn field_entries(record: &Record, row: &RecordRow) -> Vec<Entry> {
+    let fields = row.settings().iter().filter_map(|field| Some((field, record.fields.get(field.name)?)));
+    let differs = fields.filter(|(field, value)| field.default_value().as_ref() != Some(value));
+    differs.map(|(field, value)| entry(field.key, field_tree(field, value))).collect()
 }
 
 fn field_tree(field: &RecordField, value: &ArgumentValue) -> Tree {
     match (field.shape, value) {
         (FieldShape::Definition, ArgumentValue::Table(table)) => definition_tree(table),
         (FieldShape::Number, ArgumentValue::Float(float)) => number_tree(float.0),
-        (FieldShape::Any, value) => exact(value),
+        (FieldShape::Any | FieldShape::Tags, value) => exact(value),
+        (FieldShape::Secret { .. }, value @ ArgumentValue::Table(_)) => exact(value),
         (_, ArgumentValue::Text(text)) => Tree::text(text),
         (_, value) => Tree::plain(value),
     }

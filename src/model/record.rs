@@ -5,10 +5,11 @@ use super::arguments::{ArgumentValue, Arguments};
 use super::names::{ExchangeName, PolicyName, UserName};
 use super::policy::{ApplyTo, Policy, Priority};
 use super::queue::TopicPermission;
+use super::secret::SecretRef;
 use super::record_kinds::{FieldShape, Layout, RecordField, RecordKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The identity of a record within its vhost or the cluster.
@@ -83,8 +84,11 @@ impl Record {
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
         let mut normalized = Arguments::new();
         for field in id.fields() {
-            let value = fields.remove(field.name).or_else(|| field.default_value())?;
-            normalized.insert(field.name.to_owned(), field.shape.normalize(value)?);
+            match fields.remove(field.name).or_else(|| field.default_value()) {
+                Some(value) => drop(normalized.insert(field.name.to_owned(), field.shape.normalize(value)?)),
+                None if field.is_required() => return None,
+                None => {}
+            }
         }
         Some(Self { id, fields: normalized })
     }
@@ -128,6 +132,33 @@ impl Record {
             && self.fields.values().all(|pattern| pattern.as_text() == Some(EVERYTHING))
     }
 
+    /// Returns true if a user has this tag. A user whose tags are not set has no tags.
+    pub fn has_tag(&self, tag: &str) -> bool {
+        self.tags().any(|known| known == tag)
+    }
+
+    /// Returns the tags of a user.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        let list = match self.fields.get("tags") {
+            Some(ArgumentValue::List(tags)) => &tags[..],
+            Some(
+                ArgumentValue::Null
+                | ArgumentValue::Boolean(_)
+                | ArgumentValue::Integer(_)
+                | ArgumentValue::Float(_)
+                | ArgumentValue::Text(_)
+                | ArgumentValue::Table(_),
+            )
+            | None => &[],
+        };
+        list.iter().filter_map(ArgumentValue::as_text)
+    }
+
+    /// Returns the references to secrets in the fields, by field.
+    pub fn secrets(&self) -> impl Iterator<Item = (&str, SecretRef)> {
+        self.fields.iter().filter_map(|(field, value)| Some((field.as_str(), SecretRef::of(value)?)))
+    }
+
     /// Returns the value of a limit; `None` for any other record.
     pub fn limit(&self) -> Option<u64> {
         self.fields.get("value").and_then(ArgumentValue::as_integer).and_then(|number| u64::try_from(number).ok())
@@ -162,9 +193,26 @@ impl FieldShape {
             (Self::Definition, ArgumentValue::List(items)) if items.is_empty() => {
                 Some(ArgumentValue::Table(Arguments::new()))
             }
+            (Self::Tags, value) => Some(normalize_tags(value)),
             (_, value) => Some(value),
         }
     }
+}
+
+/// Sorts tags and removes duplicates, surrounding whitespace and empty tags. Up to 3.8, the broker lists a
+/// comma-separated string.
+fn normalize_tags(tags: ArgumentValue) -> ArgumentValue {
+    let texts: Vec<&str> = match &tags {
+        ArgumentValue::Text(joined) => joined.split(',').collect(),
+        ArgumentValue::List(items) => items.iter().filter_map(ArgumentValue::as_text).collect(),
+        ArgumentValue::Null
+        | ArgumentValue::Boolean(_)
+        | ArgumentValue::Integer(_)
+        | ArgumentValue::Float(_)
+        | ArgumentValue::Table(_) => Vec::new(),
+    };
+    let distinct: BTreeSet<&str> = texts.into_iter().map(str::trim).filter(|tag| !tag.is_empty()).collect();
+    ArgumentValue::List(distinct.into_iter().map(ArgumentValue::from).collect())
 }
 
 /// Serializes records as a list, because the keys of a JSON object must be strings.

@@ -8,7 +8,7 @@ use super::count::number;
 use super::version::BrokerVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-pub use table::{APPLY_TO, RECORD_KINDS};
+pub use table::{APPLY_TO, HASHING_ALGORITHMS, RECORD_KINDS};
 
 /// The kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +26,8 @@ pub enum RecordKind {
     Permission,
     /// The restriction of a user's routing keys on an exchange.
     TopicPermission,
+    /// A user of the broker's internal database.
+    User,
 }
 
 /// The properties of a record kind: one row of the table.
@@ -101,6 +103,9 @@ pub enum ListPath {
 /// The position of the writes of records in the order of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOrder {
+    /// Creations and changes precede all other objects, which can require these records. Deletions follow all other
+    /// deletions.
+    First,
     /// Creations and changes precede the queues. Deletions follow all other deletions.
     BeforeQueues,
     /// Creations and changes follow all creations and changes of other objects. Deletions precede all other deletions.
@@ -143,6 +148,8 @@ pub enum Place {
     Vhost(&'static str),
     /// In each entry of a section, under this key. The name of the entry is the name of the records.
     Entry(&'static Section, &'static str),
+    /// The entries of a section themselves. The entries can also contain records of other kinds.
+    Entries(&'static Section),
 }
 
 /// A section whose entries contain records, such as `users` with `limits`.
@@ -188,12 +195,25 @@ pub struct RecordField {
     pub name: &'static str,
     /// The values that the field accepts.
     pub shape: FieldShape,
-    /// The default, as written in a spec; empty if the field is required.
+    /// The default, as written in a spec; empty if there is none.
     pub default: &'static str,
+    /// The comparison of the field with the broker.
+    pub comparison: Comparison,
     /// An example value, as written in a spec; empty if none is needed.
     pub example: &'static str,
     /// The documentation of the key.
     pub doc: &'static str,
+}
+
+/// The comparison of a field with the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Always. The field is required if it has no default.
+    Always,
+    /// Only if the spec sets the field. Otherwise, topo keeps the current value.
+    IfSet,
+    /// Never. The field only concerns the creation of the record.
+    Never,
 }
 
 /// The values that a field accepts.
@@ -213,6 +233,13 @@ pub enum FieldShape {
     Limit,
     /// Any value except null.
     Any,
+    /// A list of tags. Up to 3.8, the broker lists a comma-separated string.
+    Tags,
+    /// A reference to a secret. If `can_be_none` is true, the word `none` is also valid.
+    Secret {
+        /// Whether the word `none` is valid.
+        can_be_none: bool,
+    },
 }
 
 /// A user tag.
@@ -244,6 +271,7 @@ impl RecordKind {
             Self::GlobalParameter => &RECORD_KINDS[3],
             Self::Permission => &RECORD_KINDS[4],
             Self::TopicPermission => &RECORD_KINDS[5],
+            Self::User => &RECORD_KINDS[6],
         }
     }
 
@@ -291,7 +319,12 @@ impl RecordRow {
 }
 
 impl RecordField {
-    /// Returns the default value of the field; `None` if the field is required.
+    /// Returns true if a spec must set the field.
+    pub fn is_required(&self) -> bool {
+        self.comparison == Comparison::Always && self.default.is_empty()
+    }
+
+    /// Returns the default value of the field; `None` if the field has no default.
     pub fn default_value(&self) -> Option<ArgumentValue> {
         match self.shape {
             _ if self.default.is_empty() => None,
@@ -300,6 +333,8 @@ impl RecordField {
             | FieldShape::Pattern
             | FieldShape::Words(_)
             | FieldShape::Definition
+            | FieldShape::Tags
+            | FieldShape::Secret { .. }
             | FieldShape::Any => Some(self.default.into()),
         }
     }

@@ -83,6 +83,9 @@ pub enum Action {
     PutRecord {
         /// The desired record.
         record: Record,
+        /// True if the record is a user that exists and keeps the current password.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keeps_password: bool,
     },
     /// Deletes a record.
     DeleteRecord {
@@ -142,7 +145,7 @@ impl Action {
             Self::PutPolicy { name, .. } | Self::DeletePolicy { name } => ObjectId::Policy(name.clone()),
             Self::DeclareQueue { name, .. } | Self::DeleteQueue { name, .. } => ObjectId::Queue(name.clone()),
             Self::MoveMessages { from, .. } => ObjectId::Queue(from.clone()),
-            Self::PutRecord { record } => ObjectId::Record(record.id.clone()),
+            Self::PutRecord { record, .. } => ObjectId::Record(record.id.clone()),
             Self::DeleteRecord { id } => ObjectId::Record(id.clone()),
             Self::Bind { binding } | Self::Unbind { binding, .. } => ObjectId::Binding(binding.clone()),
         }

@@ -2,7 +2,7 @@
 //! hazards of a plan. The values are those at the time of the read, and can change at any time.
 
 use crate::model::count::number;
-use crate::model::{Intervals, QueueName, RecordKind, TopicPermission, VhostName};
+use crate::model::{Intervals, QueueName, RecordId, RecordKind, TopicPermission, VhostName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +58,8 @@ pub struct RecordFacts {
     pub unreadable: BTreeSet<RecordKind>,
     /// The name of this user; `None` if topo did not read it, because the plan does not depend on it.
     pub user: Option<String>,
+    /// The users whose passwords topo could not compare, each with the reason.
+    pub not_compared: BTreeMap<RecordId, String>,
 }
 
 /// The queues that topo could not query over AMQP.

@@ -93,6 +93,7 @@ fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
         | HazardKind::MessageDrop
         | HazardKind::ShovelInterference
         | HazardKind::ConsumerDisruption
+        | HazardKind::CredentialChange
         | HazardKind::Duplicates
         | HazardKind::Reorder
         | HazardKind::LimitReached

@@ -15,10 +15,12 @@ pub enum HazardKind {
     /// The broker drops or dead-letters messages: a setting of a queue changes, an exchange loses its alternate
     /// exchange, or an unmanaged policy breaks generated retries or dead-letter queues.
     MessageDrop,
-    /// A user may publish or bind with more routing keys than before.
+    /// A user becomes an administrator or policymaker, or may publish or bind with more routing keys than before.
     AccessGain,
-    /// A user may publish or bind with fewer routing keys than before.
+    /// A user loses access to objects or routing keys, or is deleted.
     AccessLoss,
+    /// The password of a user changes, so clients with the old password can no longer connect.
+    CredentialChange,
     /// Messages are not routed to a queue or through an exchange, temporarily or permanently.
     RoutingGap,
     /// Messages to an exchange that reach a queue before the apply are unroutable after it, or dead-lettered messages of a
@@ -48,12 +50,13 @@ pub enum HazardKind {
 
 impl HazardKind {
     /// All kinds of hazards, most severe first.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::MessageLoss,
         Self::MessageDrop,
         Self::MassDelete,
         Self::AccessGain,
         Self::AccessLoss,
+        Self::CredentialChange,
         Self::RoutingLoss,
         Self::RoutingGap,
         Self::ShovelInterference,
@@ -74,6 +77,7 @@ impl HazardKind {
             Self::MessageDrop => "message-drop",
             Self::AccessGain => "access-gain",
             Self::AccessLoss => "access-loss",
+            Self::CredentialChange => "credential-change",
             Self::RoutingGap => "routing-gap",
             Self::RoutingLoss => "routing-loss",
             Self::ShovelInterference => "shovel-interference",
@@ -102,13 +106,17 @@ impl HazardKind {
                  unmanaged policy breaks generated retries or dead-letter queues."
             }
             Self::AccessGain => {
-                "Users may use more routing keys than before: a topic permission is deleted, or the \
-                 broker deletes topic permissions together with their exchange, and topo cannot restore them."
+                "Users gain access: a user gains the tag `administrator` or `policymaker`, a topic permission is deleted, or \
+                 the broker deletes topic permissions together with their exchange, and topo cannot restore them."
             }
             Self::AccessLoss => {
-                "Users lose access: a permission is deleted or no longer matches an object, or a new, changed or restored \
+                "Users lose access: a user is deleted or loses a tag, a permission is deleted or no longer matches an object, or a new, changed or restored \
                  topic permission restricts routing keys. topo restores topic permissions that an interrupted recreation \
                  appears to have stored."
+            }
+            Self::CredentialChange => {
+                "The password of a user with open connections changes or is removed. Open connections stay open, and clients \
+                 with the old password can no longer connect."
             }
             Self::RoutingGap => {
                 "Messages are not routed to a queue or through an exchange: temporarily while topo recreates the \

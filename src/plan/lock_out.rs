@@ -5,17 +5,20 @@ use super::context::PlanContext;
 use super::document::{PlannedChange, Step};
 use super::permissions::{permission, record};
 use super::rights::{Needs, Permission};
+use super::users::{self, ChangedUser};
 use crate::model::names::LOCK_QUEUE;
-use crate::model::{ObjectId, RecordKind};
+use crate::model::{ObjectId, Record, RecordKind};
+use std::collections::BTreeSet;
 
 /// The maximum number of objects that a text lists for each permission.
 const NAMED: usize = 3;
+const ADMINISTRATOR: &str = "administrator";
 
 /// Returns true if the object is a record of this user, such as its permissions. topo does not prune such records.
 pub(super) fn is_of_this_user(context: &PlanContext<'_>, id: &ObjectId) -> bool {
     match id {
         ObjectId::Record(id) => {
-            let is_of_user = id.kind.row().is_named_after_users();
+            let is_of_user = id.kind == RecordKind::User || id.kind.row().is_named_after_users();
             is_of_user && context.records.user.as_deref().is_some_and(|user| id.name() == Some(user))
         }
         ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_) => {
@@ -69,5 +72,46 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
             lost.join("; ")
         );
         builder.block(&address, text, remedy());
+    }
+}
+
+/// Blocks the plan if this user would lose its tag `administrator` or its password, or if no administrator would remain
+/// that can authenticate with a password.
+pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let changed = users::changed_users(builder);
+    let remedy = || Some("apply the plan as a different administrator".to_owned());
+    let of_own = changed.iter().filter(|changed| context.records.user.as_ref() == Some(&changed.name));
+    for ChangedUser { name, address, before, after } in of_own {
+        let Some(before) = before else { continue };
+        let loss = match after {
+            None => "deletes",
+            Some(after) if after.fields.contains_key("tags") && before.has_tag(ADMINISTRATOR) && !after.has_tag(ADMINISTRATOR) => {
+                "removes the tag administrator of"
+            }
+            Some(after) if users::changes_password(before, after) => "changes the password of",
+            Some(_) => continue,
+        };
+        builder.block(address, format!("the plan {loss} user {name}, as which topo connects"), remedy());
+    }
+    let can_administer = |user: &Record| user.has_tag(ADMINISTRATOR) && users::has_password(user);
+    let of_users = context.current.records.values().filter(|record| record.id.kind == RecordKind::User);
+    let administrators: BTreeSet<&str> = of_users.filter(|user| can_administer(user)).filter_map(|user| user.id.name()).collect();
+    let loses = |changed: &&ChangedUser| {
+        let Some(before) = changed.before.as_ref().filter(|before| can_administer(before)) else { return false };
+        match &changed.after {
+            None => true,
+            Some(after) => {
+                let is_demoted = after.fields.contains_key("tags") && !after.has_tag(ADMINISTRATOR);
+                is_demoted || users::has_password(before) && !users::has_password(after)
+            }
+        }
+    };
+    let lost: Vec<&ChangedUser> = changed.iter().filter(loses).collect();
+    let gained = changed.iter().filter_map(|changed| changed.after.as_ref()).any(can_administer);
+    if let (Some(first), false) = (lost.first(), gained)
+        && lost.len() == administrators.len()
+    {
+        let text = "no user with the tag administrator and a password would remain".to_owned();
+        builder.block(&first.address, text, Some("keep one administrator, or create a new one first".to_owned()));
     }
 }

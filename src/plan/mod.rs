@@ -44,6 +44,7 @@ pub(crate) mod spec_keys;
 mod super_streams;
 mod target;
 mod topic_permissions;
+mod users;
 pub mod verdict;
 mod wiring;
 
@@ -64,6 +65,7 @@ pub use migrate::{
 };
 pub use optional_activity::{deletes_queues, limits_connections, queues_with_stale_counts};
 pub use permissions::changes_permissions;
+pub use users::changes_users;
 pub use planner::{assemble, moves_messages, needs_activity, plan_vhost};
 pub use request::{Method, Request, request};
 pub use resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};

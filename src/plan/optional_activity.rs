@@ -212,6 +212,7 @@ fn with_message_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) 
         HazardKind::MessageLoss
         | HazardKind::AccessGain
         | HazardKind::AccessLoss
+        | HazardKind::CredentialChange
         | HazardKind::RoutingGap
         | HazardKind::RoutingLoss
         | HazardKind::ShovelInterference

@@ -8,7 +8,7 @@ use super::document::{
 use super::{
     changes_by_kind, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, lock_out, migrate,
     old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate, super_streams, target,
-    topic_permissions, wiring,
+    topic_permissions, users, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::naming::run_queue;
@@ -79,6 +79,7 @@ fn plan_readable(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     // Precondition: the ordered steps, because only the steps show which exchanges are deleted.
     topic_permissions::hazards(&mut builder, context, &steps);
     lock_out::check(&mut builder, context, &steps);
+    lock_out::check_users(&mut builder, context);
     if options.abort.is_empty() {
         simulate::check(&mut builder, context, options, &steps);
     }
@@ -162,6 +163,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     effects::hazards(builder, context, options);
     optional_activity::limit_hazards(builder, context);
     permissions::hazards(builder, context);
+    users::check(builder, context);
     deletions::last_binding_hazards(builder, context);
     deletions::mass_delete_hazard(builder, context);
 }

@@ -4,7 +4,7 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{Block, ChangeKind, Desired, Info, Options, VhostPlan};
 use crate::model::count::count;
-use crate::model::{Address, ObjectId, ObjectKind, RecordKind};
+use crate::model::{Address, ObjectId, ObjectKind, RecordId, RecordKind};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -70,6 +70,7 @@ pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanCont
             continue;
         }
         match context.records.owners.get(&id.kind) {
+            _ if is_declared_user(context, name) => {}
             Some(Some(known)) if known.contains(name) => {}
             Some(Some(_)) => {
                 let text = format!("{} `{name}` does not exist", owners.word);
@@ -90,4 +91,10 @@ pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanCont
         let text = format!("topo did not check whether {} of the spec {exist} on the broker{right}", count(many, word));
         builder.info(&context.address(&ObjectId::Vhost), text);
     }
+}
+
+/// Returns true if the run creates this user or verifies that it exists: a cluster document declares it.
+fn is_declared_user(context: &PlanContext<'_>, name: &str) -> bool {
+    let Desired { topology, scope, .. } = &**context.desired;
+    scope.users.declared.contains(name) || topology.records.contains_key(&RecordId::named(RecordKind::User, name))
 }

@@ -1,9 +1,10 @@
 //! Turns an action into a request, with a pure function: a plan shows the same request that an apply sends.
 
 use super::action::Action;
+use super::users;
 use crate::model::address::encode;
 use crate::model::record_kinds::RecordScope;
-use crate::model::{Binding, Destination, Record, RecordId, VhostName, encoding};
+use crate::model::{Binding, Destination, Record, RecordId, RecordKind, VhostName, encoding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -177,15 +178,24 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
         Action::DeleteQueue { name, guard: _ } => Request::delete(in_vhost("queues", name.as_str())),
         Action::DeleteExchange { name } => Request::delete(in_vhost("exchanges", name.as_str())),
         Action::DeletePolicy { name } => Request::delete(in_vhost("policies", name.as_str())),
-        Action::PutRecord { record } => put_record(vhost, record),
+        Action::PutRecord { record, keeps_password } => put_record(vhost, record, *keeps_password),
         Action::DeleteRecord { id } => Request::delete(record_path(vhost, id)),
         Action::MoveMessages { .. } => return None,
     })
 }
 
 /// Builds the request that writes a record.
-fn put_record(vhost: &VhostName, record: &Record) -> Request {
-    let (row, mut id, mut body) = (record.id.kind.row(), record.id.clone(), json!(record.fields));
+fn put_record(vhost: &VhostName, record: &Record, keeps_password: bool) -> Request {
+    let (row, mut id) = (record.id.kind.row(), record.id.clone());
+    let mut body = match row.kind {
+        RecordKind::User => users::body(record, keeps_password),
+        RecordKind::OperatorPolicy
+        | RecordKind::VhostLimit
+        | RecordKind::UserLimit
+        | RecordKind::GlobalParameter
+        | RecordKind::Permission
+        | RecordKind::TopicPermission => json!(record.fields),
+    };
     if row.is_last_key_in_body
         && let (Some(field), Some(segment)) = (row.key.last(), id.key.pop())
     {

@@ -64,7 +64,7 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<Vec<(Exch
             return Ok(unbind(state, lost));
         }
         Action::PutTopicPermission { .. } | Action::MoveMessages { .. } => {}
-        Action::PutRecord { record } => drop(state.records.insert(record.id.clone(), record.clone())),
+        Action::PutRecord { record, .. } => drop(state.records.insert(record.id.clone(), record.clone())),
         Action::DeleteRecord { id } => drop(state.records.remove(id).ok_or_else(|| format!("{id} does not exist"))?),
         Action::DeletePolicy { name } => {
             state.policies.remove(name).ok_or_else(|| format!("policy {name} does not exist"))?;

@@ -5,7 +5,7 @@ use super::style::{GREEN, RED, YELLOW, clean};
 use crate::model::count::{count, number};
 use crate::model::record_kinds::{Layout, RecordField};
 use crate::model::units::with_unit;
-use crate::model::{Arguments, Binding, Destination, Object, Policy, Queue, Record};
+use crate::model::{ArgumentValue, Arguments, Binding, Destination, Object, Policy, Queue, Record, SecretRef};
 use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Source, Verdict};
 use anstyle::Style;
 use std::collections::BTreeMap;
@@ -105,7 +105,7 @@ fn record_details(record: &Record) -> Vec<String> {
     let differing: Vec<&RecordField> = row.settings().iter().filter(differs).collect();
     let fields = if differing.is_empty() { row.settings().iter().collect() } else { differing };
     let detail =
-        |field: &RecordField| Some(format!("{} {}", field.key, clean(&record.fields.get(field.name)?.to_string())));
+        |field: &RecordField| Some(format!("{} {}", field.key, shown(field.name, record.fields.get(field.name)?)));
     fields.into_iter().filter_map(detail).collect()
 }
 
@@ -132,10 +132,21 @@ fn arguments(arguments: &Arguments, except: &str) -> Vec<String> {
 /// Returns the name of a setting, its current value and its desired value.
 pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
     let value = |value: &Option<_>| match value {
-        Some(value) => clean(&with_unit(&field.field, value)),
+        Some(value) => shown(&field.field, value),
         None => "absent".to_owned(),
     };
-    (clean(&field.field), value(&field.before), value(&field.after))
+    let secret = field.after.as_ref().and_then(SecretRef::of);
+    let before = match (&field.before, &field.after, &secret) {
+        (None, Some(_), Some(_)) => "a different value".to_owned(),
+        (None, Some(after), None) if field.field == "password" && after.as_text() == Some("none") => "set".to_owned(),
+        (before, _, _) => value(before),
+    };
+    (clean(&field.field), before, value(&field.after))
+}
+
+/// Formats the value of a setting. For a secret, formats the place that contains it.
+fn shown(name: &str, value: &ArgumentValue) -> String {
+    clean(&SecretRef::of(value).map_or_else(|| with_unit(name, value), |secret| secret.to_string()))
 }
 
 /// Formats the activity of a queue, such as `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.

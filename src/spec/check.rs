@@ -6,6 +6,7 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::{self, join_and, join_or};
 use super::keys::{OPTIONAL, POLICY_KEYS};
 use super::node::{Absent, Entry, Location, Node, Value};
+use super::secrets;
 use super::shape::{Object, Shape};
 use super::unknown_keys::{refuse_policy_key, report_unknown_key};
 use super::value;
@@ -92,6 +93,7 @@ pub(crate) fn check(
                 }
             }
         }
+        Shape::Secret(can_be_none) => secrets::check(node, can_be_none, subject, at, diagnostics),
         Shape::Arguments(is_queue) => arguments(node, is_queue, subject, at, diagnostics),
         Shape::Definition => definition(node, subject, at, diagnostics),
         Shape::Any => any_value(node, subject, at, diagnostics),
@@ -108,6 +110,7 @@ pub(crate) fn check(
         | Shape::MaxAge
         | Shape::Number
         | Shape::OneOf(_)
+        | Shape::Tag
         | Shape::ExchangeType => value::check(node, shape, subject, at, diagnostics),
     }
 }
@@ -188,7 +191,7 @@ fn placeholder_entry(key: &str, entry: &Entry) -> Entry {
     Entry { key: key.to_owned(), at: entry.at, node: entry.node.with(Value::Null(Absent::Empty)) }
 }
 
-fn either(
+pub(super) fn either(
     node: &Node,
     tables: &'static [&'static Object],
     subject: &str,

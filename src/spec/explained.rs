@@ -2,6 +2,7 @@
 //! that support the key, its meaning, default and RabbitMQ name. These pages are generated from the grammar of the
 //! parser. An error code is the word in brackets after `error`.
 
+use super::secrets;
 use super::cluster_keys::CLUSTER_DOCUMENT;
 use super::keys::{DOCUMENT, POLICY_KEYS};
 use super::shape::{Key, Object, Shape};
@@ -95,6 +96,7 @@ fn walk_shape(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<E
         Shape::List(inner) | Shape::NonEmptyList(inner) | Shape::Map(inner) | Shape::FreeMap(inner) => {
             walk_shape(*inner, seen, found)
         }
+        Shape::Secret(_) => secrets::REFERENCES.iter().for_each(|table| walk(table, seen, found)),
         Shape::Either(_, tables) => tables.iter().for_each(|table| walk(table, seen, found)),
         Shape::OneForm(forms) => {
             forms.tables.iter().for_each(|table| walk(table, seen, found));
@@ -113,6 +115,7 @@ fn walk_shape(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<E
         | Shape::MaxAge
         | Shape::Number
         | Shape::OneOf(_)
+        | Shape::Tag
         | Shape::ExchangeType
         | Shape::Arguments(_)
         | Shape::Definition
@@ -179,6 +182,12 @@ const CODES: &[(&str, &str)] = &[
         "said-twice",
         "A setting is set in two places, for example by its key and by the corresponding argument, or two keys exclude each \
          other.",
+    ),
+    (
+        "secret-as-text",
+        "A spec contains a secret, such as a password. Specs and plans are stored and shared, so a spec only refers to \
+         secrets: `{env: NAME}` or `{file: PATH}`. Variables such as `${NAME}` are not valid either, because topo would show \
+         their values in plans.",
     ),
     (
         "syntax",

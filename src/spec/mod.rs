@@ -28,6 +28,7 @@ mod retry;
 mod retry_layers;
 mod rule_names;
 mod scalar;
+mod secrets;
 pub mod schema;
 mod schema_values;
 mod shape;
@@ -68,7 +69,7 @@ pub use variables::Variables;
 pub(crate) use yaml::documents;
 
 use crate::model::requirements::Requirements;
-use crate::model::{Glob, QueueType, UserScope, Vhost, VhostName};
+use crate::model::{Glob, QueueType, RecordKind, UserScope, Vhost, VhostName};
 use cluster_keys::CLUSTER_DOCUMENT;
 use references::Declared;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,7 +180,10 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
 /// Returns the users that the spec of the cluster manages, protects and ignores.
 fn user_scope(cluster: &Spec) -> UserScope {
     let globs = |globs: &[Sourced<Glob>]| globs.iter().map(|glob| glob.value.clone()).collect();
-    let of_users = cluster.sections.iter().filter(|(kind, _)| kind.row().owners.is_some());
+    let of_users = cluster.sections.iter().filter(|(kind, _)| {
+        let row = kind.row();
+        row.kind == RecordKind::User || row.owners.is_some()
+    });
     UserScope {
         declared: of_users.flat_map(|(_, names)| names.iter().cloned()).collect(),
         owns: globs(&cluster.owns),

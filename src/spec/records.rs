@@ -4,12 +4,13 @@
 use super::convert::{declared_twice, value_of};
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Sourced, Value};
+use super::secrets;
 use super::shape::{Key, Keys, Object, Shape, key};
 use super::spec_types::{RecordSpec, Spec};
 use crate::model::record_kinds::{
     FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope, Section,
 };
-use crate::model::{ArgumentValue, ObjectId, Record, RecordId};
+use crate::model::{ArgumentValue, ObjectId, Record, RecordId, RecordKind};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -45,6 +46,7 @@ pub(super) fn declarations<'a>(row: &RecordRow, document: &'a Node) -> Option<Ve
             let entry = document.get("vhost")?.entry(name)?;
             Some(vec![Declaration { key: Vec::new(), at: entry.at, node: &entry.node }])
         }
+        Place::Entries(section) => Some(document.get(section.name)?.entries().iter().map(named).collect()),
         Place::Entry(section, key) => {
             let entries = document.get(section.name)?.entries().iter();
             Some(entries.filter_map(|entry| Some(Declaration { node: entry.node.get(key)?, ..named(entry) })).collect())
@@ -73,6 +75,9 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
         names.extend(declarations.iter().map(|it| it.key.first().copied().unwrap_or_default().to_owned()));
         for Declaration { key, at, node } in declarations {
             report_reserved(row, key.first().copied(), at, diagnostics);
+            if row.kind == RecordKind::User {
+                secrets::check_user(node, diagnostics);
+            }
             for record in records(row, &key, at, node) {
                 let id = record.record.id.clone();
                 match spec.records.get(&id) {
@@ -178,20 +183,15 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
 static ENTRIES: LazyLock<Vec<(&Section, RecordScope, Object)>> = LazyLock::new(|| {
     let mut entries: Vec<(&Section, RecordScope, Object)> = Vec::new();
     for (row, shape) in RECORD_KINDS.iter().zip(SHAPES.iter()) {
-        let Place::Entry(section, name) = row.place else { continue };
-        let key = key(name, *shape, row.doc);
+        let (section, new) = match row.place {
+            Place::Entry(section, name) => (section, vec![key(name, *shape, row.doc)]),
+            Place::Entries(section) => (section, row.settings().iter().map(field_key).collect()),
+            Place::Section | Place::Vhost(_) => continue,
+        };
         match entries.iter_mut().find(|(known, ..)| *known == section) {
-            Some((_, _, Object { keys: Keys::Built(keys), .. })) => keys.push(key),
-            Some(_) | None => entries.push((section, row.scope, entry(section, key))),
-        }
-    }
-    // If an entry supports only one key, this key is required, because without the key, the entry would declare
-    // nothing.
-    for (.., object) in &mut entries {
-        if let Keys::Built(keys) = &mut object.keys
-            && let [only] = &mut keys[..]
-        {
-            only.is_required = true;
+            // The keys of the entries themselves come first.
+            Some((_, _, Object { keys: Keys::Built(keys), .. })) => drop(keys.splice(0..0, new)),
+            Some(_) | None => entries.push((section, row.scope, entry(section, new))),
         }
     }
     entries
@@ -212,29 +212,35 @@ impl From<FieldShape> for Shape {
             FieldShape::Definition => Self::Definition,
             FieldShape::Limit => Self::Count(-1, i64::MAX),
             FieldShape::Any => Self::Any,
+            FieldShape::Tags => Self::List(&Shape::Tag),
+            FieldShape::Secret { can_be_none } => Self::Secret(can_be_none),
         }
     }
 }
 
-fn object(row: &'static RecordRow) -> Object {
-    let key = |field: &RecordField| Key {
-        is_required: field.default.is_empty(),
+/// Returns the key of a field.
+fn field_key(field: &RecordField) -> Key {
+    Key {
+        is_required: field.is_required(),
         default: field.default,
         example: field.example,
         ..key(field.key, field.shape.into(), field.doc)
-    };
+    }
+}
+
+fn object(row: &'static RecordRow) -> Object {
     Object {
         what: row.what,
         name: row.schema,
-        keys: Keys::Built(row.settings().iter().map(key).collect()),
+        keys: Keys::Built(row.settings().iter().map(field_key).collect()),
         external: &[],
         is_queue: false,
     }
 }
 
-fn entry(section: &'static Section, key: Key) -> Object {
+fn entry(section: &'static Section, keys: Vec<Key>) -> Object {
     let (what, name) = (section.what, section.schema);
-    Object { what, name, keys: Keys::Built(vec![key]), external: &[], is_queue: false }
+    Object { what, name, keys: Keys::Built(keys), external: &[], is_queue: false }
 }
 
 /// Returns the top-level keys that declare records, in a document of this scope.
@@ -252,7 +258,7 @@ pub(super) fn sections(scope: RecordScope) -> impl Iterator<Item = Key> {
 pub(super) fn vhost_keys() -> impl Iterator<Item = Key> {
     RECORD_KINDS.iter().zip(SHAPES.iter()).filter_map(|(row, shape)| match row.place {
         Place::Vhost(name) => Some(key(name, *shape, row.doc)),
-        Place::Section | Place::Entry(..) => None,
+        Place::Section | Place::Entry(..) | Place::Entries(_) => None,
     })
 }
 

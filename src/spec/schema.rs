@@ -4,6 +4,7 @@
 use super::cluster_keys::CLUSTER_DOCUMENT;
 use super::keys::{DOCUMENT, OPTIONAL, POLICY_KEYS};
 use super::schema_values as values;
+use super::secrets;
 use super::shape::{Key, Object, Shape};
 use crate::model::QueueType;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
@@ -246,6 +247,13 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::Number => values::number(),
         Shape::OneOf(words) => values::one_of(words),
         Shape::ExchangeType => values::exchange_type(),
+        Shape::Tag => values::tag(),
+        Shape::Secret(can_be_none) => {
+            let mut alternatives: Vec<Value> =
+                secrets::REFERENCES.iter().map(|table| reference(table, definitions)).collect();
+            alternatives.extend(can_be_none.then(|| json!({"title": "no password", "const": "none"})));
+            json!({"anyOf": alternatives})
+        }
         Shape::Arguments(false) => json!({
             "type": "object",
             "propertyNames": {"minLength": 1, "maxLength": 255},
@@ -329,6 +337,8 @@ fn example(shape: Shape) -> Option<&'static str> {
         | Shape::Count(..)
         | Shape::Number
         | Shape::OneOf(_)
+        | Shape::Tag
+        | Shape::Secret(_)
         | Shape::ExchangeType
         | Shape::Arguments(_)
         | Shape::Definition

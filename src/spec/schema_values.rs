@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// string instead of any scalar, because an editor cannot check its value.
 const VARIABLE: &str = r"^\$?\{";
 
+/// The pattern of a user tag. The broker separates tags with commas.
+const TAG_PATTERN: &str = r"^[^\s,]([^,]*[^\s,])?$";
+
 /// The pattern of a duration of zero, in any units.
 const NO_TIME: &str = "(0+(ms|s|m|h|d|w))+$";
 
@@ -145,6 +148,15 @@ pub(super) fn routing_key() -> Value {
         "maxLength": 255,
         "not": {"enum": ["null", "undefined"]},
         "errorMessage": "a routing key is a string: put it in quotes, for example \"#\" or \"*.created\"",
+    })
+}
+
+pub(super) fn tag() -> Value {
+    json!({
+        "type": "string",
+        "pattern": TAG_PATTERN,
+        "patternErrorMessage": "a tag is a string without commas",
+        "examples": ["management", "policymaker", "monitoring", "administrator"],
     })
 }
 

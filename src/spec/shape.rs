@@ -44,6 +44,10 @@ pub(crate) enum Shape {
     Definition,
     /// Any value except null.
     Any,
+    /// A tag of a user.
+    Tag,
+    /// A reference to a secret: a mapping with `env` or `file`. If the flag is true, the word `none` is also valid.
+    Secret(bool),
     /// A list.
     List(&'static Self),
     /// A list that is not empty.

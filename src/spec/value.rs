@@ -112,7 +112,7 @@ fn bad(code: &'static str, message: String, label: &str, hint: Option<String>) -
 }
 
 fn expects_text(shape: Shape) -> bool {
-    matches!(shape, Shape::Text | Shape::Name | Shape::RoutingKey | Shape::OneOf(_) | Shape::ExchangeType)
+    matches!(shape, Shape::Text | Shape::Name | Shape::RoutingKey | Shape::Tag | Shape::OneOf(_) | Shape::ExchangeType)
 }
 
 fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
@@ -201,13 +201,19 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             let label = format!("expected {}, or an `x-…` plugin type", join_or(EXCHANGE_TYPES.iter().copied()));
             Err(bad("wrong-value", format!("unknown exchange type `{text}`"), &label, hint))
         }
-        (Shape::Text | Shape::Name | Shape::RoutingKey | Shape::ExchangeType, _) => {
+        (Shape::Tag, Value::Text(text)) if text.is_empty() || text.contains(',') || text.trim() != text => {
+            let hint = "the broker separates tags with commas: write each tag as one entry of the list";
+            Err(bad("wrong-value", format!("`{text}` is not a valid tag"), "a tag", Some(hint.to_owned())))
+        }
+        (Shape::Tag, Value::Text(_)) => Ok(node.value.clone()),
+        (Shape::Text | Shape::Name | Shape::RoutingKey | Shape::ExchangeType | Shape::Tag, _) => {
             Err(wrong_type("a string", hints::text(node, shape)))
         }
         (
             Shape::Arguments(_)
             | Shape::Definition
             | Shape::Any
+            | Shape::Secret(_)
             | Shape::List(_)
             | Shape::NonEmptyList(_)
             | Shape::Map(_)

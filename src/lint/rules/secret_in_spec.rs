@@ -2,7 +2,7 @@
 //! objects.
 
 use crate::lint::{Finding, Rule, Subject};
-use crate::model::{ArgumentValue, ObjectId};
+use crate::model::{ArgumentValue, ObjectId, RecordKind};
 use crate::spec::{Location, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -48,7 +48,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             check_value(&ObjectId::Policy(name.clone()), Some(key), &setting.value, setting.key_at);
         }
     }
-    for (id, declaration) in &spec.records {
+    // The keys of a user contain references to secrets, and never their values.
+    for (id, declaration) in spec.records.iter().filter(|(id, _)| id.kind != RecordKind::User) {
         for (field, value) in &declaration.record.fields {
             let name = if field == "value" { id.name() } else { Some(field.as_str()) };
             check_value(&ObjectId::Record(id.clone()), name, value, declaration.at);

@@ -4,7 +4,7 @@
 //! 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 use super::{
-    FieldShape, Layout, ListPath, Owners, Place, RecordField, RecordKind, RecordRow, RecordScope, Section, Shorthand,
+    Comparison, FieldShape, Layout, ListPath, Owners, Place, RecordField, RecordKind, RecordRow, RecordScope, Section, Shorthand,
     Tag, WriteOrder,
 };
 use crate::model::version::BrokerVersion;
@@ -12,12 +12,16 @@ use crate::model::version::BrokerVersion;
 /// The kinds of objects that a policy can apply to.
 pub const APPLY_TO: &[&str] = &["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"];
 
+/// The hashing algorithms of passwords. RabbitMQ calls them `rabbit_password_hashing_sha256` etc.
+pub const HASHING_ALGORITHMS: &[&str] = &["sha256", "sha512", "md5"];
+
 const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
     RecordField {
         key: "pattern",
         name: "pattern",
         shape: FieldShape::Text,
         default: "",
+        comparison: Comparison::Always,
         example: "'^orders\\.'",
         doc: "A regular expression (PCRE) that object names must match. It is not anchored unless it contains `^` or `$`.",
     },
@@ -26,6 +30,7 @@ const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
         name: "apply-to",
         shape: FieldShape::Words(APPLY_TO),
         default: "all",
+        comparison: Comparison::Always,
         example: "",
         doc: "The kinds of objects that the policy applies to. `classic_queues`, `quorum_queues` and `streams` require \
               RabbitMQ 3.12.",
@@ -35,6 +40,7 @@ const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
         name: "priority",
         shape: FieldShape::Number,
         default: "0",
+        comparison: Comparison::Always,
         example: "",
         doc: "The priority. If several operator policies match an object, the one with the highest priority applies.",
     },
@@ -43,6 +49,7 @@ const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
         name: "definition",
         shape: FieldShape::Definition,
         default: "",
+        comparison: Comparison::Always,
         example: "{maxLengthBytes: 1GiB}",
         doc: "The settings, in camelCase or in RabbitMQ's spelling. Only the keys that limit an object are allowed: \
               `expires`, `messageTtl`, `maxLength`, `maxLengthBytes`, `maxInMemoryLength`, `maxInMemoryBytes` and \
@@ -57,6 +64,7 @@ const VHOST_LIMITS: &[RecordField] = &[
         name: "max-connections",
         shape: FieldShape::Limit,
         default: "-1",
+        comparison: Comparison::Always,
         example: "1000",
         doc: "The maximum number of connections to the vhost; -1 means no limit.",
     },
@@ -65,6 +73,7 @@ const VHOST_LIMITS: &[RecordField] = &[
         name: "max-queues",
         shape: FieldShape::Limit,
         default: "-1",
+        comparison: Comparison::Always,
         example: "500",
         doc: "The maximum number of queues in the vhost; -1 means no limit. topo needs one queue for its lock.",
     },
@@ -76,6 +85,7 @@ const USER_LIMITS: &[RecordField] = &[
         name: "max-connections",
         shape: FieldShape::Limit,
         default: "-1",
+        comparison: Comparison::Always,
         example: "200",
         doc: "The maximum number of connections of the user; -1 means no limit.",
     },
@@ -84,24 +94,80 @@ const USER_LIMITS: &[RecordField] = &[
         name: "max-channels",
         shape: FieldShape::Limit,
         default: "-1",
+        comparison: Comparison::Always,
         example: "2000",
         doc: "The maximum number of channels of the user, on all connections together; -1 means no limit.",
     },
 ];
 
+const USERS_DOC: &str = "The users, by name. Reading and writing users requires the `administrator` tag.";
+
 const USERS: Section = Section {
     name: "users",
     what: "a user",
     schema: "User",
-    doc: "The limits of users, by user name. topo does not create users, so each user must exist.",
-    example: "{shop-app: {limits: {maxConnections: 200}}}",
+    doc: USERS_DOC,
+    example: "{shop-app: {password: {env: SHOP_APP_PASSWORD}}}",
 };
+
+const USER_FIELDS: &[RecordField] = &[
+    RecordField {
+        key: "tags",
+        name: "tags",
+        shape: FieldShape::Tags,
+        default: "",
+        comparison: Comparison::IfSet,
+        example: "[monitoring]",
+        doc: "The tags of the user: `management`, `policymaker`, `monitoring`, `administrator`, or any other tags. Without \
+              this key, topo keeps the current tags, and a new user has no tags.",
+    },
+    RecordField {
+        key: "password",
+        name: "password",
+        shape: FieldShape::Secret { can_be_none: true },
+        default: "",
+        comparison: Comparison::IfSet,
+        example: "{env: SHOP_APP_PASSWORD}",
+        doc: "The password: `{env: NAME}` reads an environment variable, and `{file: PATH}` reads a file. topo compares the \
+              password with the hash on the broker, and sends it only if it differs. `none` means that no password is \
+              valid, for example because the user authenticates with a certificate.",
+    },
+    RecordField {
+        key: "initialPassword",
+        name: "initialPassword",
+        shape: FieldShape::Secret { can_be_none: false },
+        default: "",
+        comparison: Comparison::Never,
+        example: "{env: SHOP_REPORTS_PASSWORD}",
+        doc: "The password of a new user. topo does not compare it, so the password of an existing user does not change.",
+    },
+    RecordField {
+        key: "passwordHash",
+        name: "passwordHash",
+        shape: FieldShape::Secret { can_be_none: false },
+        default: "",
+        comparison: Comparison::IfSet,
+        example: "{env: SHOP_LEGACY_HASH}",
+        doc: "The hash of the password, as `rabbitmqctl hash_password` prints it: the salt and the digest in Base64. The \
+              broker does not apply its credential validator to a hash.",
+    },
+    RecordField {
+        key: "hashingAlgorithm",
+        name: "hashingAlgorithm",
+        shape: FieldShape::Words(HASHING_ALGORITHMS),
+        default: "",
+        comparison: Comparison::IfSet,
+        example: "sha512",
+        doc: "The algorithm of `passwordHash`. The default is `sha256`.",
+    },
+];
 
 const GLOBAL_PARAMETER_VALUE: RecordField = RecordField {
     key: "value",
     name: "value",
     shape: FieldShape::Any,
     default: "",
+    comparison: Comparison::Always,
     example: "{team: payments}",
     doc: "The value.",
 };
@@ -115,6 +181,7 @@ const PERMISSION_FIELDS: &[RecordField] = &[
         name: "configure",
         shape: FieldShape::Pattern,
         default: NO_OBJECT,
+        comparison: Comparison::Always,
         example: "'^orders\\.'",
         doc: "A regular expression (PCRE) for the exchanges and queues that the user may declare and delete.",
     },
@@ -123,6 +190,7 @@ const PERMISSION_FIELDS: &[RecordField] = &[
         name: "write",
         shape: FieldShape::Pattern,
         default: NO_OBJECT,
+        comparison: Comparison::Always,
         example: "'^orders$'",
         doc: "A regular expression for the exchanges to which the user may publish, for the destinations of bindings, and \
               for the dead-letter and alternate exchanges of objects that the user declares. The default exchange is \
@@ -133,6 +201,7 @@ const PERMISSION_FIELDS: &[RecordField] = &[
         name: "read",
         shape: FieldShape::Pattern,
         default: NO_OBJECT,
+        comparison: Comparison::Always,
         example: "'^orders\\.'",
         doc: "A regular expression for the queues that the user may consume from or purge, for the sources of bindings, and \
               for the objects that the user declares with a dead-letter or alternate exchange.",
@@ -145,6 +214,7 @@ const TOPIC_PERMISSION_FIELDS: &[RecordField] = &[
         name: "write",
         shape: FieldShape::Pattern,
         default: "",
+        comparison: Comparison::Always,
         example: "'^order\\.'",
         doc: "A regular expression (PCRE) for the routing keys with which the user may publish to the exchange. \
               The broker replaces `{username}`, `{vhost}` and, for MQTT, `{client_id}`.",
@@ -154,6 +224,7 @@ const TOPIC_PERMISSION_FIELDS: &[RecordField] = &[
         name: "read",
         shape: FieldShape::Pattern,
         default: "",
+        comparison: Comparison::Always,
         example: "'.*'",
         doc: "A regular expression for the routing keys with which the user may bind queues and exchanges to the exchange.",
     },
@@ -324,6 +395,31 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         order: WriteOrder::AfterObjects { rank: 0 },
         layout: Layout::Fields(TOPIC_PERMISSION_FIELDS),
         definitions_key: "topic_permissions",
+        component: "",
+        writer: Tag::Administrator,
+        since: None,
+    },
+    RecordRow {
+        kind: RecordKind::User,
+        word: "user",
+        what: "a user",
+        schema: "User",
+        plural: "users",
+        section: "users",
+        scope: RecordScope::Cluster,
+        place: Place::Entries(&USERS),
+        doc: USERS_DOC,
+        removed_doc: "The names of users to delete.",
+        key: &["name"],
+        is_last_key_in_body: false,
+        shorthand: None,
+        reserved: &[],
+        owners: None,
+        path: "users",
+        list: ListPath::OfKind,
+        order: WriteOrder::First,
+        layout: Layout::Fields(USER_FIELDS),
+        definitions_key: "",
         component: "",
         writer: Tag::Administrator,
         since: None,

@@ -2,8 +2,8 @@
 //! the steps for records: each record is written or deleted at one of four moments.
 
 use super::layout::Layout;
-use crate::model::record_kinds::{Layout as RecordLayout, WriteOrder};
-use crate::model::{Binding, Object, ObjectId, QueueName, Record, RecordId};
+use crate::model::record_kinds::{Comparison, FieldShape, Layout as RecordLayout, RecordField, WriteOrder};
+use crate::model::{Binding, Object, ObjectId, QueueName, Record, RecordId, RecordKind};
 use crate::plan::action::{Action, Guard};
 use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
@@ -102,7 +102,7 @@ impl Layout<'_> {
 /// The moment at which a plan writes or deletes a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// After the vhost and before all other objects: raised limits, because later steps may require them.
+    /// After the vhost and before all other objects: users and raised limits, because later steps may require them.
     WithVhost,
     /// With the policies and before the queues: other created and changed records, such as operator policies, which
     /// govern a new queue from the start.
@@ -135,8 +135,9 @@ impl Layout<'_> {
 /// Returns the rank of an action within its moment. Actions with a lower rank come first.
 fn rank(action: &Action) -> i16 {
     let of_kind = |id: &RecordId| match id.kind.row().order {
-        WriteOrder::BeforeQueues => 0,
-        WriteOrder::AfterObjects { rank } => i16::from(rank),
+        WriteOrder::First => 0,
+        WriteOrder::BeforeQueues => 1,
+        WriteOrder::AfterObjects { rank } => i16::from(rank) + 1,
     };
     match (action, action.object()) {
         (Action::DeleteRecord { .. }, ObjectId::Record(id)) => i16::MAX - of_kind(&id),
@@ -163,16 +164,32 @@ fn record_action(change: &PlannedChange, moment: Moment) -> Option<Action> {
         return None;
     }
     Some(match after {
-        Some(record) => Action::PutRecord { record },
+        Some(record) => Action::PutRecord { keeps_password: keeps_password(before.as_ref(), &record), record },
         None => Action::DeleteRecord { id: record.id.clone() },
     })
+}
+
+/// Returns true if a change of a user keeps the password: the user exists, and the password of the spec is the current
+/// one, or the spec contains none that topo compares.
+fn keeps_password(before: Option<&Record>, after: &Record) -> bool {
+    let is_same = |before: &Record, field: &RecordField| {
+        field.comparison != Comparison::IfSet
+            || after.fields.get(field.name).is_none_or(|value| before.fields.get(field.name) == Some(value))
+    };
+    let is_password = |field: &&RecordField| matches!(field.shape, FieldShape::Secret { .. });
+    let is_user = after.id.kind == RecordKind::User;
+    is_user
+        && before.is_some_and(|before| {
+            after.id.fields().iter().filter(is_password).all(|field| is_same(before, field))
+        })
 }
 
 fn moment_of(record: &Record, before: Option<&Record>, after: Option<&Record>) -> Moment {
     let limit = |record: Option<&Record>| record.and_then(Record::limit).unwrap_or(u64::MAX);
     let row = record.id.kind.row();
     match row.layout {
-        _ if row.order != WriteOrder::BeforeQueues => Moment::AfterObjects,
+        _ if matches!(row.order, WriteOrder::AfterObjects { .. }) => Moment::AfterObjects,
+        _ if row.order == WriteOrder::First && after.is_some() => Moment::WithVhost,
         RecordLayout::Fields(_) | RecordLayout::Value(_) if after.is_some() => Moment::WithPolicies,
         RecordLayout::Fields(_) | RecordLayout::Value(_) => Moment::Last,
         RecordLayout::Settings(_) if limit(after) > limit(before) => Moment::WithVhost,

@@ -1,0 +1,242 @@
+//! Reads users, compares their passwords with the secrets of a spec, and writes users.
+//!
+//! `GET /api/users` lists the hash of each password: the Base64 form of a salt of 4 bytes and the digest of the salt and
+//! the password (`rabbit_password:hash`). topo computes the digest of a secret with the current salt, so it compares
+//! passwords without a write. No other type contains a hash.
+
+use super::connection::Broker;
+use super::error::BrokerError;
+use super::permissions::is_hidden;
+use super::secrets::{Secrets, has_templates};
+use super::snapshot::Snapshot;
+use crate::model::record_kinds::HASHING_ALGORITHMS;
+use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Records, SecretRef, Topology};
+use crate::plan::request::Request;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use md5::Md5;
+use secrecy::ExposeSecret;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256, Sha512};
+use std::collections::BTreeMap;
+
+/// The length of the salt in bytes.
+const SALT: usize = 4;
+/// The prefix of the broker's names of hashing algorithms.
+const ALGORITHM_PREFIX: &str = "rabbit_password_hashing_";
+/// The algorithm of a user without one.
+const DEFAULT_ALGORITHM: &str = "sha256";
+
+/// An entry of `GET /api/users`, or of `users` in a definitions file.
+#[derive(Deserialize)]
+pub(super) struct UserEntry {
+    pub(super) name: String,
+    #[serde(default)]
+    password_hash: String,
+    hashing_algorithm: Option<String>,
+    tags: Option<ArgumentValue>,
+}
+
+/// The users of a broker, and the passwords that topo could not compare, each with the reason.
+#[derive(Default)]
+pub(super) struct ReadUsers {
+    pub(super) records: Records,
+    pub(super) not_compared: BTreeMap<RecordId, String>,
+}
+
+/// Converts users to records. If a user has the password of the desired user, the record contains the same reference.
+///
+/// # Errors
+/// [`BrokerError::Secret`] if the value of a secret cannot be used.
+pub(super) fn records(
+    users: Vec<UserEntry>,
+    desired: &Topology,
+    secrets: &Secrets,
+) -> Result<ReadUsers, BrokerError> {
+    let mut read = ReadUsers::default();
+    for user in users {
+        let id = RecordId::named(RecordKind::User, user.name.as_str());
+        let mut fields = Arguments::from([("tags".to_owned(), user.tags.clone().unwrap_or(ArgumentValue::Null))]);
+        if user.password_hash.is_empty() {
+            fields.insert("password".to_owned(), "none".into());
+        }
+        if let Some(wanted) = desired.records.get(&id) {
+            for (field, secret) in wanted.secrets().filter(|(field, _)| ["password", "passwordHash"].contains(field)) {
+                let comparison = match field {
+                    "password" => compare_password(&user, &secret, secrets)?,
+                    _ => compare_hash(&user, wanted, &secret, secrets)?,
+                };
+                if let Comparison::Unknown(reason) = &comparison {
+                    read.not_compared.insert(id.clone(), reason.clone());
+                }
+                if comparison != Comparison::Different {
+                    fields.insert(field.to_owned(), secret.value());
+                    if let Some(algorithm) = wanted.fields.get("hashingAlgorithm") {
+                        fields.insert("hashingAlgorithm".to_owned(), algorithm.clone());
+                    }
+                }
+            }
+        }
+        read.records.extend(Record::new(id.clone(), fields).map(|record| (id, record)));
+    }
+    Ok(read)
+}
+
+#[derive(PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Different,
+    /// The reason why topo cannot compare the password.
+    Unknown(String),
+}
+
+fn compare_password(user: &UserEntry, secret: &SecretRef, secrets: &Secrets) -> Result<Comparison, BrokerError> {
+    let Some(password) = secrets.value(secret)? else { return Ok(unknown(secret)) };
+    if user.password_hash.is_empty() {
+        return Ok(Comparison::Different);
+    }
+    let hash = STANDARD.decode(&user.password_hash).unwrap_or_default();
+    let Some((salt, digest)) = hash.split_at_checked(SALT) else { return Ok(Comparison::Different) };
+    let salted = [salt, password.expose_secret().as_bytes()].concat();
+    let computed = match user.algorithm() {
+        "sha256" => Sha256::digest(&salted).to_vec(),
+        "sha512" => Sha512::digest(&salted).to_vec(),
+        "md5" => Md5::digest(&salted).to_vec(),
+        other => return Ok(Comparison::Unknown(format!("topo does not support the hashing algorithm {other}"))),
+    };
+    Ok(if computed == digest { Comparison::Equal } else { Comparison::Different })
+}
+
+fn compare_hash(
+    user: &UserEntry,
+    wanted: &Record,
+    secret: &SecretRef,
+    secrets: &Secrets,
+) -> Result<Comparison, BrokerError> {
+    let Some(hash) = secrets.value(secret)? else { return Ok(unknown(secret)) };
+    let algorithm = wanted.fields.get("hashingAlgorithm").and_then(ArgumentValue::as_text).unwrap_or(DEFAULT_ALGORITHM);
+    check_hash(hash.expose_secret(), algorithm, secret)?;
+    let is_equal = user.password_hash == hash.expose_secret() && user.algorithm() == algorithm;
+    Ok(if is_equal { Comparison::Equal } else { Comparison::Different })
+}
+
+fn unknown(secret: &SecretRef) -> Comparison {
+    Comparison::Unknown(format!("{secret} is not set"))
+}
+
+/// Checks the form of a hash. The broker accepts any text, and then no password is valid.
+fn check_hash(hash: &str, algorithm: &str, secret: &SecretRef) -> Result<(), BrokerError> {
+    let digest = match algorithm {
+        "sha512" => 64,
+        "md5" => 16,
+        _ => 32,
+    };
+    if STANDARD.decode(hash).is_ok_and(|hash| hash.len() == SALT + digest) {
+        return Ok(());
+    }
+    let bytes = SALT + digest;
+    let reason = format!("it is not a {algorithm} hash: expected {bytes} bytes in Base64, a salt and a digest");
+    Err(BrokerError::Secret { secret: secret.to_string(), reason })
+}
+
+impl UserEntry {
+    /// Returns the name of the hashing algorithm, as in a spec if a spec can contain it.
+    fn algorithm(&self) -> &str {
+        let name = self.hashing_algorithm.as_deref().unwrap_or(DEFAULT_ALGORITHM);
+        name.strip_prefix(ALGORITHM_PREFIX).filter(|name| HASHING_ALGORITHMS.contains(name)).unwrap_or(name)
+    }
+}
+
+impl Broker {
+    /// Adds the users to a snapshot of the cluster. Compares their passwords with those of the desired users.
+    pub(super) async fn read_users(&self, snapshot: &mut Snapshot, desired: &Topology) -> Result<(), BrokerError> {
+        match self.get::<Vec<UserEntry>>("/api/users").await {
+            Ok(users) => {
+                let ReadUsers { records, not_compared } = records(users, desired, self.secrets())?;
+                snapshot.topology.records.extend(records);
+                snapshot.record_facts.not_compared.extend(not_compared);
+            }
+            Err(error) if is_hidden(&error) => drop(snapshot.record_facts.unreadable.insert(RecordKind::User)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Sends a request that writes a record. Replaces its templates first.
+    pub(super) async fn send_filled(&self, request: &Request) -> Result<(), BrokerError> {
+        if !has_templates(request) {
+            return self.send(request).await.map(|_| ());
+        }
+        let current = match self.get::<Map<String, Value>>(request.path.as_str()).await {
+            Ok(mut current) => {
+                // A string, as the request must contain it; later versions than 3.8 list the tags.
+                if let Some(tags) = current.get("tags").and_then(Value::as_array) {
+                    let tags: Vec<&str> = tags.iter().filter_map(Value::as_str).collect();
+                    current.insert("tags".to_owned(), tags.join(",").into());
+                }
+                current
+            }
+            Err(BrokerError::NotFound { .. }) => Map::new(),
+            Err(error) => return Err(error),
+        };
+        let filled = self.secrets().fill(request, &current)?;
+        let sent = self.send(&filled).await.map(|_| ());
+        sent.map_err(|error| self.secrets().redact(error, request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::SecretString;
+
+    fn read(secret: &SecretRef) -> Result<Option<SecretString>, String> {
+        Ok(match secret {
+            SecretRef::Env(name) if name == "UNSET" => None,
+            SecretRef::Env(value) | SecretRef::File(value) => Some(SecretString::from(value.clone())),
+        })
+    }
+
+    /// Hashes that `rabbitmqctl` printed or that were computed with its algorithms, for the password `test12`.
+    fn user(hash: &str, algorithm: Option<&str>) -> UserEntry {
+        let algorithm = algorithm.map(|name| format!("{ALGORITHM_PREFIX}{name}"));
+        UserEntry { name: "u".to_owned(), password_hash: hash.to_owned(), hashing_algorithm: algorithm, tags: None }
+    }
+
+    fn is_equal(user: &UserEntry, password: &str) -> bool {
+        let secret = SecretRef::Env(password.to_owned());
+        compare_password(user, &secret, &Secrets::new(read)).unwrap() == Comparison::Equal
+    }
+
+    #[test]
+    fn passwords_are_compared_with_the_salt_of_the_broker() {
+        // From https://www.rabbitmq.com/docs/passwords#computing-password-hash.
+        let documented = user("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR", Some("sha256"));
+        assert!(is_equal(&documented, "test12"));
+        assert!(!is_equal(&documented, "test1"));
+        assert!(!is_equal(&user("", None), "test12"));
+        assert!(!is_equal(&user("kI3", None), "test12"));
+    }
+
+    #[test]
+    fn unset_secret_and_unknown_algorithm_are_not_compared() {
+        let secrets = Secrets::new(read);
+        let unset = compare_password(&user("", None), &SecretRef::Env("UNSET".to_owned()), &secrets).unwrap();
+        assert!(unset == Comparison::Unknown("environment variable UNSET is not set".to_owned()));
+        let other = user("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR", Some("scrypt"));
+        let other = compare_password(&other, &SecretRef::Env("x".to_owned()), &secrets).unwrap();
+        assert!(matches!(other, Comparison::Unknown(_)));
+    }
+
+    #[test]
+    fn hashes_have_the_length_of_their_algorithm() {
+        let secret = SecretRef::Env("HASH".to_owned());
+        let hash = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR";
+        assert!(check_hash(hash, "sha256", &secret).is_ok());
+        for (hash, algorithm) in [(hash, "sha512"), (hash, "md5"), ("test12", "sha256"), ("", "sha256")] {
+            let error = check_hash(hash, algorithm, &secret).unwrap_err().to_string();
+            assert!(!error.contains(hash) || hash.is_empty(), "{error}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Reads the secrets of a spec from the environment and from files, and checks that an apply has all of them.
+
+use super::failure::Failure;
+use super::files::is_shell_pipe;
+use crate::broker::Broker;
+use crate::model::{Address, ObjectId, Record, SecretRef};
+use crate::plan::{Action, Info, Plan};
+use crate::render::style::clean;
+use secrecy::SecretString;
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// The maximum size of a secret in bytes.
+const LARGEST: u64 = 64 << 10;
+
+/// Reads the value of a secret; `None` if the variable is not set or the file does not exist.
+///
+/// # Errors
+/// The reason why the value cannot be used, without the value.
+pub(super) fn read(secret: &SecretRef) -> Result<Option<SecretString>, String> {
+    let value = match secret {
+        SecretRef::Env(name) => match std::env::var(name) {
+            Ok(value) => value,
+            Err(std::env::VarError::NotPresent) => return Ok(None),
+            Err(std::env::VarError::NotUnicode(_)) => return Err("it is not valid UTF-8".to_owned()),
+        },
+        SecretRef::File(path) => match read_file(Path::new(path))? {
+            Some(value) => value,
+            None => return Ok(None),
+        },
+    };
+    if value.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    Ok(Some(SecretString::from(value)))
+}
+
+/// Reads a file, without one line break at its end. Refuses files that are not regular, which can be endless.
+fn read_file(path: &Path) -> Result<Option<String>, String> {
+    let file = match std::fs::metadata(path) {
+        Ok(found) if found.is_file() || is_shell_pipe(path) => std::fs::File::open(path),
+        Ok(_) => return Err("it is not a regular file".to_owned()),
+        Err(error) => Err(error),
+    };
+    let file = match file {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut text = String::new();
+    match file.take(LARGEST + 1).read_to_string(&mut text) {
+        Ok(_) if text.len() as u64 > LARGEST => return Err(format!("it is larger than {} KiB", LARGEST >> 10)),
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::InvalidData => return Err("it is not valid UTF-8".to_owned()),
+        Err(error) => return Err(error.to_string()),
+    }
+    let line = text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text));
+    Ok(Some(line.to_owned()))
+}
+
+/// Refuses an apply that requires secrets that are not set.
+pub(super) fn check_set(broker: &Broker, plan: &Plan) -> Result<(), Failure> {
+    let mut missing: BTreeSet<SecretRef> = BTreeSet::new();
+    for secret in required(plan) {
+        match broker.secrets().value(&secret) {
+            Ok(Some(_)) => {}
+            Ok(None) => drop(missing.insert(secret)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let failure = Failure::failed("secrets of the spec are not set; nothing was changed");
+    Err(missing.iter().fold(failure, |failure, secret| failure.because(clean(&format!("{secret} is not set")))))
+}
+
+/// Returns the secrets that a plan compares or sends: the passwords of all users of the plan, and the initial passwords
+/// of new users.
+fn required(plan: &Plan) -> BTreeSet<SecretRef> {
+    let mut required = BTreeSet::new();
+    let targets = &plan.options.targets;
+    for part in plan.parts() {
+        let is_planned = |record: &Record| {
+            let address = Address::of(&part.vhost, &ObjectId::Record(record.id.clone()));
+            targets.is_empty() || targets.iter().any(|target| target.matches(address.as_str()))
+        };
+        for record in part.desired.topology.records.values().filter(|record| is_planned(record)) {
+            let compared = record.secrets().filter(|(field, _)| *field != "initialPassword");
+            required.extend(compared.map(|(_, secret)| secret));
+        }
+        for step in &part.steps {
+            if let Action::PutRecord { record, keeps_password: false } = &step.action {
+                required.extend(record.secrets().map(|(_, secret)| secret));
+            }
+        }
+    }
+    required
+}
+
+/// Adds a note if the plan sends secrets over a connection without encryption to another host.
+pub(super) fn report_plain_connection(broker: &Broker, plan: &mut Plan) {
+    if broker.is_private() {
+        return;
+    }
+    for part in plan.parts_mut() {
+        let sends = |action: &Action| {
+            matches!(action, Action::PutRecord { record, keeps_password: false } if record.secrets().next().is_some())
+        };
+        if part.steps.iter().any(|step| sends(&step.action)) {
+            let address = Address::of(&part.vhost, &ObjectId::Vhost);
+            let text = "the plan sends secrets, and the connection to the broker is not encrypted (http://)".to_owned();
+            part.infos.push(Info { address, text });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret;
+
+    fn text(result: Result<Option<SecretString>, String>) -> Result<Option<String>, String> {
+        result.map(|value| value.map(|value| value.expose_secret().to_owned()))
+    }
+
+    #[test]
+    fn one_line_break_at_the_end_of_a_file_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        for (content, expected) in [
+            ("tulip", Ok(Some("tulip"))),
+            ("tulip\n", Ok(Some("tulip"))),
+            ("tulip\r\n", Ok(Some("tulip"))),
+            (" tulip \n\n", Ok(Some(" tulip \n"))),
+            ("\n", Err("it is empty")),
+            ("", Err("it is empty")),
+        ] {
+            let path = folder.path().join("secret");
+            std::fs::write(&path, content).unwrap();
+            let found = text(read(&SecretRef::File(path.display().to_string())));
+            let expected = expected.map(|text| text.map(str::to_owned)).map_err(str::to_owned);
+            assert_eq!(found, expected, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_missing_endless_or_too_large_are_no_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| SecretRef::File(folder.path().join(name).display().to_string());
+        assert_eq!(text(read(&path("missing"))), Ok(None));
+        assert_eq!(text(read(&path(""))), Err("it is not a regular file".to_owned()));
+        assert_eq!(text(read(&SecretRef::File("/dev/zero".to_owned()))), Err("it is not a regular file".to_owned()));
+        std::fs::write(folder.path().join("large"), "x".repeat(100_000)).unwrap();
+        assert_eq!(text(read(&path("large"))), Err("it is larger than 64 KiB".to_owned()));
+        std::fs::write(folder.path().join("latin"), b"t\xfclip").unwrap();
+        assert_eq!(text(read(&path("latin"))), Err("it is not valid UTF-8".to_owned()));
+    }
+}

@@ -1,0 +1,100 @@
+//! References to secrets. Specs, plans and topologies contain only references, and never the values.
+
+use super::arguments::{ArgumentValue, Arguments};
+use serde_json::{Value, json};
+use std::fmt;
+
+/// The key of a reference to an environment variable.
+const ENV: &str = "env";
+/// The key of a reference to a file.
+const FILE: &str = "file";
+/// The key that contains a reference in the body of a request.
+const TEMPLATE: &str = "$secret";
+/// The key that contains the name of a field in the body of a request. topo sends the current value of the field.
+const CURRENT: &str = "$current";
+
+/// The place that contains the value of a secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SecretRef {
+    /// The environment variable with this name.
+    Env(String),
+    /// The file with this path. topo removes one line break at the end.
+    File(String),
+}
+
+/// A part of the body of a request that topo replaces immediately before it sends the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Template {
+    /// The value of a secret.
+    Secret(SecretRef),
+    /// The current value of this field of the object.
+    Current(String),
+}
+
+impl SecretRef {
+    /// Returns the reference that a value represents, such as `{env: NAME}`.
+    pub fn of(value: &ArgumentValue) -> Option<Self> {
+        let ArgumentValue::Table(table) = value else { return None };
+        let text = |key: &str| table.get(key).and_then(ArgumentValue::as_text).map(str::to_owned);
+        text(ENV).map(Self::Env).or_else(|| text(FILE).map(Self::File)).filter(|_| table.len() == 1)
+    }
+
+    /// Returns the value that represents the reference in a record.
+    pub fn value(&self) -> ArgumentValue {
+        let (key, text) = match self {
+            Self::Env(name) => (ENV, name),
+            Self::File(path) => (FILE, path),
+        };
+        ArgumentValue::Table(Arguments::from([(key.to_owned(), text.as_str().into())]))
+    }
+}
+
+/// Writes the place: `environment variable NAME`, `file PATH`.
+impl fmt::Display for SecretRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(name) => write!(f, "environment variable {name}"),
+            Self::File(path) => write!(f, "file {path}"),
+        }
+    }
+}
+
+impl Template {
+    /// Returns the JSON value that represents the template in the body of a request.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Secret(secret) => json!({ TEMPLATE: json!(secret.value()) }),
+            Self::Current(field) => json!({ CURRENT: field }),
+        }
+    }
+
+    /// Returns the template that a JSON value represents.
+    pub fn of(value: &Value) -> Option<Self> {
+        let table = value.as_object().filter(|table| table.len() == 1)?;
+        if let Some(field) = table.get(CURRENT) {
+            return field.as_str().map(|field| Self::Current(field.to_owned()));
+        }
+        let secret = table.get(TEMPLATE)?;
+        let text = |key: &str| secret.get(key).and_then(Value::as_str).map(str::to_owned);
+        text(ENV).map(SecretRef::Env).or_else(|| text(FILE).map(SecretRef::File)).map(Self::Secret)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_and_templates_are_read_back() {
+        for secret in [SecretRef::Env("PW".to_owned()), SecretRef::File("/run/secrets/pw".to_owned())] {
+            assert_eq!(SecretRef::of(&secret.value()).as_ref(), Some(&secret));
+            let template = Template::Secret(secret);
+            assert_eq!(Template::of(&template.to_json()), Some(template));
+        }
+        let current = Template::Current("tags".to_owned());
+        assert_eq!(Template::of(&current.to_json()), Some(current));
+        for other in [json!("x"), json!({}), json!({"a": 1}), json!({"$secret": 1}), json!({"$current": 1})] {
+            assert_eq!(Template::of(&other), None);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Plans users: the requests that write users, and the blocks, hazards and notes of their changes.
+//!
+//! A PUT of a user without a password deletes the password, and a PUT of the same password stores a new salt (3.8 to 4.3).
+//! Therefore, topo sends the current hash if the password stays, and does not send equal users.
+
+use super::changes_by_kind::PlanBuilder;
+use super::context::PlanContext;
+use super::document::{ChangeKind, PlannedChange, VhostPlan};
+use super::hazard::HazardKind;
+use super::permissions::record;
+use crate::model::count::{count, number};
+use crate::model::secret::Template;
+use crate::model::{Address, ArgumentValue, ObjectId, Record, RecordKind, SecretRef};
+use serde_json::{Value, json};
+
+/// The fields of a spec that set the password of a user.
+const PASSWORD_FIELDS: [&str; 3] = ["password", "initialPassword", "passwordHash"];
+/// The tags that allow a user to change policies and runtime parameters, or everything.
+const WRITER_TAGS: [&str; 2] = ["administrator", "policymaker"];
+
+/// Returns the body of the request that writes a user. Templates stand for secrets and for the current values of fields
+/// that the spec does not set.
+pub(super) fn body(user: &Record, keeps_password: bool) -> Value {
+    let current = |field: &str| Template::Current(field.to_owned()).to_json();
+    // A string, not a list: 3.8 responds to a list with 500, and later versions accept both.
+    let tags = match user.fields.contains_key("tags") {
+        true => json!(user.tags().collect::<Vec<_>>().join(",")),
+        false => current("tags"),
+    };
+    let field = |name: &str| user.fields.get(name);
+    let secret = |name: &str| field(name).and_then(SecretRef::of).map(|secret| Template::Secret(secret).to_json());
+    if keeps_password {
+        let algorithm = current("hashing_algorithm");
+        return json!({"tags": tags, "password_hash": current("password_hash"), "hashing_algorithm": algorithm});
+    }
+    if let Some(password) = secret("password").or_else(|| secret("initialPassword")) {
+        return json!({"tags": tags, "password": password});
+    }
+    if let Some(hash) = secret("passwordHash") {
+        let algorithm = field("hashingAlgorithm").and_then(ArgumentValue::as_text).unwrap_or("sha256");
+        let algorithm = format!("rabbit_password_hashing_{algorithm}");
+        return json!({"tags": tags, "password_hash": hash, "hashing_algorithm": algorithm});
+    }
+    json!({"tags": tags, "password_hash": ""})
+}
+
+/// Returns true if a plan changes or deletes users. topo reads the connections of all vhosts only in that case.
+pub fn changes_users(part: &VhostPlan) -> bool {
+    part.changes.iter().any(|change| change.kind != ChangeKind::Create && changed_user(change).is_some())
+}
+
+/// A created, changed or deleted user.
+pub(super) struct ChangedUser {
+    pub(super) name: String,
+    pub(super) address: Address,
+    /// `None` if the plan creates the user.
+    pub(super) before: Option<Record>,
+    /// `None` if the plan deletes the user.
+    pub(super) after: Option<Record>,
+}
+
+fn changed_user(change: &PlannedChange) -> Option<ChangedUser> {
+    let user = |object| record(object, RecordKind::User).cloned();
+    let (before, after) = (user(change.before.as_ref()), user(change.after.as_ref()));
+    let name = before.as_ref().or(after.as_ref())?.id.name()?.to_owned();
+    Some(ChangedUser { name, address: change.address.clone(), before, after })
+}
+
+/// Returns the users that the plan creates, changes or deletes.
+pub(super) fn changed_users(builder: &PlanBuilder) -> Vec<ChangedUser> {
+    builder.changes.iter().filter_map(changed_user).collect()
+}
+
+/// Returns true if a password of the user is valid.
+pub(super) fn has_password(user: &Record) -> bool {
+    user.fields.get("password").and_then(ArgumentValue::as_text) != Some("none")
+}
+
+/// Returns true if a change sets, changes or deletes the password of an existing user.
+pub(super) fn changes_password(before: &Record, after: &Record) -> bool {
+    let is_other = |field: &&str| {
+        let desired = after.fields.get(*field);
+        desired.is_some() && desired != before.fields.get(*field)
+    };
+    ["password", "passwordHash"].iter().any(|field| is_other(&field))
+}
+
+/// Adds the blocks, hazards and notes of created, changed and deleted users.
+pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    for (id, reason) in &context.records.not_compared {
+        let address = context.address(&ObjectId::Record(id.clone()));
+        builder.info(&address, format!("the password is not compared: {reason}"));
+    }
+    for ChangedUser { name, address, before, after } in changed_users(builder) {
+        match (before, after) {
+            (None, Some(after)) if !PASSWORD_FIELDS.iter().any(|field| after.fields.contains_key(*field)) => {
+                let remedy = "set `password` or `initialPassword`, or `password: none`".to_owned();
+                let text = format!("user `{name}` does not exist, and the spec sets no password");
+                builder.block(&address, text, Some(remedy));
+            }
+            (Some(_), None) => {
+                let connections = match connections(context, &name) {
+                    Some(0) => String::new(),
+                    Some(many) => format!("; the broker closes {}", count(many, "open connection")),
+                    None => "; topo cannot count the open connections of this user, which the broker closes".to_owned(),
+                };
+                let text = format!("user {name} loses its permissions in every vhost{connections}");
+                builder.hazard(HazardKind::AccessLoss, &address, text, None);
+            }
+            (Some(before), Some(after)) => {
+                tag_hazards(builder, (&name, &address), &before, &after);
+                if changes_password(&before, &after) {
+                    password_hazard(builder, context, (&name, &address), &after);
+                }
+            }
+            (None, Some(_) | None) => {}
+        }
+    }
+}
+
+fn tag_hazards(builder: &mut PlanBuilder, (name, address): (&str, &Address), before: &Record, after: &Record) {
+    if !after.fields.contains_key("tags") {
+        return;
+    }
+    let gained: Vec<&str> = after.tags().filter(|tag| !before.has_tag(tag)).collect();
+    let lost: Vec<&str> = before.tags().filter(|tag| !after.has_tag(tag)).collect();
+    let tags = |tags: &[&str]| format!("{} {}", if tags.len() == 1 { "tag" } else { "tags" }, tags.join(", "));
+    if !gained.is_empty() {
+        let text = format!("user {name} gains the {}", tags(&gained));
+        match gained.iter().any(|tag| WRITER_TAGS.contains(tag)) {
+            true => builder.hazard(HazardKind::AccessGain, address, text, None),
+            false => builder.info(address, text),
+        }
+    }
+    if !lost.is_empty() {
+        let text = format!("user {name} loses the {}", tags(&lost));
+        builder.hazard(HazardKind::AccessLoss, address, text, None);
+    }
+}
+
+fn password_hazard(
+    builder: &mut PlanBuilder,
+    context: &PlanContext<'_>,
+    (name, address): (&str, &Address),
+    after: &Record,
+) {
+    let effect = match has_password(after) {
+        true => "clients with the old password can no longer connect",
+        false => "clients can no longer connect with a password",
+    };
+    let open = match connections(context, name) {
+        Some(0) => return builder.info(address, format!("user {name}: {effect}")),
+        Some(1) => "its 1 open connection stays open".to_owned(),
+        Some(many) => format!("its {} open connections stay open", number(many)),
+        None => "topo cannot count its open connections, which stay open".to_owned(),
+    };
+    builder.hazard(HazardKind::CredentialChange, address, format!("user {name}: {effect}; {open}"), None);
+}
+
+/// Returns the number of open connections of a user in all vhosts; `None` if unknown.
+fn connections(context: &PlanContext<'_>, user: &str) -> Option<u64> {
+    context.activity.connections.as_ref().map(|users| users.get(user).copied().unwrap_or_default())
+}

@@ -1,0 +1,94 @@
+//! Checks references to secrets. A spec never contains the value of a secret, because specs, plans and logs are stored and
+//! shared.
+
+use super::check::either;
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::node::{Entry, Location, Node, Value};
+use super::shape::{Key, Keys, Object, Shape, key};
+use super::value;
+
+/// The code of the error for a secret that is written in a spec. The renderer masks the values at these positions.
+pub(crate) const SECRET_AS_TEXT: &str = "secret-as-text";
+
+/// The mappings that refer to a secret.
+pub(super) const REFERENCES: &[&Object] = &[&ENV, &FILE];
+
+static ENV: Object = Object {
+    what: "a reference to an environment variable",
+    name: "SecretFromEnvironment",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] =
+            &[key("env", Shape::Text, "The name of the environment variable that contains the secret.")
+                .required()
+                .with_example("SHOP_APP_PASSWORD")];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static FILE: Object = Object {
+    what: "a reference to a file",
+    name: "SecretFromFile",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[key(
+            "file",
+            Shape::Text,
+            "The path of the file that contains the secret. A relative path starts at the working directory. topo removes one \
+             line break at the end of the file.",
+        )
+        .required()
+        .with_example("/run/secrets/shop-app")];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+/// Checks a reference to a secret. The message about a value never contains the value.
+pub(super) fn check(
+    node: &Node,
+    can_be_none: bool,
+    subject: &str,
+    at: Location,
+    diagnostics: &mut Diagnostics,
+) -> Option<Node> {
+    match &node.value {
+        Value::Table(_) => either(node, REFERENCES, subject, at, diagnostics),
+        Value::Text(text) if can_be_none && text == "none" => Some(node.clone()),
+        Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
+            let message = format!("{subject} is written in the spec");
+            let place = if node.at.start == node.at.end { at } else { node.at };
+            let mut diagnostic = Diagnostic::error(SECRET_AS_TEXT, message, place).label("a secret").hint(
+                "write `{env: NAME}` or `{file: PATH}`, and change the secret if the spec was shared: others can read specs \
+                 and plans",
+            );
+            if let Some(used_at) = node.used_at {
+                diagnostic = diagnostic.also(used_at, "used here");
+            }
+            diagnostics.push(diagnostic);
+            None
+        }
+        Value::Null(_) | Value::List(_) => {
+            let expected = if can_be_none { "`{env: NAME}`, `{file: PATH}` or `none`" } else { "`{env: NAME}` or `{file: PATH}`" };
+            value::report_wrong_type(node, subject, expected, None, at, diagnostics);
+            None
+        }
+    }
+}
+
+/// Reports keys of a user that exclude each other, or that require each other.
+pub(super) fn check_user(user: &Node, diagnostics: &mut Diagnostics) {
+    let passwords: Vec<&Entry> =
+        ["password", "initialPassword", "passwordHash"].iter().filter_map(|key| user.entry(key)).collect();
+    if let [first, second, ..] = passwords[..] {
+        let message = format!("`{}` and `{}` exclude each other", first.key, second.key);
+        let diagnostic = Diagnostic::error("conflicting-keys", message, second.at).also(first.at, "first set here");
+        diagnostics.push(diagnostic.hint("keep one of them"));
+    }
+    if let Some(algorithm) = user.entry("hashingAlgorithm").filter(|_| user.entry("passwordHash").is_none()) {
+        let message = "`hashingAlgorithm` needs `passwordHash`";
+        let hint = "the broker selects the algorithm for a password: remove `hashingAlgorithm`";
+        diagnostics.push(Diagnostic::error("missing-key", message, algorithm.at).hint(hint));
+    }
+}
