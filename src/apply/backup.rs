@@ -1,8 +1,8 @@
 //! Reads the objects that a plan deletes, changes or recreates, before the first change. The caller writes the backup.
 
-use crate::broker::{Broker, BrokerError, Snapshot};
+use crate::broker::{Broker, BrokerError, Snapshot, UserDefinitions};
 use crate::model::{BrokerVersion, ObjectId, TopicPermission, Topology, VhostName};
-use crate::plan::{Plan, TopicPermissions, VhostPlan, deletes_exchanges};
+use crate::plan::{Plan, TopicPermissions, VhostPlan, affected_users, deletes_exchanges};
 
 /// The first version that imports exchanges and their topic permissions from the same file.
 const SINGLE_FILE_SINCE: BrokerVersion = BrokerVersion::new(4, 3, 0);
@@ -10,8 +10,10 @@ const SINGLE_FILE_SINCE: BrokerVersion = BrokerVersion::new(4, 3, 0);
 /// The current definitions of the objects that a plan deletes, changes or recreates. A backup contains no messages.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// The objects, as one topology for each affected vhost. Never empty.
+    /// The objects, as one topology for each affected vhost.
     pub objects: Vec<Topology>,
+    /// The users, with the hashes of their passwords.
+    pub users: UserDefinitions,
     /// The topic permissions that the broker deletes together with the exchanges in the backup. Empty if this user may
     /// not read topic permissions.
     pub topic_permissions: Vec<(VhostName, TopicPermission)>,
@@ -37,7 +39,11 @@ impl Backup {
     /// Reads the objects. Returns `None` if the plan does not delete, change or recreate any object.
     pub(super) async fn read(broker: &Broker, plan: &Plan) -> Result<Option<Self>, BrokerError> {
         let parts: Vec<&VhostPlan> = plan.vhosts.iter().filter(|part| part.is_destructive()).collect();
-        if parts.is_empty() {
+        let users = match &plan.cluster {
+            Some(cluster) => broker.user_definitions(&affected_users(cluster.part())).await?,
+            None => UserDefinitions::default(),
+        };
+        if parts.is_empty() && users.users.is_empty() {
             return Ok(None);
         }
         let vhosts: Vec<VhostName> = parts.iter().map(|part| part.vhost.clone()).collect();
@@ -57,7 +63,7 @@ impl Backup {
         topic_permissions.dedup();
         let is_old = snapshots.iter().any(|snapshot| snapshot.profile.version < SINGLE_FILE_SINCE);
         let is_split = is_old && !topic_permissions.is_empty();
-        Ok(Some(Self { objects, topic_permissions, version: plan.target.version.clone(), is_split, left_out }))
+        Ok(Some(Self { objects, users, topic_permissions, version: plan.target.version.clone(), is_split, left_out }))
     }
 }
 

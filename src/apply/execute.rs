@@ -32,7 +32,7 @@ enum StepOutcome {
     Waiting(Step, Option<BrokerError>),
 }
 
-/// Executes the steps of one vhost's plan.
+/// Executes steps of one vhost's plan: all of them, or a part that ends between two waves.
 ///
 /// The plan must come from an [`ApprovedPlan`](crate::plan::ApprovedPlan). The caller must hold the lock for the whole
 /// run. A lost lock stops the run as a failure does.
@@ -40,7 +40,7 @@ enum StepOutcome {
 /// The run waits up to `drain_timeout` in total for retired tiers to drain. After this time, tiers that are not empty
 /// are left for the next run, together with the steps that depend on them. This is not a failure.
 pub async fn apply(
-    part: &VhostPlan,
+    (part, steps): (&VhostPlan, &[Step]),
     broker: &LockedBroker,
     interrupt: &Interrupt,
     resources: ApplyResources<'_>,
@@ -53,7 +53,7 @@ pub async fn apply(
     let mut waiting = BTreeSet::new();
     let mut recreates = Recreates::default();
     let mut stopped = false;
-    for wave in part.steps.chunk_by(|one, other| one.wave == other.wave) {
+    for wave in steps.chunk_by(|one, other| one.wave == other.wave) {
         if let [step] = wave
             && step.after.iter().any(|before| waiting.contains(before))
         {

@@ -57,6 +57,17 @@ pub struct WaitingStep {
 }
 
 impl Report {
+    /// Adds the results of later steps of the same vhost or of the cluster.
+    pub(super) fn merge(&mut self, later: Self) {
+        self.done.extend(later.done);
+        self.rolled_back.extend(later.rolled_back);
+        self.failed.extend(later.failed);
+        self.not_attempted.extend(later.not_attempted);
+        self.waiting.extend(later.waiting);
+        self.migrated.extend(later.migrated);
+        self.is_interrupted |= later.is_interrupted;
+    }
+
     /// Creates an empty report.
     pub fn new(vhost: VhostName) -> Self {
         Self {

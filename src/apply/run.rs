@@ -10,9 +10,9 @@ use super::request::Progress;
 use super::request::{ApplyResources, RunError, RunEvent, RunFailure, RunRequest};
 use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};
-use crate::model::{Address, BrokerVersion, VhostName};
+use crate::model::{Address, BrokerVersion, RecordKind, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
-use crate::plan::{ApprovedPlan, ClusterPlan, Options, Plan, PlannedChange, VhostPlan, gate};
+use crate::plan::{Action, ApprovedPlan, ClusterPlan, Options, Plan, PlannedChange, Step, VhostPlan, gate};
 use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -100,8 +100,8 @@ async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Tran
     Ok(transports)
 }
 
-/// Executes the steps of the cluster, and then the steps of all vhosts. After a failure or an interruption, does not
-/// start further vhosts.
+/// Executes the steps of the cluster, except its last steps, then the steps of all vhosts, and then the last steps of the
+/// cluster. After a failure or an interruption, does not start further vhosts.
 async fn execute(
     request: &RunRequest<'_>,
     approved: &ApprovedPlan,
@@ -117,18 +117,18 @@ async fn execute(
     let concurrent_vhosts = if has_migrations { 1 } else { parts.len().clamp(1, CONCURRENT_VHOSTS) };
     let concurrency = CONCURRENCY / concurrent_vhosts;
     let notify = |progress: Progress<'_>| observe(RunEvent::Step(progress));
-    let execute_part = async |part: &VhostPlan| {
+    let execute_steps = async |part: &VhostPlan, steps: &[Step]| {
         let lock = locks.of(&part.vhost);
         let report = match lock.filter(|_| !stopped.get() && !interrupt.is_requested()) {
             Some(lock) => {
                 let transport =
                     transports.iter().find(|(vhost, _)| *vhost == part.vhost).map(|(_, transport)| transport);
                 let resources = ApplyResources { concurrency, transport, drain_timeout: options.drain_timeout };
-                apply(part, lock, interrupt, resources, notify).await
+                apply((part, steps), lock, interrupt, resources, notify).await
             }
             None => {
                 let mut report = Report::new(part.vhost.clone());
-                report.not_attempted.clone_from(&part.steps);
+                report.not_attempted = steps.to_vec();
                 report.is_interrupted = interrupt.is_requested();
                 report
             }
@@ -138,14 +138,33 @@ async fn execute(
         report
     };
     let mut reports = Vec::new();
-    let cluster = approved.plan().cluster.as_ref().map(ClusterPlan::part);
-    if let Some(cluster) = cluster.filter(|part| !part.steps.is_empty()) {
-        reports.push(execute_part(cluster).await);
+    let cluster = approved.plan().cluster.as_ref().map(ClusterPlan::part).filter(|part| !part.steps.is_empty());
+    let own = request.access.broker.username();
+    let halves = cluster.map(|cluster| (cluster, cluster.steps.split_at(first_last_step(&cluster.steps, own))));
+    if let Some((cluster, (first, _))) = halves {
+        reports.push(execute_steps(cluster, first).await);
     }
+    let execute_part = async |part: &VhostPlan| execute_steps(part, &part.steps).await;
     let of_vhosts: Vec<Report> =
         stream::iter(parts.into_iter().map(execute_part)).buffered(concurrent_vhosts).collect().await;
     reports.extend(of_vhosts);
+    if let (Some((cluster, (_, last @ [_, ..]))), true) = (halves, !reports.is_empty()) {
+        let report = execute_steps(cluster, last).await;
+        reports[0].merge(report);
+    }
     reports
+}
+
+/// Returns the index of the first step of the cluster that must follow the steps of all vhosts: a deletion, so that no
+/// user is deleted while vhosts still change, or a change of this user's password.
+fn first_last_step(steps: &[Step], own: &str) -> usize {
+    let is_last = |step: &Step| {
+        if let Action::PutRecord { record, keeps_password: false } = &step.action {
+            return record.id.kind == RecordKind::User && record.id.name() == Some(own);
+        }
+        matches!(step.action, Action::DeleteRecord { .. })
+    };
+    steps.iter().position(is_last).unwrap_or(steps.len())
 }
 
 /// Returns the objects that still differ after a complete run, except objects whose steps wait for the next run. Reads

@@ -40,7 +40,8 @@ struct Inner {
     client: Client,
     base_url: BaseUrl,
     username: String,
-    password: SecretString,
+    /// Changes if the plan changes the password of this user.
+    password: Mutex<SecretString>,
     timeout: Duration,
     retries: Retries,
     emptiness: Mutex<Emptiness>,
@@ -127,7 +128,7 @@ impl Broker {
             client,
             base_url,
             username,
-            password,
+            password: Mutex::new(password),
             timeout,
             retries,
             emptiness,
@@ -154,6 +155,11 @@ impl Broker {
     /// Returns the user name of the connection.
     pub fn username(&self) -> &str {
         &self.0.username
+    }
+
+    /// Sets the password for all further requests, because the password of this user has changed.
+    pub(super) fn set_password(&self, password: SecretString) {
+        *self.0.password.lock().unwrap_or_else(PoisonError::into_inner) = password;
     }
 
     /// Returns the secrets of the spec.
@@ -252,8 +258,8 @@ impl Broker {
             Method::Post => reqwest::Method::POST,
             Method::Delete => reqwest::Method::DELETE,
         };
-        let mut sent =
-            inner.client.request(method, url).basic_auth(&inner.username, Some(inner.password.expose_secret()));
+        let password = inner.password.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut sent = inner.client.request(method, url).basic_auth(&inner.username, Some(password.expose_secret()));
         if let Some(body) = &request.body {
             sent = sent.json(body);
         }

@@ -7,15 +7,17 @@
 use super::cluster::ClusterSnapshot;
 use super::definitions_entries::{
     self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, PERMISSIONS, POLICIES, Part, QUEUES,
-    TOPIC_PERMISSIONS, VHOSTS,
+    TOPIC_PERMISSIONS, USERS, VHOSTS,
 };
+use super::error::BrokerError;
 use super::permissions::is_user_parameter;
 use super::records::{from_list, from_owner, from_parameter};
+use super::secrets::Secrets;
 use super::snapshot::{Cluster, Lists, Snapshot, Survey};
-use super::wire;
+use super::{users, wire};
 use crate::model::memory::decode;
 use crate::model::record_kinds::{RECORD_KINDS, RecordRow, RecordScope};
-use crate::model::{ArgumentValue, Arguments, BrokerVersion, RecordKind, Records, VhostName};
+use crate::model::{ArgumentValue, Arguments, BrokerVersion, RecordKind, Records, Topology, VhostName};
 use crate::plan::RecordFacts;
 use crate::rabbitmq::BrokerProfile;
 use serde::Deserialize;
@@ -34,6 +36,9 @@ pub enum DefinitionsError {
     /// The file contains an entry that a broker of the assumed version does not import.
     #[error(transparent)]
     Entry(#[from] EntryError),
+    /// The value of a secret cannot be used.
+    #[error(transparent)]
+    Secret(#[from] Box<BrokerError>),
     /// The version of the file, or the version that the user specified, is not supported.
     #[error(
         "it is for RabbitMQ {version}; topo supports {} and later (use --broker-version to assume a different version)",
@@ -208,10 +213,21 @@ pub fn empty_cluster(version: BrokerVersion) -> ClusterSnapshot {
     survey.cluster()
 }
 
-/// Reads the cluster records from a file. An export of one vhost contains no cluster records.
-pub fn read_cluster(text: &str, version: Option<BrokerVersion>) -> Result<ClusterSnapshot, DefinitionsError> {
+/// Reads the cluster records from a file, and compares passwords with those of the desired users. An export of one vhost
+/// contains no cluster records.
+pub fn read_cluster(
+    text: &str,
+    version: Option<BrokerVersion>,
+    desired: &Topology,
+    secrets: &Secrets,
+) -> Result<ClusterSnapshot, DefinitionsError> {
     let file = File::parse(text)?;
-    let mut cluster = empty_cluster(version.or(file.version()).unwrap_or(BrokerVersion::NEWEST_KNOWN));
+    let version = version.or(file.version()).unwrap_or(BrokerVersion::NEWEST_KNOWN);
+    let mut cluster = empty_cluster(version);
+    let listed = file.entries(USERS.key).map(|entry| USERS.read(text, entry, version));
+    let users = users::records(listed.collect::<Result<_, _>>()?, desired, secrets).map_err(Box::new)?;
+    cluster.snapshot.topology.records.extend(users.records);
+    cluster.snapshot.record_facts.not_compared = users.not_compared;
     for row in RecordRow::of_scope(RecordScope::Cluster) {
         for entry in file.entries(row.definitions_key) {
             let value = entry.field("value").and_then(|text| serde_json::from_str::<ArgumentValue>(text).ok());

@@ -80,6 +80,9 @@ pub(super) const PERMISSIONS: List = List {
     defaults: &[],
 };
 
+pub(super) const USERS: List =
+    List { key: "users", noun: "user", names: &["name"], required: &["name"], defaults: &[] };
+
 pub(super) const TOPIC_PERMISSIONS: List = List {
     key: "topic_permissions",
     noun: "topic permission",

@@ -75,9 +75,10 @@ impl Secrets {
             return error;
         }
         let reason = "the response contains a secret, so topo does not show it".to_owned();
-        let status = match &error {
-            BrokerError::Unavailable { status, .. } | BrokerError::Refused { status, .. } => *status,
-            _ => 400,
+        let status = if let BrokerError::Unavailable { status, .. } | BrokerError::Refused { status, .. } = &error {
+            *status
+        } else {
+            400
         };
         BrokerError::Refused { request: request.to_string(), status, reason }
     }

@@ -11,12 +11,13 @@ use super::secrets::{Secrets, has_templates};
 use super::snapshot::Snapshot;
 use crate::model::record_kinds::HASHING_ALGORITHMS;
 use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Records, SecretRef, Topology};
-use crate::plan::request::Request;
+use crate::plan::request::{Request, path};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use md5::Md5;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256, Sha512};
 use std::collections::BTreeMap;
@@ -32,8 +33,9 @@ const DEFAULT_ALGORITHM: &str = "sha256";
 #[derive(Deserialize)]
 pub(super) struct UserEntry {
     pub(super) name: String,
-    #[serde(default)]
-    password_hash: String,
+    password_hash: Option<String>,
+    /// A definitions file can contain the password itself.
+    password: Option<IgnoredAny>,
     hashing_algorithm: Option<String>,
     tags: Option<ArgumentValue>,
 }
@@ -49,16 +51,12 @@ pub(super) struct ReadUsers {
 ///
 /// # Errors
 /// [`BrokerError::Secret`] if the value of a secret cannot be used.
-pub(super) fn records(
-    users: Vec<UserEntry>,
-    desired: &Topology,
-    secrets: &Secrets,
-) -> Result<ReadUsers, BrokerError> {
+pub(super) fn records(users: Vec<UserEntry>, desired: &Topology, secrets: &Secrets) -> Result<ReadUsers, BrokerError> {
     let mut read = ReadUsers::default();
     for user in users {
         let id = RecordId::named(RecordKind::User, user.name.as_str());
         let mut fields = Arguments::from([("tags".to_owned(), user.tags.clone().unwrap_or(ArgumentValue::Null))]);
-        if user.password_hash.is_empty() {
+        if !user.has_password() {
             fields.insert("password".to_owned(), "none".into());
         }
         if let Some(wanted) = desired.records.get(&id) {
@@ -93,10 +91,13 @@ enum Comparison {
 
 fn compare_password(user: &UserEntry, secret: &SecretRef, secrets: &Secrets) -> Result<Comparison, BrokerError> {
     let Some(password) = secrets.value(secret)? else { return Ok(unknown(secret)) };
-    if user.password_hash.is_empty() {
+    if !user.has_password() {
         return Ok(Comparison::Different);
     }
-    let hash = STANDARD.decode(&user.password_hash).unwrap_or_default();
+    let Some(hash) = &user.password_hash else {
+        return Ok(Comparison::Unknown("the file does not contain its hash".to_owned()));
+    };
+    let hash = STANDARD.decode(hash).unwrap_or_default();
     let Some((salt, digest)) = hash.split_at_checked(SALT) else { return Ok(Comparison::Different) };
     let salted = [salt, password.expose_secret().as_bytes()].concat();
     let computed = match user.algorithm() {
@@ -117,7 +118,7 @@ fn compare_hash(
     let Some(hash) = secrets.value(secret)? else { return Ok(unknown(secret)) };
     let algorithm = wanted.fields.get("hashingAlgorithm").and_then(ArgumentValue::as_text).unwrap_or(DEFAULT_ALGORITHM);
     check_hash(hash.expose_secret(), algorithm, secret)?;
-    let is_equal = user.password_hash == hash.expose_secret() && user.algorithm() == algorithm;
+    let is_equal = user.password_hash.as_deref() == Some(hash.expose_secret()) && user.algorithm() == algorithm;
     Ok(if is_equal { Comparison::Equal } else { Comparison::Different })
 }
 
@@ -141,6 +142,10 @@ fn check_hash(hash: &str, algorithm: &str, secret: &SecretRef) -> Result<(), Bro
 }
 
 impl UserEntry {
+    fn has_password(&self) -> bool {
+        self.password.is_some() || self.password_hash.as_ref().is_none_or(|hash| !hash.is_empty())
+    }
+
     /// Returns the name of the hashing algorithm, as in a spec if a spec can contain it.
     fn algorithm(&self) -> &str {
         let name = self.hashing_algorithm.as_deref().unwrap_or(DEFAULT_ALGORITHM);
@@ -181,15 +186,62 @@ impl Broker {
             Err(error) => return Err(error),
         };
         let filled = self.secrets().fill(request, &current)?;
-        let sent = self.send(&filled).await.map(|_| ());
-        sent.map_err(|error| self.secrets().redact(error, request))
+        self.send(&filled).await.map_err(|error| self.secrets().redact(error, request))?;
+        let password = filled.body.as_ref().and_then(|body| body.get("password")).and_then(Value::as_str);
+        if let Some(password) = password.filter(|_| request.path == path("users", &[self.username()])) {
+            self.set_password(SecretString::from(password));
+        }
+        Ok(())
+    }
+}
+
+/// The definitions of users, in the form of a definitions file, which restores them.
+#[derive(Clone, Debug, Default)]
+pub struct UserDefinitions {
+    /// The users, with the hashes of their passwords.
+    pub users: Vec<Value>,
+    /// The permissions of deleted users in all vhosts.
+    pub permissions: Vec<Value>,
+    /// The topic permissions of deleted users in all vhosts.
+    pub topic_permissions: Vec<Value>,
+}
+
+impl UserDefinitions {
+    /// Returns the lists that are not empty, by their keys in a definitions file.
+    pub fn lists(&self) -> BTreeMap<&'static str, &[Value]> {
+        let lists = [
+            ("users", &self.users[..]),
+            ("permissions", &self.permissions[..]),
+            ("topic_permissions", &self.topic_permissions[..]),
+        ];
+        lists.into_iter().filter(|(_, list)| !list.is_empty()).collect()
+    }
+}
+
+impl Broker {
+    /// Returns the definitions of users. If the value of a user is true, adds its permissions, which the broker deletes
+    /// together with the user.
+    pub async fn user_definitions(&self, users: &BTreeMap<String, bool>) -> Result<UserDefinitions, BrokerError> {
+        let mut definitions = UserDefinitions::default();
+        for (user, is_deleted) in users {
+            match self.get::<Value>(path("users", &[user])).await {
+                Ok(entry) => definitions.users.push(entry),
+                Err(BrokerError::NotFound { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            if *is_deleted {
+                definitions.permissions.extend(self.get::<Vec<Value>>(path("users", &[user, "permissions"])).await?);
+                let topic_permissions = path("users", &[user, "topic-permissions"]);
+                definitions.topic_permissions.extend(self.get::<Vec<Value>>(topic_permissions).await?);
+            }
+        }
+        Ok(definitions)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use secrecy::SecretString;
 
     fn read(secret: &SecretRef) -> Result<Option<SecretString>, String> {
         Ok(match secret {
@@ -201,7 +253,13 @@ mod tests {
     /// Hashes that `rabbitmqctl` printed or that were computed with its algorithms, for the password `test12`.
     fn user(hash: &str, algorithm: Option<&str>) -> UserEntry {
         let algorithm = algorithm.map(|name| format!("{ALGORITHM_PREFIX}{name}"));
-        UserEntry { name: "u".to_owned(), password_hash: hash.to_owned(), hashing_algorithm: algorithm, tags: None }
+        UserEntry {
+            name: "u".to_owned(),
+            password_hash: Some(hash.to_owned()),
+            password: None,
+            hashing_algorithm: algorithm,
+            tags: None,
+        }
     }
 
     fn is_equal(user: &UserEntry, password: &str) -> bool {

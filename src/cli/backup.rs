@@ -12,7 +12,8 @@ use std::time::SystemTime;
 /// Writes the backup to one file, or to two files if the exchanges must be imported before the topic permissions.
 /// Prints the commands that import the files.
 pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup) -> Result<(), BackupError> {
-    let Backup { objects, topic_permissions, version, is_split, left_out } = backup;
+    let Backup { objects, users, topic_permissions, version, is_split, left_out } = backup;
+    let others = users.lists();
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
         output::eprint(&format!(
@@ -33,10 +34,10 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
         std::fs::create_dir_all(folder).map_err(|error| not_written(&path, &error))?;
     }
     let mut files = match is_split {
-        false => vec![(path, definitions::definitions(objects, topic_permissions, version))],
+        false => vec![(path, definitions::definitions(objects, topic_permissions, &others, version))],
         true => {
             let second = path.with_extension("topic-permissions.json");
-            let text = definitions::definitions(objects, &[], version);
+            let text = definitions::definitions(objects, &[], &others, version);
             vec![(path, text), (second, definitions::topic_permissions_only(topic_permissions, version))]
         }
     };
@@ -76,6 +77,6 @@ fn folder() -> PathBuf {
 fn name(vhost: Option<&VhostName>) -> String {
     let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string().replace(':', "-");
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let first: String = vhost.map_or("", |vhost| vhost.as_str()).chars().take(60).map(plain).collect();
+    let first: String = vhost.map_or("cluster", |vhost| vhost.as_str()).chars().take(60).map(plain).collect();
     format!("{first}-{now}")
 }

@@ -8,11 +8,11 @@ use super::progress::Progress;
 use super::validate::record_counts;
 use super::value_parsers::{WithKinds, broker_version};
 use super::{connection, files, hints, output};
-use crate::broker::{ClusterSnapshot, NamesByKind, Snapshot, definitions};
+use crate::broker::{ClusterSnapshot, NamesByKind, Secrets, Snapshot, definitions};
 use crate::export::{ClusterExport, CurrentVhost, Export, export, export_cluster, format_count_and_names};
 use crate::model::count::{count, number};
 use crate::model::record_kinds::{Layout, RecordScope};
-use crate::model::{BrokerVersion, Glob, Intervals, RecordKind, VhostName};
+use crate::model::{BrokerVersion, Glob, Intervals, RecordKind, Records, Topology, VhostName};
 use crate::render::shell::quote;
 use crate::render::style::{Painted, YELLOW, clean};
 use clap::Args;
@@ -296,7 +296,14 @@ fn read_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure
     let kinds = cluster_kinds(arguments);
     let cluster = match kinds.is_empty() {
         true => None,
-        false => Some(definitions::read_cluster(&text, arguments.broker_version).map_err(unusable)?),
+        false => {
+            let desired = Topology::of_cluster(Records::new());
+            let secrets = Secrets::new(|_| Ok(None));
+            let mut read =
+                definitions::read_cluster(&text, arguments.broker_version, &desired, &secrets).map_err(unusable)?;
+            read.snapshot.topology.records.retain(|id, _| kinds.contains(&id.kind));
+            Some(read)
+        }
     };
     Ok(Source { snapshots, cluster, cluster_wide, permissions: Vec::new(), is_uncounted: false })
 }

@@ -120,6 +120,7 @@ pub(super) fn definitions_failure(path: &Path, text: &str, error: &DefinitionsEr
     match error {
         DefinitionsError::Shape(_) if is_spec(text) => failure.because("it is a spec").hint(hint),
         DefinitionsError::Shape(_) | DefinitionsError::Nothing => failure.because(error.to_string()).hint(hint),
+        DefinitionsError::Secret(error) => Failure::failed(error.to_string()),
         DefinitionsError::Entry(_) | DefinitionsError::TooOld { .. } => failure.because(error.to_string()),
     }
 }

@@ -5,9 +5,9 @@ use super::input::{self, Loaded};
 use super::plan_arguments::PlanArguments;
 use super::planning::Planned;
 use super::sources::Sources;
-use super::{files, findings};
+use super::{files, findings, secrets};
 use crate::broker::definitions::{self, DefinitionsError};
-use crate::broker::{ClusterSnapshot, Snapshot};
+use crate::broker::{ClusterSnapshot, Secrets, Snapshot};
 use crate::expand::Expansion;
 use crate::model::{Arguments, BrokerVersion, Exchange, ObjectId, Queue, Topology, VhostName};
 use crate::plan::{Activity, Desired, Options, Target, assemble, plan_cluster, plan_vhost};
@@ -31,7 +31,10 @@ pub(super) fn plan(
         let expansion = loaded.expanded.get(index).map(|(_, expansion)| expansion);
         snapshots.push(baseline.vhost(vhost, expansion)?);
     }
-    let cluster = loaded.cluster.is_some().then(|| baseline.cluster()).transpose()?;
+    let cluster = match &loaded.cluster {
+        Some((_, expansion)) => Some(baseline.cluster(&expansion.topology)?),
+        None => None,
+    };
     loaded.expand_for(|index| snapshots.get(index).map_or(&default_profile, |snapshot| &snapshot.profile))?;
     // The message counts are unknown. For the planner, a queue with an unknown count can contain messages.
     let unknown_activity = Activity::default();
@@ -111,12 +114,14 @@ impl<'a> Baseline<'a> {
         }
     }
 
-    fn cluster(&self) -> Result<ClusterSnapshot, Failure> {
+    fn cluster(&self, desired: &Topology) -> Result<ClusterSnapshot, Failure> {
         let mut empty = definitions::empty_cluster(self.version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
         match &self.content {
             Content::Empty | Content::Specs(None, _) => Ok(empty),
             Content::Definitions(text) => {
-                definitions::read_cluster(text, self.version).map_err(|error| self.failure(text, &error))
+                let secrets = Secrets::new(secrets::read);
+                let read = definitions::read_cluster(text, self.version, desired, &secrets);
+                read.map_err(|error| self.failure(text, &error))
             }
             Content::Specs(Some(desired), _) => {
                 empty.snapshot.topology = desired.topology.clone();

@@ -105,9 +105,7 @@ pub(super) fn report_plain_connection(broker: &Broker, plan: &mut Plan) {
         return;
     }
     for part in plan.parts_mut() {
-        let sends = |action: &Action| {
-            matches!(action, Action::PutRecord { record, keeps_password: false } if record.secrets().next().is_some())
-        };
+        let sends = |action: &Action| matches!(action, Action::PutRecord { record, keeps_password: false } if record.secrets().next().is_some());
         if part.steps.iter().any(|step| sends(&step.action)) {
             let address = Address::of(&part.vhost, &ObjectId::Vhost);
             let text = "the plan sends secrets, and the connection to the broker is not encrypted (http://)".to_owned();

@@ -25,14 +25,14 @@ pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
     let mut records = live.clone();
     records.retain(|id, _| id.name().is_some_and(is_chosen));
     let mut left_out: BTreeMap<RecordKind, BTreeSet<String>> = BTreeMap::new();
-    if parse_records(&text(&records)) != Some(records.clone()) {
+    if !is_declared_exactly(&records) {
         let names: BTreeSet<(RecordKind, String)> =
             records.keys().filter_map(|id| Some((id.kind, id.name()?.to_owned()))).collect();
         for (kind, name) in names {
             let is_named = |id: &RecordId| id.kind == kind && id.name() == Some(&name);
             let mut alone = records.clone();
             alone.retain(|id, _| is_named(id));
-            if parse_records(&text(&alone)) != Some(alone) {
+            if !is_declared_exactly(&alone) {
                 records.retain(|id, _| !is_named(id));
                 left_out.entry(kind).or_default().insert(name);
             }
@@ -41,11 +41,13 @@ pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
     ClusterExport { text: text(&records), records, left_out }
 }
 
-/// Parses a document and returns the records that it declares; `None` if the document is invalid.
-fn parse_records(text: &str) -> Option<Records> {
-    let file = SourceFile { name: "export".to_owned(), text: text.to_owned() };
-    let cluster = parse(&[file], &Variables::new()).ok()?.cluster?;
-    Some(cluster.records.into_iter().map(|(id, spec)| (id, spec.record)).collect())
+/// Returns true if the exported document declares these records. The limits of a user also declare the user.
+fn is_declared_exactly(records: &Records) -> bool {
+    let file = SourceFile { name: "export".to_owned(), text: text(records) };
+    let Some(cluster) = parse(&[file], &Variables::new()).ok().and_then(|specs| specs.cluster) else { return false };
+    let kinds: BTreeSet<RecordKind> = records.keys().map(|id| id.kind).collect();
+    let declared = cluster.records.into_iter().filter(|(id, _)| kinds.contains(&id.kind));
+    declared.map(|(id, spec)| (id, spec.record)).collect::<Records>() == *records
 }
 
 /// The comment above a user whose password is not exported.

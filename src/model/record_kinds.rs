@@ -2,13 +2,15 @@
 //! rows of the [table](RECORD_KINDS).
 
 mod table;
+mod users;
 
 use super::arguments::ArgumentValue;
 use super::count::number;
 use super::version::BrokerVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-pub use table::{APPLY_TO, HASHING_ALGORITHMS, RECORD_KINDS};
+pub use table::{APPLY_TO, RECORD_KINDS};
+pub use users::HASHING_ALGORITHMS;
 
 /// The kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

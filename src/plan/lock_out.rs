@@ -85,8 +85,23 @@ pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
         let Some(before) = before else { continue };
         let loss = match after {
             None => "deletes",
-            Some(after) if after.fields.contains_key("tags") && before.has_tag(ADMINISTRATOR) && !after.has_tag(ADMINISTRATOR) => {
+            Some(after)
+                if after.fields.contains_key("tags")
+                    && before.has_tag(ADMINISTRATOR)
+                    && !after.has_tag(ADMINISTRATOR) =>
+            {
                 "removes the tag administrator of"
+            }
+            Some(after)
+                if users::changes_password(before, after)
+                    && !after.fields.contains_key("passwordHash")
+                    && users::has_password(after) =>
+            {
+                let text = format!(
+                    "topo connects as user {name}: it changes this password last, and then connects with the new password"
+                );
+                builder.info(address, text);
+                continue;
             }
             Some(after) if users::changes_password(before, after) => "changes the password of",
             Some(_) => continue,
@@ -95,7 +110,8 @@ pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
     }
     let can_administer = |user: &Record| user.has_tag(ADMINISTRATOR) && users::has_password(user);
     let of_users = context.current.records.values().filter(|record| record.id.kind == RecordKind::User);
-    let administrators: BTreeSet<&str> = of_users.filter(|user| can_administer(user)).filter_map(|user| user.id.name()).collect();
+    let administrators: BTreeSet<&str> =
+        of_users.filter(|user| can_administer(user)).filter_map(|user| user.id.name()).collect();
     let loses = |changed: &&ChangedUser| {
         let Some(before) = changed.before.as_ref().filter(|before| can_administer(before)) else { return false };
         match &changed.after {

@@ -44,6 +44,7 @@ pub(crate) mod spec_keys;
 mod super_streams;
 mod target;
 mod topic_permissions;
+mod user_request;
 mod users;
 pub mod verdict;
 mod wiring;
@@ -65,7 +66,6 @@ pub use migrate::{
 };
 pub use optional_activity::{deletes_queues, limits_connections, queues_with_stale_counts};
 pub use permissions::changes_permissions;
-pub use users::changes_users;
 pub use planner::{assemble, moves_messages, needs_activity, plan_vhost};
 pub use request::{Method, Request, request};
 pub use resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
@@ -75,4 +75,5 @@ pub use routing_changes::{
 };
 pub use simulate::topology_after;
 pub use topic_permissions::deletes_exchanges;
+pub use users::{affected_users, changes_users};
 pub use verdict::Verdict;

@@ -1,7 +1,7 @@
 //! Turns an action into a request, with a pure function: a plan shows the same request that an apply sends.
 
 use super::action::Action;
-use super::users;
+use super::user_request;
 use crate::model::address::encode;
 use crate::model::record_kinds::RecordScope;
 use crate::model::{Binding, Destination, Record, RecordId, RecordKind, VhostName, encoding};
@@ -188,7 +188,7 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
 fn put_record(vhost: &VhostName, record: &Record, keeps_password: bool) -> Request {
     let (row, mut id) = (record.id.kind.row(), record.id.clone());
     let mut body = match row.kind {
-        RecordKind::User => users::body(record, keeps_password),
+        RecordKind::User => user_request::body(record, keeps_password),
         RecordKind::OperatorPolicy
         | RecordKind::VhostLimit
         | RecordKind::UserLimit

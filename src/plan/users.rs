@@ -1,7 +1,4 @@
-//! Plans users: the requests that write users, and the blocks, hazards and notes of their changes.
-//!
-//! A PUT of a user without a password deletes the password, and a PUT of the same password stores a new salt (3.8 to 4.3).
-//! Therefore, topo sends the current hash if the password stays, and does not send equal users.
+//! Adds the blocks, hazards and notes of created, changed and deleted users.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -9,44 +6,30 @@ use super::document::{ChangeKind, PlannedChange, VhostPlan};
 use super::hazard::HazardKind;
 use super::permissions::record;
 use crate::model::count::{count, number};
-use crate::model::secret::Template;
-use crate::model::{Address, ArgumentValue, ObjectId, Record, RecordKind, SecretRef};
-use serde_json::{Value, json};
+use crate::model::{Address, ArgumentValue, ObjectId, Record, RecordKind};
+use std::collections::BTreeMap;
 
 /// The fields of a spec that set the password of a user.
 const PASSWORD_FIELDS: [&str; 3] = ["password", "initialPassword", "passwordHash"];
 /// The tags that allow a user to change policies and runtime parameters, or everything.
 const WRITER_TAGS: [&str; 2] = ["administrator", "policymaker"];
 
-/// Returns the body of the request that writes a user. Templates stand for secrets and for the current values of fields
-/// that the spec does not set.
-pub(super) fn body(user: &Record, keeps_password: bool) -> Value {
-    let current = |field: &str| Template::Current(field.to_owned()).to_json();
-    // A string, not a list: 3.8 responds to a list with 500, and later versions accept both.
-    let tags = match user.fields.contains_key("tags") {
-        true => json!(user.tags().collect::<Vec<_>>().join(",")),
-        false => current("tags"),
-    };
-    let field = |name: &str| user.fields.get(name);
-    let secret = |name: &str| field(name).and_then(SecretRef::of).map(|secret| Template::Secret(secret).to_json());
-    if keeps_password {
-        let algorithm = current("hashing_algorithm");
-        return json!({"tags": tags, "password_hash": current("password_hash"), "hashing_algorithm": algorithm});
-    }
-    if let Some(password) = secret("password").or_else(|| secret("initialPassword")) {
-        return json!({"tags": tags, "password": password});
-    }
-    if let Some(hash) = secret("passwordHash") {
-        let algorithm = field("hashingAlgorithm").and_then(ArgumentValue::as_text).unwrap_or("sha256");
-        let algorithm = format!("rabbit_password_hashing_{algorithm}");
-        return json!({"tags": tags, "password_hash": hash, "hashing_algorithm": algorithm});
-    }
-    json!({"tags": tags, "password_hash": ""})
-}
-
 /// Returns true if a plan changes or deletes users. topo reads the connections of all vhosts only in that case.
 pub fn changes_users(part: &VhostPlan) -> bool {
     part.changes.iter().any(|change| change.kind != ChangeKind::Create && changed_user(change).is_some())
+}
+
+/// Returns the users that a plan changes or deletes, also those whose limits change. The value is true for a deleted user.
+pub fn affected_users(part: &VhostPlan) -> BTreeMap<String, bool> {
+    let mut affected: BTreeMap<String, bool> = BTreeMap::new();
+    for change in part.changes.iter().filter(|change| change.kind != ChangeKind::Create) {
+        let Some(ObjectId::Record(id)) = change.id() else { continue };
+        if let (RecordKind::User | RecordKind::UserLimit, Some(name)) = (id.kind, id.name()) {
+            let is_deleted = id.kind == RecordKind::User && change.kind == ChangeKind::Delete;
+            *affected.entry(name.to_owned()).or_default() |= is_deleted;
+        }
+    }
+    affected
 }
 
 /// A created, changed or deleted user.

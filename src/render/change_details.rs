@@ -3,7 +3,7 @@
 
 use super::style::{GREEN, RED, YELLOW, clean};
 use crate::model::count::{count, number};
-use crate::model::record_kinds::{Layout, RecordField};
+use crate::model::record_kinds::{FieldShape, Layout, RecordField};
 use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, Object, Policy, Queue, Record, SecretRef};
 use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Source, Verdict};
@@ -104,8 +104,16 @@ fn record_details(record: &Record) -> Vec<String> {
     let differs = |field: &&RecordField| record.fields.get(field.name) != field.default_value().as_ref();
     let differing: Vec<&RecordField> = row.settings().iter().filter(differs).collect();
     let fields = if differing.is_empty() { row.settings().iter().collect() } else { differing };
-    let detail =
-        |field: &RecordField| Some(format!("{} {}", field.key, shown(field.name, record.fields.get(field.name)?)));
+    let detail = |field: &RecordField| {
+        let value = record.fields.get(field.name)?;
+        Some(match (SecretRef::of(value), field.shape) {
+            (Some(secret), _) => format!("{} from {}", field.key, clean(&secret.to_string())),
+            (None, FieldShape::Tags) => {
+                format!("{} {}", field.key, clean(&record.tags().collect::<Vec<_>>().join(", ")))
+            }
+            (None, _) => format!("{} {}", field.key, clean(&value.to_string())),
+        })
+    };
     fields.into_iter().filter_map(detail).collect()
 }
 

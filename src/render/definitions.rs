@@ -6,8 +6,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Renders a complete definitions file. Each object includes its vhost name, so a file can contain several vhosts.
-/// `version` is the broker's version.
-pub fn definitions(topologies: &[Topology], permissions: &[(VhostName, TopicPermission)], version: &str) -> String {
+/// `version` is the broker's version. `others` contains further entries of the lists with these keys.
+pub fn definitions(
+    topologies: &[Topology],
+    permissions: &[(VhostName, TopicPermission)],
+    others: &BTreeMap<&str, &[Value]>,
+    version: &str,
+) -> String {
     let all = |of: fn(&Topology) -> Vec<Value>| topologies.iter().flat_map(of).collect::<Vec<_>>();
     let mut document = json!({
         "rabbit_version": version,
@@ -27,6 +32,10 @@ pub fn definitions(topologies: &[Topology], permissions: &[(VhostName, TopicPerm
     }
     if !permissions.is_empty() {
         document["topic_permissions"] = json!(topic_permissions(permissions));
+    }
+    for (key, entries) in others {
+        let known = document[key].as_array().map_or(&[][..], Vec::as_slice);
+        document[key] = known.iter().chain(*entries).cloned().collect();
     }
     clean_json(format!("{document:#}\n"))
 }

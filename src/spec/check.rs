@@ -93,7 +93,15 @@ pub(crate) fn check(
                 }
             }
         }
-        Shape::Secret(can_be_none) => secrets::check(node, can_be_none, subject, at, diagnostics),
+        Shape::Secret(can_be_none) => match &node.value {
+            Value::Table(_) => either(node, secrets::REFERENCES, subject, at, diagnostics),
+            Value::Null(_)
+            | Value::Boolean(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::List(_) => secrets::check_other(node, can_be_none, subject, at, diagnostics),
+        },
         Shape::Arguments(is_queue) => arguments(node, is_queue, subject, at, diagnostics),
         Shape::Definition => definition(node, subject, at, diagnostics),
         Shape::Any => any_value(node, subject, at, diagnostics),
@@ -191,7 +199,7 @@ fn placeholder_entry(key: &str, entry: &Entry) -> Entry {
     Entry { key: key.to_owned(), at: entry.at, node: entry.node.with(Value::Null(Absent::Empty)) }
 }
 
-pub(super) fn either(
+fn either(
     node: &Node,
     tables: &'static [&'static Object],
     subject: &str,

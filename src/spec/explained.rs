@@ -2,9 +2,9 @@
 //! that support the key, its meaning, default and RabbitMQ name. These pages are generated from the grammar of the
 //! parser. An error code is the word in brackets after `error`.
 
-use super::secrets;
 use super::cluster_keys::CLUSTER_DOCUMENT;
 use super::keys::{DOCUMENT, POLICY_KEYS};
+use super::secrets;
 use super::shape::{Key, Object, Shape};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use std::collections::BTreeSet;

@@ -28,9 +28,9 @@ mod retry;
 mod retry_layers;
 mod rule_names;
 mod scalar;
-mod secrets;
 pub mod schema;
 mod schema_values;
+mod secrets;
 mod shape;
 mod shared_keys;
 mod spec_types;
@@ -58,6 +58,7 @@ pub use notation::Allow;
 pub use notation::Notation;
 pub(crate) use read::{StandInObjects, read_stand_ins};
 pub(crate) use retry_layers::is_linear;
+pub(crate) use secrets::SECRET_AS_TEXT;
 pub(crate) use shape::{Forms, Key, Keys, Object, Shape, key};
 pub(crate) use shared_keys::{BINDINGS, QUEUE_TYPES};
 pub use spec_types::{

@@ -24,7 +24,8 @@ pub(super) struct Declaration<'a> {
     node: &'a Node,
 }
 
-/// Returns the entries that declare records of a kind; `None` if the document does not contain the section of the kind.
+/// Returns the entries that declare records of a kind; `None` if the document does not contain the section of the kind, or
+/// if no entry of the section contains such records.
 pub(super) fn declarations<'a>(row: &RecordRow, document: &'a Node) -> Option<Vec<Declaration<'a>>> {
     let named = |entry: &'a Entry| Declaration { key: vec![&*entry.key], at: entry.at, node: &entry.node };
     match row.place {
@@ -48,8 +49,16 @@ pub(super) fn declarations<'a>(row: &RecordRow, document: &'a Node) -> Option<Ve
         }
         Place::Entries(section) => Some(document.get(section.name)?.entries().iter().map(named).collect()),
         Place::Entry(section, key) => {
-            let entries = document.get(section.name)?.entries().iter();
-            Some(entries.filter_map(|entry| Some(Declaration { node: entry.node.get(key)?, ..named(entry) })).collect())
+            let entries = document.get(section.name)?.entries();
+            if !entries.is_empty() && entries.iter().all(|entry| entry.node.get(key).is_none()) {
+                return None;
+            }
+            Some(
+                entries
+                    .iter()
+                    .filter_map(|entry| Some(Declaration { node: entry.node.get(key)?, ..named(entry) }))
+                    .collect(),
+            )
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Checks references to secrets. A spec never contains the value of a secret, because specs, plans and logs are stored and
 //! shared.
 
-use super::check::either;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Value};
 use super::shape::{Key, Keys, Object, Shape, key};
@@ -45,8 +44,8 @@ static FILE: Object = Object {
     is_queue: false,
 };
 
-/// Checks a reference to a secret. The message about a value never contains the value.
-pub(super) fn check(
+/// Checks the value of a secret that is not a mapping. The message never contains the value.
+pub(super) fn check_other(
     node: &Node,
     can_be_none: bool,
     subject: &str,
@@ -54,12 +53,11 @@ pub(super) fn check(
     diagnostics: &mut Diagnostics,
 ) -> Option<Node> {
     match &node.value {
-        Value::Table(_) => either(node, REFERENCES, subject, at, diagnostics),
         Value::Text(text) if can_be_none && text == "none" => Some(node.clone()),
         Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
             let message = format!("{subject} is written in the spec");
             let place = if node.at.start == node.at.end { at } else { node.at };
-            let mut diagnostic = Diagnostic::error(SECRET_AS_TEXT, message, place).label("a secret").hint(
+            let mut diagnostic = Diagnostic::error("secret-as-text", message, place).label("a secret").hint(
                 "write `{env: NAME}` or `{file: PATH}`, and change the secret if the spec was shared: others can read specs \
                  and plans",
             );
@@ -69,9 +67,11 @@ pub(super) fn check(
             diagnostics.push(diagnostic);
             None
         }
-        Value::Null(_) | Value::List(_) => {
-            let expected = if can_be_none { "`{env: NAME}`, `{file: PATH}` or `none`" } else { "`{env: NAME}` or `{file: PATH}`" };
-            value::report_wrong_type(node, subject, expected, None, at, diagnostics);
+        Value::Null(_) | Value::List(_) | Value::Table(_) => {
+            let references = "`{env: NAME}` or `{file: PATH}`";
+            let expected =
+                if can_be_none { "`{env: NAME}`, `{file: PATH}` or `none`".to_owned() } else { references.to_owned() };
+            value::report_wrong_type(node, subject, &expected, None, at, diagnostics);
             None
         }
     }

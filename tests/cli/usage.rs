@@ -44,7 +44,7 @@ fn usage_errors_exit_with_64_and_one_sentence() {
         ("plan --recreate orders=discard", "--recreate"),
         ("plan --recreate queues/v/q=ifEmpty --recreate queues/v/q=migrate", "is set twice: =ifEmpty and =migrate"),
         ("plan --target orders", "use the form queues/VHOST/NAME"),
-        ("plan --prune=users", "`users` cannot be pruned"),
+        ("plan --prune=people", "`people` cannot be pruned"),
         ("plan --format xml", "invalid value 'xml'"),
         ("plan --var novalue", "expected NAME=VALUE"),
         ("plan --broker-version 4.0", "--against"),

@@ -148,7 +148,7 @@ fn other_records_of_the_same_name_are_exported() {
         "global_parameters": [{"name": "app", "value": 12_345_678_901_234_567_890_u64}, {"name": "other", "value": [1]}]});
     let topo = Topo::offline().file("definitions.json", &file.to_string());
     let export = topo.run(["export", "--definitions=definitions.json", "--with=all"]).expect_code(0);
-    assert!(export.stdout.contains("app: {limits: {maxConnections: 5}}"), "{export}");
+    assert!(export.stdout.contains("app: {tags: [], password: none, limits: {maxConnections: 5}}"), "{export}");
     assert!(export.stdout.contains("other: [1]") && !export.stdout.contains("1234567"), "{export}");
     assert!(
         export.stderr.contains("not in the spec: 1 global parameter: app (a spec cannot represent this)"),

@@ -65,6 +65,7 @@ mod topic_permissions;
 mod transport;
 mod unmanaged_objects;
 mod user_limits;
+mod users;
 mod versions;
 mod vhost_limits;
 mod vhost_settings;

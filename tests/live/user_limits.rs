@@ -104,7 +104,7 @@ fn missing_user_blocks_the_plan() {
     let topo = topo(&vhost).through(&proxy).spec(spec);
     let blocked = topo.run(["apply", "-y"]).expect_code(3);
     let blocked = blocked.expect_text("user `unknown-user` does not exist").expect_text("BLOCKED by 1 blocker");
-    blocked.expect_text("→ create it first: rabbitmqctl add_user unknown-user");
+    blocked.expect_text("→ set `password` or `initialPassword`, or `password: none`");
     assert_eq!(proxy.count(&writes()), 0);
 }
 

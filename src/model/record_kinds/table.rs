@@ -3,17 +3,15 @@
 //! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, `rabbit_mgmt_wm_global_parameter`, and responses of
 //! 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
+use super::users::{USER_FIELDS, USER_LIMITS, USERS, USERS_DOC};
 use super::{
-    Comparison, FieldShape, Layout, ListPath, Owners, Place, RecordField, RecordKind, RecordRow, RecordScope, Section, Shorthand,
-    Tag, WriteOrder,
+    Comparison, FieldShape, Layout, ListPath, Owners, Place, RecordField, RecordKind, RecordRow, RecordScope,
+    Shorthand, Tag, WriteOrder,
 };
 use crate::model::version::BrokerVersion;
 
 /// The kinds of objects that a policy can apply to.
 pub const APPLY_TO: &[&str] = &["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"];
-
-/// The hashing algorithms of passwords. RabbitMQ calls them `rabbit_password_hashing_sha256` etc.
-pub const HASHING_ALGORITHMS: &[&str] = &["sha256", "sha512", "md5"];
 
 const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
     RecordField {
@@ -76,89 +74,6 @@ const VHOST_LIMITS: &[RecordField] = &[
         comparison: Comparison::Always,
         example: "500",
         doc: "The maximum number of queues in the vhost; -1 means no limit. topo needs one queue for its lock.",
-    },
-];
-
-const USER_LIMITS: &[RecordField] = &[
-    RecordField {
-        key: "maxConnections",
-        name: "max-connections",
-        shape: FieldShape::Limit,
-        default: "-1",
-        comparison: Comparison::Always,
-        example: "200",
-        doc: "The maximum number of connections of the user; -1 means no limit.",
-    },
-    RecordField {
-        key: "maxChannels",
-        name: "max-channels",
-        shape: FieldShape::Limit,
-        default: "-1",
-        comparison: Comparison::Always,
-        example: "2000",
-        doc: "The maximum number of channels of the user, on all connections together; -1 means no limit.",
-    },
-];
-
-const USERS_DOC: &str = "The users, by name. Reading and writing users requires the `administrator` tag.";
-
-const USERS: Section = Section {
-    name: "users",
-    what: "a user",
-    schema: "User",
-    doc: USERS_DOC,
-    example: "{shop-app: {password: {env: SHOP_APP_PASSWORD}}}",
-};
-
-const USER_FIELDS: &[RecordField] = &[
-    RecordField {
-        key: "tags",
-        name: "tags",
-        shape: FieldShape::Tags,
-        default: "",
-        comparison: Comparison::IfSet,
-        example: "[monitoring]",
-        doc: "The tags of the user: `management`, `policymaker`, `monitoring`, `administrator`, or any other tags. Without \
-              this key, topo keeps the current tags, and a new user has no tags.",
-    },
-    RecordField {
-        key: "password",
-        name: "password",
-        shape: FieldShape::Secret { can_be_none: true },
-        default: "",
-        comparison: Comparison::IfSet,
-        example: "{env: SHOP_APP_PASSWORD}",
-        doc: "The password: `{env: NAME}` reads an environment variable, and `{file: PATH}` reads a file. topo compares the \
-              password with the hash on the broker, and sends it only if it differs. `none` means that no password is \
-              valid, for example because the user authenticates with a certificate.",
-    },
-    RecordField {
-        key: "initialPassword",
-        name: "initialPassword",
-        shape: FieldShape::Secret { can_be_none: false },
-        default: "",
-        comparison: Comparison::Never,
-        example: "{env: SHOP_REPORTS_PASSWORD}",
-        doc: "The password of a new user. topo does not compare it, so the password of an existing user does not change.",
-    },
-    RecordField {
-        key: "passwordHash",
-        name: "passwordHash",
-        shape: FieldShape::Secret { can_be_none: false },
-        default: "",
-        comparison: Comparison::IfSet,
-        example: "{env: SHOP_LEGACY_HASH}",
-        doc: "The hash of the password, as `rabbitmqctl hash_password` prints it: the salt and the digest in Base64. The \
-              broker does not apply its credential validator to a hash.",
-    },
-    RecordField {
-        key: "hashingAlgorithm",
-        name: "hashingAlgorithm",
-        shape: FieldShape::Words(HASHING_ALGORITHMS),
-        default: "",
-        comparison: Comparison::IfSet,
-        example: "sha512",
-        doc: "The algorithm of `passwordHash`. The default is `sha256`.",
     },
 ];
 

@@ -110,17 +110,23 @@ pub(super) enum Moment {
     /// After all creations and changes of other objects, and before all deletions: permissions, including deleted
     /// permissions.
     AfterObjects,
-    /// After all deletions of objects: lowered limits, and deletions of records.
+    /// After all deletions of objects: lowered limits, deletions of records, and the password of this user.
     Last,
 }
 
 impl Layout<'_> {
     /// Adds the steps for the records that are written or deleted at this moment.
     pub(super) fn records(&mut self, changes: &[PlannedChange], moment: Moment) {
-        let actions = changes.iter().filter_map(|change| record_action(change, moment));
+        let own = self.context.records.user.as_deref();
+        let actions = changes.iter().filter_map(|change| record_action(change, moment, own));
         let (settings, whole): (Vec<Action>, Vec<Action>) = actions.partition(is_of_setting);
         let mut by_rank: BTreeMap<i16, Vec<Action>> = BTreeMap::new();
-        whole.into_iter().for_each(|action| by_rank.entry(rank(&action)).or_default().push(action));
+        for action in whole {
+            // The password of this user changes after all deletions.
+            let is_own_password = moment == Moment::Last && matches!(action, Action::PutRecord { .. });
+            let rank = if is_own_password { i16::MAX } else { rank(&action) };
+            by_rank.entry(rank).or_default().push(action);
+        }
         for actions in by_rank.into_values() {
             self.wave(|layout| actions.into_iter().for_each(|action| layout.push(action, None)));
         }
@@ -140,7 +146,7 @@ fn rank(action: &Action) -> i16 {
         WriteOrder::AfterObjects { rank } => i16::from(rank) + 1,
     };
     match (action, action.object()) {
-        (Action::DeleteRecord { .. }, ObjectId::Record(id)) => i16::MAX - of_kind(&id),
+        (Action::DeleteRecord { .. }, ObjectId::Record(id)) => i16::MAX - 1 - of_kind(&id),
         (_, ObjectId::Record(id)) => of_kind(&id),
         (_, _) => 0,
     }
@@ -151,7 +157,7 @@ fn is_of_setting(action: &Action) -> bool {
 }
 
 /// Returns the action for the change of a record, if the record is written or deleted at this moment.
-fn record_action(change: &PlannedChange, moment: Moment) -> Option<Action> {
+fn record_action(change: &PlannedChange, moment: Moment, own: Option<&str>) -> Option<Action> {
     let record = |object: &Option<Object>| match object {
         Some(Object::Record(record)) => Some(record.clone()),
         Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_))
@@ -160,11 +166,17 @@ fn record_action(change: &PlannedChange, moment: Moment) -> Option<Action> {
     let (before, after) = (record(&change.before), record(&change.after));
     let record = after.as_ref().or(before.as_ref())?;
     let has_step = matches!(change.kind, ChangeKind::Create | ChangeKind::Change | ChangeKind::Delete);
-    if !has_step || moment != moment_of(record, before.as_ref(), after.as_ref()) {
+    let keeps_password = after.as_ref().is_some_and(|after| keeps_password(before.as_ref(), after));
+    let is_own = record.id.kind == RecordKind::User && record.id.name() == own;
+    let moment_of_record = match is_own && !keeps_password {
+        true => Moment::Last,
+        false => moment_of(record, before.as_ref(), after.as_ref()),
+    };
+    if !has_step || moment != moment_of_record {
         return None;
     }
     Some(match after {
-        Some(record) => Action::PutRecord { keeps_password: keeps_password(before.as_ref(), &record), record },
+        Some(record) => Action::PutRecord { record, keeps_password },
         None => Action::DeleteRecord { id: record.id.clone() },
     })
 }
@@ -179,9 +191,7 @@ fn keeps_password(before: Option<&Record>, after: &Record) -> bool {
     let is_password = |field: &&RecordField| matches!(field.shape, FieldShape::Secret { .. });
     let is_user = after.id.kind == RecordKind::User;
     is_user
-        && before.is_some_and(|before| {
-            after.id.fields().iter().filter(is_password).all(|field| is_same(before, field))
-        })
+        && before.is_some_and(|before| after.id.fields().iter().filter(is_password).all(|field| is_same(before, field)))
 }
 
 fn moment_of(record: &Record, before: Option<&Record>, after: Option<&Record>) -> Moment {

@@ -45,9 +45,18 @@ pub(super) struct Excerpt {
 }
 
 impl<'a> FileLines<'a> {
-    pub(super) fn new(file: &'a SourceFile) -> Self {
+    /// Masks passwords in URLs, and the secrets at these locations.
+    pub(super) fn new<'l>(file: &'a SourceFile, secrets: impl Iterator<Item = &'l Location>) -> Self {
         let breaks = file.text.match_indices('\n').map(|(at, _)| at + 1);
-        Self { file, text: mask_passwords(&file.text), starts: std::iter::once(0).chain(breaks).collect() }
+        let mut text = mask_passwords(&file.text);
+        for at in secrets {
+            // A variable is not a secret: only its value is.
+            let Some(secret) = text.get(at.start..at.end).filter(|secret| !secret.contains("${")) else { continue };
+            let mask: String =
+                secret.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { '*' }).collect();
+            text.to_mut().replace_range(at.start..at.end, &mask);
+        }
+        Self { file, text, starts: std::iter::once(0).chain(breaks).collect() }
     }
 
     /// Extracts the lines of the locations with some context, for an output of `width` columns. `locations` must be

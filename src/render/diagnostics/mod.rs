@@ -7,7 +7,7 @@
 use super::style::{clean, columns, fold};
 use crate::model::count::number;
 use crate::model::printable::is_hidden;
-use crate::spec::{Diagnostic, Diagnostics, Severity, SourceFile};
+use crate::spec::{Diagnostic, Diagnostics, SECRET_AS_TEXT, Severity, SourceFile};
 use annotate_snippets::{Group, Level, Renderer};
 use excerpt::{FileLines, Part, margin, parts};
 use std::collections::BTreeMap;
@@ -19,7 +19,11 @@ mod excerpt;
 /// the first diagnostics of each kind completely.
 pub fn diagnostics(diagnostics: &Diagnostics, files: &[SourceFile], color: bool, width: usize) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-    let texts: Vec<FileLines<'_>> = files.iter().map(FileLines::new).collect();
+    let lines = |(index, file)| {
+        let secrets = diagnostics.iter().filter(|it| it.code == SECRET_AS_TEXT).map(|it| &it.primary);
+        FileLines::new(file, secrets.filter(move |at| at.file == index))
+    };
+    let texts: Vec<FileLines<'_>> = files.iter().enumerate().map(lines).collect();
     let grouped = Grouped::new(diagnostics);
     let full = grouped.full.iter().map(|it| render_one(it, &texts, &renderer, width) + "\n");
     let repeats = grouped.paragraphs(files, width).into_iter().map(|((severity, code), title, lines)| {
@@ -339,7 +343,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
         };
         let text = text(2000);
         let file = SourceFile { name: "a.json".to_owned(), text };
-        let lines = FileLines::new(&file);
+        let lines = FileLines::new(&file, std::iter::empty());
         for at in [0, 10, file.text.len() / 2, file.text.len()] {
             let location = Location { file: 0, start: at, end: at, line: 1, column: at + 1 };
             assert!(lines.excerpt(&[location], 100).text.len() < 2500);

@@ -99,7 +99,7 @@ impl Player {
             Ok(approved) => {
                 let part = &approved.plan().vhosts[0];
                 Some(self.runtime.block_on(apply(
-                    part,
+                    (part, &part.steps),
                     &lock,
                     &Interrupt::default(),
                     ApplyResources { concurrency: CONCURRENCY, transport: None, drain_timeout: Duration::ZERO },

@@ -102,7 +102,7 @@ pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, Str
                 Action::PutPolicy { name, policy } => {
                     state.policies.insert(name.clone(), policy.clone());
                 }
-                Action::PutRecord { record } => drop(state.records.insert(record.id.clone(), record.clone())),
+                Action::PutRecord { record, .. } => drop(state.records.insert(record.id.clone(), record.clone())),
                 Action::DeclareQueue { name, queue } => {
                     state.queues.insert(name.clone(), queue.clone());
                 }

@@ -86,7 +86,7 @@ fn steps(live: &Topology, desired: &Desired) -> String {
         Action::PutTopicPermission { permission } => format!("+ {permission}\n"),
         Action::PutPolicy { name, .. } => format!("+ {name}\n"),
         Action::DeletePolicy { name } => format!("- {name}\n"),
-        Action::PutRecord { record } => format!("+ {}\n", record.id),
+        Action::PutRecord { record, .. } => format!("+ {}\n", record.id),
         Action::DeleteRecord { id } => format!("- {id}\n"),
         Action::PutVhost { .. } => "vhost\n".to_owned(),
         Action::MoveMessages { from, to, .. } => format!("move {from} → {to}\n"),
