@@ -65,7 +65,7 @@ pub(super) fn changes_password(before: &Record, after: &Record) -> bool {
         let desired = after.fields.get(*field);
         desired.is_some() && desired != before.fields.get(*field)
     };
-    ["password", "passwordHash"].iter().any(|field| is_other(&field))
+    ["password", "passwordHash"].iter().any(is_other)
 }
 
 /// Adds the blocks, hazards and notes of created, changed and deleted users.

@@ -108,6 +108,7 @@ fn record_details(record: &Record) -> Vec<String> {
         let value = record.fields.get(field.name)?;
         Some(match (SecretRef::of(value), field.shape) {
             (Some(secret), _) => format!("{} from {}", field.key, clean(&secret.to_string())),
+            (None, FieldShape::Tags) if record.tags().next().is_none() => "no tags".to_owned(),
             (None, FieldShape::Tags) => {
                 format!("{} {}", field.key, clean(&record.tags().collect::<Vec<_>>().join(", ")))
             }

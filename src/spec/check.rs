@@ -45,7 +45,7 @@ pub(crate) fn check(
                 value::report_wrong_type(
                     node,
                     subject,
-                    &list_of(subject),
+                    &hints::list_of(subject),
                     hints::for_expected_list(node, *inner),
                     at,
                     diagnostics,
@@ -93,15 +93,10 @@ pub(crate) fn check(
                 }
             }
         }
-        Shape::Secret(can_be_none) => match &node.value {
-            Value::Table(_) => either(node, secrets::REFERENCES, subject, at, diagnostics),
-            Value::Null(_)
-            | Value::Boolean(_)
-            | Value::Integer(_)
-            | Value::Float(_)
-            | Value::Text(_)
-            | Value::List(_) => secrets::check_other(node, can_be_none, subject, at, diagnostics),
-        },
+        Shape::Secret(_) if matches!(node.value, Value::Table(_)) => {
+            either(node, secrets::REFERENCES, subject, at, diagnostics)
+        }
+        Shape::Secret(can_be_none) => secrets::check_other(node, can_be_none, subject, at, diagnostics),
         Shape::Arguments(is_queue) => arguments(node, is_queue, subject, at, diagnostics),
         Shape::Definition => definition(node, subject, at, diagnostics),
         Shape::Any => any_value(node, subject, at, diagnostics),
@@ -260,15 +255,6 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
         }
     }
     Some(node.with(Value::Table(checked)))
-}
-
-/// Describes a list: `a list of bindings`.
-fn list_of(subject: &str) -> String {
-    match subject.trim_matches('`') {
-        "owns" | "protect" | "ignore" => "a list of globs".to_owned(),
-        "to" | "reaches" | "never" => "a list of queues".to_owned(),
-        key => format!("a list of {key}"),
-    }
 }
 
 /// Returns true if an entry where a name is expected is really a key of the object above, such as `type: quorum` with

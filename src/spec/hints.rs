@@ -217,6 +217,15 @@ fn joined<'a>(words: impl IntoIterator<Item = &'a str>, conjunction: &str) -> St
     }
 }
 
+/// Describes a list: `a list of bindings`.
+pub(super) fn list_of(subject: &str) -> String {
+    match subject.trim_matches('`') {
+        "owns" | "protect" | "ignore" => "a list of globs".to_owned(),
+        "to" | "reaches" | "never" => "a list of queues".to_owned(),
+        key => format!("a list of {key}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

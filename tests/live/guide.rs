@@ -170,7 +170,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// The pages with commands, by path.
-pub(crate) const PAGES: [&str; 18] = [
+pub(crate) const PAGES: [&str; 19] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -189,6 +189,7 @@ pub(crate) const PAGES: [&str; 18] = [
     "how-to/global-parameters",
     "how-to/permissions",
     "how-to/super-streams",
+    "how-to/users",
 ];
 
 #[test]
@@ -325,4 +326,9 @@ fn image_of_a_plan_is_current() {
 #[test]
 fn testing_commands_print_the_shown_output() {
     check_page(PAGES[14], &[], &[]);
+}
+
+#[test]
+fn users_commands_print_the_shown_output() {
+    check_page(PAGES[18], &["studio"], &["studio-app", "studio-reports", "studio-worker"]);
 }
