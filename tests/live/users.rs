@@ -287,7 +287,7 @@ fn no_output_contains_a_secret() {
     all(&topo);
     check(&topo, topo.run(["apply", "--plan=plan.json", "-v"]).expect_code(0));
     assert!(can_log_in(&app, new));
-    check(&topo, topo.run(["export", "--with=all"]).expect_code(0));
+    check(&topo, topo.run(["export", "--with=users", "--vhost", vhost.name()]).expect_code(0));
     // The broker repeats the secret in its reason.
     let repeated = Fault::Reason(400, format!("refused: {old}"));
     let proxy = Proxy::to(Node::shared()).on(puts().path("/api/users"), repeated);
@@ -404,7 +404,11 @@ fn users_are_exported_and_read_from_definitions_files() {
     let topo = topo(&vhost).env("APP", "tulip-export").spec(&declared(&entries));
     topo.run(["apply", "-y"]).expect_code(0);
     let pattern = format!("--match={}.user.*", vhost.name());
-    let exported = topo.run(["export", "--with=users", &pattern]).expect_code(0).expect_no_text("tulip-export").stdout;
+    let exported = topo
+        .run(["export", "--with=users", &pattern, "--vhost", vhost.name()])
+        .expect_code(0)
+        .expect_no_text("tulip-export")
+        .stdout;
     assert!(exported.contains(&format!("  {}: {{tags: [a, b]}}\n", app.name)), "{exported}");
     assert!(exported.contains("# has a password, which topo keeps"), "{exported}");
     assert!(exported.contains("password: none"), "{exported}");
@@ -418,8 +422,10 @@ fn users_are_exported_and_read_from_definitions_files() {
     topo.run(against).expect_code(0).expect_text("No changes");
     let topo = topo.env("APP", "other");
     topo.run(against).expect_code(3).expect_text("a different value → environment variable APP");
-    let from_file =
-        topo.run(["export", "--definitions=definitions.json", "--with=users", &pattern]).expect_code(0).stdout;
+    let from_file = topo
+        .run(["export", "--definitions=definitions.json", "--with=users", &pattern, "--vhost", vhost.name()])
+        .expect_code(0)
+        .stdout;
     assert!(from_file.contains(&cluster), "{from_file}");
 }
 
