@@ -103,6 +103,7 @@ async fn plan_part_of_cluster(
         return Ok(plan);
     }
     activity.connections = access.broker.connections(&VhostName::cluster()).await?;
+    activity.links = access.broker.links().await?;
     Ok(plan_cluster(&cluster.snapshot.context(desired, &activity), &cluster.facts, options))
 }
 

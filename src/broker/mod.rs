@@ -27,6 +27,7 @@ mod deletion;
 mod emptiness;
 mod guard;
 mod ini;
+mod links;
 mod permissions;
 mod read;
 mod record_lists;

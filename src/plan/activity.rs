@@ -43,6 +43,10 @@ pub struct Activity {
     /// changes or deletes permissions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub connections: Option<BTreeMap<String, u64>>,
+    /// The shovels and federation upstreams that connect as a user, by user. Set only if the plan changes or deletes
+    /// users, and this user may read them.
+    #[serde(skip)]
+    pub links: Option<BTreeMap<String, BTreeSet<String>>>,
     /// The intervals at which the broker updates these counts.
     #[serde(skip)]
     pub intervals: Intervals,

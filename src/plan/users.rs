@@ -14,6 +14,9 @@ const PASSWORD_FIELDS: [&str; 3] = ["password", "initialPassword", "passwordHash
 /// The tags that allow a user to change policies and runtime parameters, or everything.
 const WRITER_TAGS: [&str; 2] = ["administrator", "policymaker"];
 
+/// The maximum number of shovels and upstreams that a text lists.
+const NAMED: usize = 3;
+
 /// Returns true if a plan changes or deletes users. topo reads the connections of all vhosts only in that case.
 pub fn changes_users(part: &VhostPlan) -> bool {
     part.changes.iter().any(|change| change.kind != ChangeKind::Create && changed_user(change).is_some())
@@ -87,7 +90,8 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
                     Some(many) => format!("; the broker closes {}", count(many, "open connection")),
                     None => "; topo cannot count the open connections of this user, which the broker closes".to_owned(),
                 };
-                let text = format!("user {name} loses its permissions in every vhost{connections}");
+                let links = links(context, &name);
+                let text = format!("user {name} loses its permissions in every vhost{connections}{links}");
                 builder.hazard(HazardKind::AccessLoss, &address, text, None);
             }
             (Some(before), Some(after)) => {
@@ -131,16 +135,29 @@ fn password_hazard(
         true => "clients with the old password can no longer connect",
         false => "clients can no longer connect with a password",
     };
+    let links = links(context, name);
     let open = match connections(context, name) {
-        Some(0) => return builder.info(address, format!("user {name}: {effect}")),
-        Some(1) => "its 1 open connection stays open".to_owned(),
-        Some(many) => format!("its {} open connections stay open", number(many)),
-        None => "topo cannot count its open connections, which stay open".to_owned(),
+        Some(0) if links.is_empty() => return builder.info(address, format!("user {name}: {effect}")),
+        Some(0) => String::new(),
+        Some(1) => "; its 1 open connection stays open".to_owned(),
+        Some(many) => format!("; its {} open connections stay open", number(many)),
+        None => "; topo cannot count its open connections, which stay open".to_owned(),
     };
-    builder.hazard(HazardKind::CredentialChange, address, format!("user {name}: {effect}; {open}"), None);
+    builder.hazard(HazardKind::CredentialChange, address, format!("user {name}: {effect}{open}{links}"), None);
 }
 
 /// Returns the number of open connections of a user in all vhosts; `None` if unknown.
 fn connections(context: &PlanContext<'_>, user: &str) -> Option<u64> {
     context.activity.connections.as_ref().map(|users| users.get(user).copied().unwrap_or_default())
+}
+
+/// Lists the shovels and federation upstreams that connect as a user. They run until they connect again.
+fn links(context: &PlanContext<'_>, user: &str) -> String {
+    let of_user = context.activity.links.as_ref().and_then(|links| links.get(user));
+    let Some(of_user) = of_user.filter(|links| !links.is_empty()) else { return String::new() };
+    let mut listed = of_user.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if let more @ 1.. = of_user.len().saturating_sub(NAMED) {
+        listed += &format!(" and {} more", number(more as u64));
+    }
+    format!("; URIs that contain this user: {listed}")
 }

@@ -504,3 +504,22 @@ fn backup_restores_users() {
     };
     assert_eq!((permissions("permissions"), permissions("topic-permissions")), (1, 1));
 }
+
+/// Acceptance test 4, without changes of shovels: the plan names the shovels and upstreams that use the old password, which
+/// a shovel needs only when it connects again.
+#[test]
+fn shovels_of_a_user_are_named() {
+    let vhost = Node::shared().vhost("users-shovel");
+    let user = Node::shared().user("").may_everything(&vhost);
+    let uri =
+        format!("amqp://{}:{}@127.0.0.1:{}/{}", user.name, user.password, Node::shared().amqp_port(), vhost.name());
+    let shovel = json!({"value": {"src-uri": uri, "src-queue": "in", "dest-uri": uri, "dest-queue": "out"}});
+    Node::shared().http().put(&vhost.path("parameters/shovel", &["s"]), &shovel).expect_status(201);
+    let topo = topo(&vhost).env("APP", "tulip").spec(&declared(&[(&user, "{password: {env: APP}}")]));
+    let named = format!("URIs that contain this user: shovel s of vhost {}", vhost.name());
+    for format in ["text", "json"] {
+        let plan = topo.run(["plan", "--format", format]).expect_code(0);
+        assert!(plan.says(&named) && !plan.stdout.contains(&user.password), "{plan}");
+    }
+    topo.run(["apply", "-y"]).expect_code(3).expect_text("credential-change");
+}
