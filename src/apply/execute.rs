@@ -32,7 +32,7 @@ enum StepOutcome {
     Waiting(Step, Option<BrokerError>),
 }
 
-/// Executes steps of one vhost's plan: all of them, or a part that ends between two waves.
+/// Executes steps of one vhost's plan: all steps, or a slice that starts and ends at a wave boundary.
 ///
 /// The plan must come from an [`ApprovedPlan`](crate::plan::ApprovedPlan). The caller must hold the lock for the whole
 /// run. A lost lock stops the run as a failure does.

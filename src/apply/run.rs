@@ -100,8 +100,7 @@ async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Tran
     Ok(transports)
 }
 
-/// Executes the steps of the cluster, except its last steps, then the steps of all vhosts, and then the last steps of the
-/// cluster. After a failure or an interruption, does not start further vhosts.
+/// Executes the steps of the cluster, then the steps of all vhosts, and then the deferred steps of the cluster. After a failure or an interruption, does not start further vhosts.
 async fn execute(
     request: &RunRequest<'_>,
     approved: &ApprovedPlan,
@@ -140,16 +139,17 @@ async fn execute(
     let mut reports = Vec::new();
     let cluster = approved.plan().cluster.as_ref().map(ClusterPlan::part).filter(|part| !part.steps.is_empty());
     let own = request.access.broker.username();
-    let halves = cluster.map(|cluster| (cluster, cluster.steps.split_at(first_last_step(&cluster.steps, own))));
-    if let Some((cluster, (first, _))) = halves {
-        reports.push(execute_steps(cluster, first).await);
+    let cluster_steps =
+        cluster.map(|cluster| (cluster, cluster.steps.split_at(first_deferred_step(&cluster.steps, own))));
+    if let Some((cluster, (early, _))) = cluster_steps {
+        reports.push(execute_steps(cluster, early).await);
     }
     let execute_part = async |part: &VhostPlan| execute_steps(part, &part.steps).await;
     let of_vhosts: Vec<Report> =
         stream::iter(parts.into_iter().map(execute_part)).buffered(concurrent_vhosts).collect().await;
     reports.extend(of_vhosts);
-    if let (Some((cluster, (_, last @ [_, ..]))), true) = (halves, !reports.is_empty()) {
-        let report = execute_steps(cluster, last).await;
+    if let (Some((cluster, (_, deferred @ [_, ..]))), true) = (cluster_steps, !reports.is_empty()) {
+        let report = execute_steps(cluster, deferred).await;
         reports[0].merge(report);
     }
     reports
@@ -157,14 +157,14 @@ async fn execute(
 
 /// Returns the index of the first step of the cluster that must follow the steps of all vhosts: a deletion, so that no
 /// user is deleted while vhosts still change, or a change of this user's password.
-fn first_last_step(steps: &[Step], own: &str) -> usize {
-    let is_last = |step: &Step| {
+fn first_deferred_step(steps: &[Step], own: &str) -> usize {
+    let is_deferred = |step: &Step| {
         if let Action::PutRecord { record, keeps_password: false } = &step.action {
             return record.id.kind == RecordKind::User && record.id.name() == Some(own);
         }
         matches!(step.action, Action::DeleteRecord { .. })
     };
-    steps.iter().position(is_last).unwrap_or(steps.len())
+    steps.iter().position(is_deferred).unwrap_or(steps.len())
 }
 
 /// Returns the objects that still differ after a complete run, except objects whose steps wait for the next run. Reads

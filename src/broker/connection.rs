@@ -147,7 +147,7 @@ impl Broker {
         &self.0.base_url
     }
 
-    /// Returns true if others cannot read the connection: it is encrypted or does not leave this host.
+    /// Returns true if the connection is encrypted or uses the loopback interface.
     pub fn is_private(&self) -> bool {
         self.0.base_url.is_https() || self.0.base_url.is_loopback()
     }

@@ -20,9 +20,9 @@ pub enum BrokerError {
         reason: String,
     },
     /// The value of a secret cannot be used. topo did not send a request that contains it.
-    #[error("the secret in {secret} cannot be used: {reason}")]
+    #[error("cannot use the secret from {secret}: {reason}")]
     Secret {
-        /// The place of the value, such as `environment variable NAME`.
+        /// The source of the value, such as `environment variable NAME`.
         secret: String,
         /// The reason, without the value.
         reason: String,

@@ -1,5 +1,5 @@
-//! Reads the values of secrets once, puts them into requests, and removes them from errors. No other type contains these
-//! values.
+//! Reads the values of secrets once, puts them into requests, and hides errors that contain them. No other type contains
+//! these values.
 
 use super::error::BrokerError;
 use crate::model::SecretRef;
@@ -74,7 +74,7 @@ impl Secrets {
         if !values.values().filter_map(|value| value.as_ref().ok()?.as_ref()).any(contains) {
             return error;
         }
-        let reason = "the response contains a secret, so topo does not show it".to_owned();
+        let reason = "topo hides the response of the broker, because it contains a secret".to_owned();
         let status = if let BrokerError::Unavailable { status, .. } | BrokerError::Refused { status, .. } = &error {
             *status
         } else {
@@ -86,7 +86,7 @@ impl Secrets {
 
 /// Returns the error for a secret that is required and not set.
 pub(super) fn not_set(secret: &SecretRef) -> BrokerError {
-    BrokerError::Secret { secret: secret.to_string(), reason: "it is not set".to_owned() }
+    BrokerError::Secret { secret: secret.to_string(), reason: secret.missing() }
 }
 
 /// Returns true if a request contains templates.

@@ -59,18 +59,20 @@ pub(super) fn records(users: Vec<UserEntry>, desired: &Topology, secrets: &Secre
         if !user.has_password() {
             fields.insert("password".to_owned(), "none".into());
         }
-        if let Some(wanted) = desired.records.get(&id) {
-            for (field, secret) in wanted.secrets().filter(|(field, _)| ["password", "passwordHash"].contains(field)) {
-                let comparison = match field {
+        if let Some(desired_user) = desired.records.get(&id) {
+            for (field, secret) in
+                desired_user.secrets().filter(|(field, _)| ["password", "passwordHash"].contains(field))
+            {
+                let password_match = match field {
                     "password" => compare_password(&user, &secret, secrets)?,
-                    _ => compare_hash(&user, wanted, &secret, secrets)?,
+                    _ => compare_hash(&user, desired_user, &secret, secrets)?,
                 };
-                if let Comparison::Unknown(reason) = &comparison {
+                if let PasswordMatch::Unknown(reason) = &password_match {
                     read.not_compared.insert(id.clone(), reason.clone());
                 }
-                if comparison != Comparison::Different {
+                if password_match != PasswordMatch::Different {
                     fields.insert(field.to_owned(), secret.value());
-                    if let Some(algorithm) = wanted.fields.get("hashingAlgorithm") {
+                    if let Some(algorithm) = desired_user.fields.get("hashingAlgorithm") {
                         fields.insert("hashingAlgorithm".to_owned(), algorithm.clone());
                     }
                 }
@@ -82,48 +84,49 @@ pub(super) fn records(users: Vec<UserEntry>, desired: &Topology, secrets: &Secre
 }
 
 #[derive(PartialEq, Eq)]
-enum Comparison {
+enum PasswordMatch {
     Equal,
     Different,
     /// The reason why topo cannot compare the password.
     Unknown(String),
 }
 
-fn compare_password(user: &UserEntry, secret: &SecretRef, secrets: &Secrets) -> Result<Comparison, BrokerError> {
+fn compare_password(user: &UserEntry, secret: &SecretRef, secrets: &Secrets) -> Result<PasswordMatch, BrokerError> {
     let Some(password) = secrets.value(secret)? else { return Ok(unknown(secret)) };
     if !user.has_password() {
-        return Ok(Comparison::Different);
+        return Ok(PasswordMatch::Different);
     }
     let Some(hash) = &user.password_hash else {
-        return Ok(Comparison::Unknown("the file does not contain its hash".to_owned()));
+        return Ok(PasswordMatch::Unknown("the definitions file contains no password hash for this user".to_owned()));
     };
     let hash = STANDARD.decode(hash).unwrap_or_default();
-    let Some((salt, digest)) = hash.split_at_checked(SALT) else { return Ok(Comparison::Different) };
+    let Some((salt, digest)) = hash.split_at_checked(SALT) else { return Ok(PasswordMatch::Different) };
     let salted = [salt, password.expose_secret().as_bytes()].concat();
     let computed = match user.algorithm() {
         "sha256" => Sha256::digest(&salted).to_vec(),
         "sha512" => Sha512::digest(&salted).to_vec(),
         "md5" => Md5::digest(&salted).to_vec(),
-        other => return Ok(Comparison::Unknown(format!("topo does not support the hashing algorithm {other}"))),
+        other => return Ok(PasswordMatch::Unknown(format!("topo does not support the hashing algorithm {other}"))),
     };
-    Ok(if computed == digest { Comparison::Equal } else { Comparison::Different })
+    Ok(if computed == digest { PasswordMatch::Equal } else { PasswordMatch::Different })
 }
 
 fn compare_hash(
     user: &UserEntry,
-    wanted: &Record,
+    desired_user: &Record,
     secret: &SecretRef,
     secrets: &Secrets,
-) -> Result<Comparison, BrokerError> {
+) -> Result<PasswordMatch, BrokerError> {
     let Some(hash) = secrets.value(secret)? else { return Ok(unknown(secret)) };
-    let algorithm = wanted.fields.get("hashingAlgorithm").and_then(ArgumentValue::as_text).unwrap_or(DEFAULT_ALGORITHM);
+    let algorithm =
+        desired_user.fields.get("hashingAlgorithm").and_then(ArgumentValue::as_text).unwrap_or(DEFAULT_ALGORITHM);
     check_hash(hash.expose_secret(), algorithm, secret)?;
     let is_equal = user.password_hash.as_deref() == Some(hash.expose_secret()) && user.algorithm() == algorithm;
-    Ok(if is_equal { Comparison::Equal } else { Comparison::Different })
+    Ok(if is_equal { PasswordMatch::Equal } else { PasswordMatch::Different })
 }
 
-fn unknown(secret: &SecretRef) -> Comparison {
-    Comparison::Unknown(format!("{secret} is not set"))
+fn unknown(secret: &SecretRef) -> PasswordMatch {
+    PasswordMatch::Unknown(secret.missing())
 }
 
 /// Checks the form of a hash. The broker accepts any text, and then no password is valid.
@@ -137,7 +140,7 @@ fn check_hash(hash: &str, algorithm: &str, secret: &SecretRef) -> Result<(), Bro
         return Ok(());
     }
     let bytes = SALT + digest;
-    let reason = format!("it is not a {algorithm} hash: expected {bytes} bytes in Base64, a salt and a digest");
+    let reason = format!("expected a {algorithm} password hash: {bytes} bytes in Base64, a 4-byte salt and the digest");
     Err(BrokerError::Secret { secret: secret.to_string(), reason })
 }
 
@@ -175,7 +178,7 @@ impl Broker {
         }
         let current = match self.get::<Map<String, Value>>(request.path.as_str()).await {
             Ok(mut current) => {
-                // A string, as the request must contain it; later versions than 3.8 list the tags.
+                // The request requires a comma-separated string. Versions after 3.8 return a list.
                 if let Some(tags) = current.get("tags").and_then(Value::as_array) {
                     let tags: Vec<&str> = tags.iter().filter_map(Value::as_str).collect();
                     current.insert("tags".to_owned(), tags.join(",").into());
@@ -264,7 +267,7 @@ mod tests {
 
     fn is_equal(user: &UserEntry, password: &str) -> bool {
         let secret = SecretRef::Env(password.to_owned());
-        compare_password(user, &secret, &Secrets::new(read)).unwrap() == Comparison::Equal
+        compare_password(user, &secret, &Secrets::new(read)).unwrap() == PasswordMatch::Equal
     }
 
     #[test]
@@ -281,10 +284,10 @@ mod tests {
     fn unset_secret_and_unknown_algorithm_are_not_compared() {
         let secrets = Secrets::new(read);
         let unset = compare_password(&user("", None), &SecretRef::Env("UNSET".to_owned()), &secrets).unwrap();
-        assert!(unset == Comparison::Unknown("environment variable UNSET is not set".to_owned()));
+        assert!(unset == PasswordMatch::Unknown("environment variable UNSET is not set".to_owned()));
         let other = user("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR", Some("scrypt"));
         let other = compare_password(&other, &SecretRef::Env("x".to_owned()), &secrets).unwrap();
-        assert!(matches!(other, Comparison::Unknown(_)));
+        assert!(matches!(other, PasswordMatch::Unknown(_)));
     }
 
     #[test]

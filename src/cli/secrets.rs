@@ -23,7 +23,7 @@ pub(super) fn read(secret: &SecretRef) -> Result<Option<SecretString>, String> {
         SecretRef::Env(name) => match std::env::var(name) {
             Ok(value) => value,
             Err(std::env::VarError::NotPresent) => return Ok(None),
-            Err(std::env::VarError::NotUnicode(_)) => return Err("it is not valid UTF-8".to_owned()),
+            Err(std::env::VarError::NotUnicode(_)) => return Err("the value is not valid UTF-8".to_owned()),
         },
         SecretRef::File(path) => match read_file(Path::new(path))? {
             Some(value) => value,
@@ -31,7 +31,7 @@ pub(super) fn read(secret: &SecretRef) -> Result<Option<SecretString>, String> {
         },
     };
     if value.is_empty() {
-        return Err("it is empty".to_owned());
+        return Err("the value is empty".to_owned());
     }
     Ok(Some(SecretString::from(value)))
 }
@@ -40,7 +40,7 @@ pub(super) fn read(secret: &SecretRef) -> Result<Option<SecretString>, String> {
 fn read_file(path: &Path) -> Result<Option<String>, String> {
     let file = match std::fs::metadata(path) {
         Ok(found) if found.is_file() || is_shell_pipe(path) => std::fs::File::open(path),
-        Ok(_) => return Err("it is not a regular file".to_owned()),
+        Ok(_) => return Err("not a regular file".to_owned()),
         Err(error) => Err(error),
     };
     let file = match file {
@@ -50,9 +50,9 @@ fn read_file(path: &Path) -> Result<Option<String>, String> {
     };
     let mut text = String::new();
     match file.take(LARGEST + 1).read_to_string(&mut text) {
-        Ok(_) if text.len() as u64 > LARGEST => return Err(format!("it is larger than {} KiB", LARGEST >> 10)),
+        Ok(_) if text.len() as u64 > LARGEST => return Err(format!("the file is larger than {} KiB", LARGEST >> 10)),
         Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::InvalidData => return Err("it is not valid UTF-8".to_owned()),
+        Err(error) if error.kind() == ErrorKind::InvalidData => return Err("the value is not valid UTF-8".to_owned()),
         Err(error) => return Err(error.to_string()),
     }
     let line = text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text));
@@ -72,8 +72,8 @@ pub(super) fn check_set(broker: &Broker, plan: &Plan) -> Result<(), Failure> {
     if missing.is_empty() {
         return Ok(());
     }
-    let failure = Failure::failed("secrets of the spec are not set; nothing was changed");
-    Err(missing.iter().fold(failure, |failure, secret| failure.because(clean(&format!("{secret} is not set")))))
+    let failure = Failure::failed("missing secrets; nothing was changed");
+    Err(missing.iter().fold(failure, |failure, secret| failure.because(clean(&secret.missing()))))
 }
 
 /// Returns the secrets that a plan compares or sends: the passwords of all users of the plan, and the initial passwords
@@ -108,7 +108,8 @@ pub(super) fn report_plain_connection(broker: &Broker, plan: &mut Plan) {
         let sends = |action: &Action| matches!(action, Action::PutRecord { record, keeps_password: false } if record.secrets().next().is_some());
         if part.steps.iter().any(|step| sends(&step.action)) {
             let address = Address::of(&part.vhost, &ObjectId::Vhost);
-            let text = "the plan sends secrets, and the connection to the broker is not encrypted (http://)".to_owned();
+            let text =
+                "applying this plan sends secrets over an unencrypted connection (http://); use https://".to_owned();
             part.infos.push(Info { address, text });
         }
     }
@@ -131,8 +132,8 @@ mod tests {
             ("tulip\n", Ok(Some("tulip"))),
             ("tulip\r\n", Ok(Some("tulip"))),
             (" tulip \n\n", Ok(Some(" tulip \n"))),
-            ("\n", Err("it is empty")),
-            ("", Err("it is empty")),
+            ("\n", Err("the value is empty")),
+            ("", Err("the value is empty")),
         ] {
             let path = folder.path().join("secret");
             std::fs::write(&path, content).unwrap();
@@ -143,15 +144,15 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_missing_endless_or_too_large_are_no_values() {
+    fn unusable_files_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| SecretRef::File(folder.path().join(name).display().to_string());
         assert_eq!(text(read(&path("missing"))), Ok(None));
-        assert_eq!(text(read(&path(""))), Err("it is not a regular file".to_owned()));
-        assert_eq!(text(read(&SecretRef::File("/dev/zero".to_owned()))), Err("it is not a regular file".to_owned()));
+        assert_eq!(text(read(&path(""))), Err("not a regular file".to_owned()));
+        assert_eq!(text(read(&SecretRef::File("/dev/zero".to_owned()))), Err("not a regular file".to_owned()));
         std::fs::write(folder.path().join("large"), "x".repeat(100_000)).unwrap();
-        assert_eq!(text(read(&path("large"))), Err("it is larger than 64 KiB".to_owned()));
+        assert_eq!(text(read(&path("large"))), Err("the file is larger than 64 KiB".to_owned()));
         std::fs::write(folder.path().join("latin"), b"t\xfclip").unwrap();
-        assert_eq!(text(read(&path("latin"))), Err("it is not valid UTF-8".to_owned()));
+        assert_eq!(text(read(&path("latin"))), Err("the value is not valid UTF-8".to_owned()));
     }
 }

@@ -51,7 +51,8 @@ fn is_declared_exactly(records: &Records) -> bool {
 }
 
 /// The comment above a user whose password is not exported.
-const PASSWORD_COMMENT: &str = "has a password, which topo keeps; on another broker, set password or initialPassword";
+const PASSWORD_COMMENT: &str =
+    "The password is not exported. To create this user on another broker, set password or initialPassword.";
 
 /// Returns true if the user has a password that the record does not describe.
 fn has_unknown_password(user: &Record) -> bool {

@@ -199,8 +199,8 @@ impl FieldShape {
     }
 }
 
-/// Sorts tags and removes duplicates, surrounding whitespace and empty tags. Up to 3.8, the broker lists a
-/// comma-separated string.
+/// Sorts tags and removes duplicates, surrounding whitespace and empty tags. RabbitMQ 3.8 and earlier
+/// return a comma-separated string.
 fn normalize_tags(tags: ArgumentValue) -> ArgumentValue {
     let texts: Vec<&str> = match &tags {
         ArgumentValue::Text(joined) => joined.split(',').collect(),

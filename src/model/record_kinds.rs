@@ -199,7 +199,7 @@ pub struct RecordField {
     pub shape: FieldShape,
     /// The default, as written in a spec; empty if there is none.
     pub default: &'static str,
-    /// The comparison of the field with the broker.
+    /// When topo compares the field with the broker.
     pub comparison: Comparison,
     /// An example value, as written in a spec; empty if none is needed.
     pub example: &'static str,
@@ -207,7 +207,7 @@ pub struct RecordField {
     pub doc: &'static str,
 }
 
-/// The comparison of a field with the broker.
+/// When topo compares a field with the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// Always. The field is required if it has no default.
@@ -235,7 +235,7 @@ pub enum FieldShape {
     Limit,
     /// Any value except null.
     Any,
-    /// A list of tags. Up to 3.8, the broker lists a comma-separated string.
+    /// A list of tags. RabbitMQ 3.8 and earlier return a comma-separated string.
     Tags,
     /// A reference to a secret. If `can_be_none` is true, the word `none` is also valid.
     Secret {

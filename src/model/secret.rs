@@ -13,12 +13,12 @@ const TEMPLATE: &str = "$secret";
 /// The key that contains the name of a field in the body of a request. topo sends the current value of the field.
 const CURRENT: &str = "$current";
 
-/// The place that contains the value of a secret.
+/// The source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SecretRef {
     /// The environment variable with this name.
     Env(String),
-    /// The file with this path. topo removes one line break at the end.
+    /// The file with this path. topo ignores one line break at the end.
     File(String),
 }
 
@@ -39,6 +39,14 @@ impl SecretRef {
         text(ENV).map(Self::Env).or_else(|| text(FILE).map(Self::File)).filter(|_| table.len() == 1)
     }
 
+    /// Describes a secret without a value: `environment variable NAME is not set`, `file PATH does not exist`.
+    pub fn missing(&self) -> String {
+        match self {
+            Self::Env(_) => format!("{self} is not set"),
+            Self::File(_) => format!("{self} does not exist"),
+        }
+    }
+
     /// Returns the value that represents the reference in a record.
     pub fn value(&self) -> ArgumentValue {
         let (key, text) = match self {
@@ -49,7 +57,7 @@ impl SecretRef {
     }
 }
 
-/// Writes the place: `environment variable NAME`, `file PATH`.
+/// Writes the source: `environment variable NAME`, `file PATH`.
 impl fmt::Display for SecretRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_and_templates_are_read_back() {
+    fn references_and_templates_round_trip() {
         for secret in [SecretRef::Env("PW".to_owned()), SecretRef::File("/run/secrets/pw".to_owned())] {
             assert_eq!(SecretRef::of(&secret.value()).as_ref(), Some(&secret));
             let template = Template::Secret(secret);

@@ -17,9 +17,10 @@ pub enum HazardKind {
     MessageDrop,
     /// A user becomes an administrator or policymaker, or may publish or bind with more routing keys than before.
     AccessGain,
-    /// A user loses access to objects or routing keys, or is deleted.
+    /// A user is deleted, or loses a tag or access to objects or routing keys.
     AccessLoss,
-    /// The password of a user changes, so clients with the old password can no longer connect.
+    /// The password of a user with open connections, shovels or upstreams changes or is removed. Clients that use the old
+    /// password can no longer connect.
     CredentialChange,
     /// Messages are not routed to a queue or through an exchange, temporarily or permanently.
     RoutingGap,

@@ -47,7 +47,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
     };
     let remedy = || Some("keep these permissions, or apply the plan as a different administrator".to_owned());
     let Some(after) = after else {
-        let text = format!("the plan deletes the permissions of user {own}, as which topo connects");
+        let text = format!("the plan deletes the permissions of user {own}, which topo uses to connect");
         builder.block(&address, text, remedy());
         return;
     };
@@ -68,7 +68,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
         .collect();
     if !lost.is_empty() {
         let text = format!(
-            "the plan removes permissions of user {own}, as which topo connects, that topo requires: {}",
+            "the plan removes permissions of user {own}, which topo uses to connect, that topo requires: {}",
             lost.join("; ")
         );
         builder.block(&address, text, remedy());
@@ -79,34 +79,32 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
 /// that can authenticate with a password.
 pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let changed = users::changed_users(builder);
-    let remedy = || Some("apply the plan as a different administrator".to_owned());
     let of_own = changed.iter().filter(|changed| context.records.user.as_ref() == Some(&changed.name));
     for ChangedUser { name, address, before, after } in of_own {
         let Some(before) = before else { continue };
-        let loss = match after {
-            None => "deletes",
-            Some(after)
-                if after.fields.contains_key("tags")
-                    && before.has_tag(ADMINISTRATOR)
-                    && !after.has_tag(ADMINISTRATOR) =>
-            {
-                "removes the tag administrator of"
+        let loses_tag = |after: &Record| after.fields.contains_key("tags") && !after.has_tag(ADMINISTRATOR);
+        let (text, remedy) = match after {
+            None => (format!("the plan deletes user {name}"), "keep this user"),
+            Some(after) if before.has_tag(ADMINISTRATOR) && loses_tag(after) => {
+                (format!("the plan removes the tag administrator from user {name}"), "keep the tag")
             }
-            Some(after)
-                if users::changes_password(before, after)
-                    && !after.fields.contains_key("passwordHash")
-                    && users::has_password(after) =>
-            {
+            Some(after) if !users::changes_password(before, after) => continue,
+            Some(after) if !users::has_password(after) => {
+                (format!("the plan removes the password of user {name}"), "keep the password")
+            }
+            Some(after) if after.fields.contains_key("passwordHash") => {
+                (format!("the plan sets a password hash for user {name}"), "use `password`")
+            }
+            Some(_) => {
                 let text = format!(
-                    "topo connects as user {name}: it changes this password last, and then connects with the new password"
+                    "topo connects as user {name}, so it changes this password last and then uses the new password"
                 );
                 builder.info(address, text);
                 continue;
             }
-            Some(after) if users::changes_password(before, after) => "changes the password of",
-            Some(_) => continue,
         };
-        builder.block(address, format!("the plan {loss} user {name}, as which topo connects"), remedy());
+        let remedy = format!("{remedy}, or apply the plan as a different administrator");
+        builder.block(address, format!("{text}, which topo uses to connect"), Some(remedy));
     }
     let can_administer = |user: &Record| user.has_tag(ADMINISTRATOR) && users::has_password(user);
     let of_users = context.current.records.values().filter(|record| record.id.kind == RecordKind::User);
@@ -127,7 +125,7 @@ pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
     if let (Some(first), false) = (lost.first(), gained)
         && lost.len() == administrators.len()
     {
-        let text = "no user with the tag administrator and a password would remain".to_owned();
-        builder.block(&first.address, text, Some("keep one administrator, or create a new one first".to_owned()));
+        let text = "the plan leaves no user with the tag administrator and a password".to_owned();
+        builder.block(&first.address, text, Some("keep one such user, or create another one first".to_owned()));
     }
 }

@@ -1,13 +1,13 @@
 //! Builds the body of the request that writes a user.
 //!
 //! A PUT of a user without a password deletes the password, and a PUT of the same password stores a new salt (3.8 to 4.3).
-//! Therefore, topo sends the current hash if the password stays, and does not send equal users.
+//! Therefore, topo sends the current hash if the password does not change, and sends no request for an unchanged user.
 
 use crate::model::secret::Template;
 use crate::model::{ArgumentValue, Record, SecretRef};
 use serde_json::{Value, json};
 
-/// Returns the body of the request that writes a user. Templates stand for secrets and for the current values of fields
+/// Returns the body of the request that writes a user. Templates represent secrets and the current values of fields
 /// that the spec does not set.
 pub(super) fn body(user: &Record, keeps_password: bool) -> Value {
     let current = |field: &str| Template::Current(field.to_owned()).to_json();

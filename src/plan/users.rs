@@ -1,4 +1,4 @@
-//! Adds the blocks, hazards and notes of created, changed and deleted users.
+//! Adds the blockers, hazards and notes for created, changed and deleted users.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -22,7 +22,7 @@ pub fn changes_users(part: &VhostPlan) -> bool {
     part.changes.iter().any(|change| change.kind != ChangeKind::Create && changed_user(change).is_some())
 }
 
-/// Returns the users that a plan changes or deletes, also those whose limits change. The value is true for a deleted user.
+/// Returns the users that a plan changes or deletes, including users whose limits change. The value is true for a deleted user.
 pub fn affected_users(part: &VhostPlan) -> BTreeMap<String, bool> {
     let mut affected: BTreeMap<String, bool> = BTreeMap::new();
     for change in part.changes.iter().filter(|change| change.kind != ChangeKind::Create) {
@@ -57,7 +57,7 @@ pub(super) fn changed_users(builder: &PlanBuilder) -> Vec<ChangedUser> {
     builder.changes.iter().filter_map(changed_user).collect()
 }
 
-/// Returns true if a password of the user is valid.
+/// Returns true unless the user has `password: none`.
 pub(super) fn has_password(user: &Record) -> bool {
     user.fields.get("password").and_then(ArgumentValue::as_text) != Some("none")
 }
@@ -71,7 +71,7 @@ pub(super) fn changes_password(before: &Record, after: &Record) -> bool {
     ["password", "passwordHash"].iter().any(is_other)
 }
 
-/// Adds the blocks, hazards and notes of created, changed and deleted users.
+/// Adds the blockers, hazards and notes for created, changed and deleted users.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for (id, reason) in &context.records.not_compared {
         let address = context.address(&ObjectId::Record(id.clone()));
@@ -80,18 +80,19 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for ChangedUser { name, address, before, after } in changed_users(builder) {
         match (before, after) {
             (None, Some(after)) if !PASSWORD_FIELDS.iter().any(|field| after.fields.contains_key(*field)) => {
-                let remedy = "set `password` or `initialPassword`, or `password: none`".to_owned();
-                let text = format!("user `{name}` does not exist, and the spec sets no password");
+                let remedy = "set `password`, `initialPassword` or `passwordHash`; for a user without a password, set `password: none`".to_owned();
+                let text = format!("user {name} does not exist, and the spec sets no password");
                 builder.block(&address, text, Some(remedy));
             }
             (Some(_), None) => {
                 let connections = match connections(context, &name) {
                     Some(0) => String::new(),
-                    Some(many) => format!("; the broker closes {}", count(many, "open connection")),
-                    None => "; topo cannot count the open connections of this user, which the broker closes".to_owned(),
+                    Some(many) => format!(", and closes {}", count(many, "open connection")),
+                    None => ", and closes its open connections (topo cannot count them)".to_owned(),
                 };
                 let links = links(context, &name);
-                let text = format!("user {name} loses its permissions in every vhost{connections}{links}");
+                let text =
+                    format!("the broker deletes the permissions of user {name} in every vhost{connections}{links}");
                 builder.hazard(HazardKind::AccessLoss, &address, text, None);
             }
             (Some(before), Some(after)) => {
@@ -132,16 +133,16 @@ fn password_hazard(
     after: &Record,
 ) {
     let effect = match has_password(after) {
-        true => "clients with the old password can no longer connect",
+        true => "clients that use the old password can no longer connect",
         false => "clients can no longer connect with a password",
     };
     let links = links(context, name);
     let open = match connections(context, name) {
         Some(0) if links.is_empty() => return builder.info(address, format!("user {name}: {effect}")),
         Some(0) => String::new(),
-        Some(1) => "; its 1 open connection stays open".to_owned(),
-        Some(many) => format!("; its {} open connections stay open", number(many)),
-        None => "; topo cannot count its open connections, which stay open".to_owned(),
+        Some(1) => "; 1 open connection stays open".to_owned(),
+        Some(many) => format!("; {} open connections stay open", number(many)),
+        None => "; open connections stay open (topo cannot count them)".to_owned(),
     };
     builder.hazard(HazardKind::CredentialChange, address, format!("user {name}: {effect}{open}{links}"), None);
 }

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Renders a complete definitions file. Each object includes its vhost name, so a file can contain several vhosts.
-/// `version` is the broker's version. `others` contains further entries of the lists with these keys.
+/// `version` is the broker's version. `extra_entries` contains additional entries, by the key of their list.
 pub fn definitions(
     topologies: &[Topology],
     permissions: &[(VhostName, TopicPermission)],
-    others: &BTreeMap<&str, &[Value]>,
+    extra_entries: &BTreeMap<&str, &[Value]>,
     version: &str,
 ) -> String {
     let all = |of: fn(&Topology) -> Vec<Value>| topologies.iter().flat_map(of).collect::<Vec<_>>();
@@ -33,7 +33,7 @@ pub fn definitions(
     if !permissions.is_empty() {
         document["topic_permissions"] = json!(topic_permissions(permissions));
     }
-    for (key, entries) in others {
+    for (key, entries) in extra_entries {
         let known = document[key].as_array().map_or(&[][..], Vec::as_slice);
         document[key] = known.iter().chain(*entries).cloned().collect();
     }

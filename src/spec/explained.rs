@@ -185,7 +185,7 @@ const CODES: &[(&str, &str)] = &[
     ),
     (
         "secret-as-text",
-        "A spec contains a secret, such as a password. Specs and plans are stored and shared, so a spec only refers to \
+        "A spec contains a secret, such as a password. Specs and plans are stored and shared, so a spec must only refer to \
          secrets: `{env: NAME}` or `{file: PATH}`. Variables such as `${NAME}` are not valid either, because topo would show \
          their values in plans.",
     ),

@@ -155,7 +155,7 @@ pub(super) fn tag() -> Value {
     json!({
         "type": "string",
         "pattern": TAG_PATTERN,
-        "patternErrorMessage": "a tag is a string without commas",
+        "patternErrorMessage": "a tag must not be empty, contain commas, or start or end with a space",
         "examples": ["management", "policymaker", "monitoring", "administrator"],
     })
 }

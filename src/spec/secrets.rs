@@ -33,8 +33,8 @@ static FILE: Object = Object {
         static KEYS: &[Key] = &[key(
             "file",
             Shape::Text,
-            "The path of the file that contains the secret. A relative path starts at the working directory. topo removes one \
-             line break at the end of the file.",
+            "The path of the file that contains the secret. A relative path is relative to the working directory. topo ignores \
+             one line break at the end of the file.",
         )
         .required()
         .with_example("/run/secrets/shop-app")];
@@ -55,12 +55,11 @@ pub(super) fn check_other(
     match &node.value {
         Value::Text(text) if can_be_none && text == "none" => Some(node.clone()),
         Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
-            let message = format!("{subject} is written in the spec");
+            let message = format!("expected a reference to a secret for {subject}, found a literal value");
             let place = if node.at.start == node.at.end { at } else { node.at };
-            let mut diagnostic = Diagnostic::error("secret-as-text", message, place).label("a secret").hint(
-                "write `{env: NAME}` or `{file: PATH}`, and change the secret if the spec was shared: others can read specs \
-                 and plans",
-            );
+            let mut diagnostic = Diagnostic::error("secret-as-text", message, place)
+                .label("a literal secret")
+                .hint("use `{env: NAME}` or `{file: PATH}`; if this spec was committed or shared, change the secret");
             if let Some(used_at) = node.used_at {
                 diagnostic = diagnostic.also(used_at, "used here");
             }

@@ -202,8 +202,9 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             Err(bad("wrong-value", format!("unknown exchange type `{text}`"), &label, hint))
         }
         (Shape::Tag, Value::Text(text)) if text.is_empty() || text.contains(',') || text.trim() != text => {
-            let hint = "the broker separates tags with commas: write each tag as one entry of the list";
-            Err(bad("wrong-value", format!("`{text}` is not a valid tag"), "a tag", Some(hint.to_owned())))
+            let hint = text.contains(',').then(|| "write each tag as a separate list item".to_owned());
+            let label = "expected a tag without commas or surrounding spaces";
+            Err(bad("wrong-value", format!("invalid tag `{text}`"), label, hint))
         }
         (Shape::Tag, Value::Text(_)) => Ok(node.value.clone()),
         (Shape::Text | Shape::Name | Shape::RoutingKey | Shape::ExchangeType | Shape::Tag, _) => {

@@ -62,7 +62,7 @@ fn can_log_in(user: &User<'_>, password: &str) -> bool {
 }
 
 /// Returns users that a test creates, whose names start with the name of its vhost.
-fn users_to_come<const N: usize>(vhost: &Vhost<'_>) -> [User<'static>; N] {
+fn uncreated_users<const N: usize>(vhost: &Vhost<'_>) -> [User<'static>; N] {
     std::array::from_fn(|index| User::to_come(Node::shared(), &format!("{}.user.{index}", vhost.name())))
 }
 
@@ -94,7 +94,7 @@ fn declared(entries: &[(&User<'_>, &str)]) -> String {
 #[test]
 fn users_are_created_changed_and_deleted() {
     let vhost = Node::shared().vhost("users");
-    let [app, reports, certificate] = users_to_come(&vhost);
+    let [app, reports, certificate] = uncreated_users(&vhost);
     let proxy = Proxy::to(Node::shared());
     let entries = |app_is: &str| {
         declared(&[(&app, app_is), (&reports, "{initialPassword: {env: REPORTS}}"), (&certificate, "{password: none}")])
@@ -132,7 +132,7 @@ fn users_are_created_changed_and_deleted() {
     topo.run(["apply", "-y"]).expect_code(0).expect_text("1 of 1 step done");
     assert_eq!((can_log_in(&app, "tulip-1"), can_log_in(&app, "tulip-2")), (false, true));
     assert_eq!(tags(&app), ["management"]);
-    // A new password for `none`, and back.
+    // `password: none` removes the password, and `password` sets it again.
     topo.rewrite(&declared(&[(&app, "{password: none}")]));
     topo.run(["apply", "-y"]).expect_code(0);
     assert!(!can_log_in(&app, "tulip-2"));
@@ -144,7 +144,7 @@ fn users_are_created_changed_and_deleted() {
     no_changes(&topo);
     // The deletion.
     topo.rewrite(&format!("version: 1\ncluster: {{}}\nremoved: {{users: [{}, {}]}}\n", app.name, certificate.name));
-    let loss = format!("user {} loses its permissions in every vhost", app.name);
+    let loss = format!("the broker deletes the permissions of user {} in every vhost", app.name);
     topo.run(["apply", "-y"]).expect_code(3).expect_text(&loss);
     topo.run(["apply", "-y", "--allow=access-loss,mass-delete"]).expect_code(0);
     assert_eq!([&app, &certificate].map(|user| live(user)["name"].clone()), [Value::Null, Value::Null]);
@@ -155,16 +155,15 @@ fn users_are_created_changed_and_deleted() {
 #[test]
 fn new_user_without_a_password_blocks_the_plan() {
     let vhost = Node::shared().vhost("users-new");
-    let [user] = users_to_come(&vhost);
+    let [user] = uncreated_users(&vhost);
     let topo = topo(&vhost).spec(&declared(&[(&user, "{tags: [management]}")]));
-    let text = format!("user `{}` does not exist, and the spec sets no password", user.name);
+    let text = format!("user {} does not exist, and the spec sets no password", user.name);
     topo.run(["apply", "-y"]).expect_code(3).expect_text(&text);
     let created = Node::shared().user("monitoring");
     topo.rewrite(&declared(&[(&created, "{}")]));
     no_changes(&topo);
 }
 
-/// Acceptance test 2.
 #[test]
 fn odd_passwords_are_compared_and_sent() {
     let vhost = Node::shared().vhost("users-odd");
@@ -197,7 +196,7 @@ fn hashes_are_compared_and_sent() {
     // From https://www.rabbitmq.com/docs/passwords#computing-password-hash: `test12` with SHA-256.
     let hash = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR";
     let vhost = Node::shared().vhost("users-hash");
-    let [legacy, long] = users_to_come(&vhost);
+    let [legacy, long] = uncreated_users(&vhost);
     let sha512 = "FzWtNLXvzQPGX0fqaPwZTlmLbFV5kgAYZd+YLPbCE6zaqNwqJZEwIDdwCUPDzwOp5yK8jgVnNlW+HGm5hkJpMYLEIHU=";
     let entries = [
         (&legacy, "{tags: [management], passwordHash: {env: LEGACY}}"),
@@ -215,7 +214,7 @@ fn hashes_are_compared_and_sent() {
     assert_eq!((live(&long)["password_hash"].clone(), tags(&long)), (json!(sha512), vec!["monitoring".to_owned()]));
     assert_eq!(live(&long)["hashing_algorithm"], "rabbit_password_hashing_sha512");
     let topo = topo.env("LEGACY", "test12");
-    let wrong = "environment variable LEGACY cannot be used: it is not a sha256 hash: expected 36 bytes in Base64";
+    let wrong = "environment variable LEGACY: expected a sha256 password hash: 36 bytes in Base64";
     topo.run(["plan"]).expect_code(1).expect_text(wrong).expect_no_text("test12");
 }
 
@@ -234,10 +233,10 @@ fn unset_secret_is_not_compared_and_blocks_an_apply() {
     let topo = topo.env("UNSET", "");
     topo.run(["plan"])
         .expect_code(1)
-        .expect_text("the secret in environment variable UNSET cannot be used: it is empty");
+        .expect_text("cannot use the secret from environment variable UNSET: the value is empty");
     let topo = topo.without_env("UNSET");
     topo.rewrite(&declared(&[(&user, "{password: {file: /nowhere/secret}}")]));
-    topo.run(["apply", "-y"]).expect_code(1).expect_text("file /nowhere/secret is not set");
+    topo.run(["apply", "-y"]).expect_code(1).expect_text("file /nowhere/secret does not exist");
 }
 
 /// The forms in which a secret could occur in an output.
@@ -253,11 +252,10 @@ fn expect_no_secret(secrets: &[&str], text: &str) {
     }
 }
 
-/// Acceptance test 3, for users.
 #[test]
 fn no_output_contains_a_secret() {
     let vhost = Node::shared().vhost("users-secret");
-    let [app, reports] = users_to_come(&vhost);
+    let [app, reports] = uncreated_users(&vhost);
     let (old, new, initial) = ("tulip/ä old", "tulip/ä new", "rose%2F:@ initial");
     let secrets = [old, new, initial];
     let entries = declared(&[
@@ -292,26 +290,28 @@ fn no_output_contains_a_secret() {
     let repeated = Fault::Reason(400, format!("refused: {old}"));
     let proxy = Proxy::to(Node::shared()).on(puts().path("/api/users"), repeated);
     let topo = topo.env("APP", old).through(&proxy);
-    let refused = topo.run(["apply", "-y"]).expect_code(1).expect_text("topo does not show it");
+    let refused = topo.run(["apply", "-y"]).expect_code(1).expect_text("topo hides the response of the broker");
     check(&topo, refused);
 }
 
-/// Acceptance test 5.
 #[test]
-fn plan_never_locks_its_own_user_out() {
+fn plan_that_locks_out_its_own_user_is_blocked() {
     let vhost = Node::shared().vhost("users-own");
     let own = Node::shared().user("administrator").may_everything(&vhost);
     let proxy = Proxy::to(Node::shared());
     let topo = topo(&vhost).through(&proxy).user(&own).env("HASH", "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR");
     for (spec, text) in [
         (format!("removed: {{users: [{}]}}", own.name), "the plan deletes user"),
-        (format!("users: {{{}: {{tags: [monitoring]}}}}", own.name), "the plan removes the tag administrator of user"),
-        (format!("users: {{{}: {{password: none}}}}", own.name), "the plan changes the password of user"),
-        (format!("users: {{{}: {{passwordHash: {{env: HASH}}}}}}", own.name), "the plan changes the password of user"),
+        (
+            format!("users: {{{}: {{tags: [monitoring]}}}}", own.name),
+            "the plan removes the tag administrator from user",
+        ),
+        (format!("users: {{{}: {{password: none}}}}", own.name), "the plan removes the password of user"),
+        (format!("users: {{{}: {{passwordHash: {{env: HASH}}}}}}", own.name), "the plan sets a password hash for user"),
     ] {
         topo.rewrite(&format!("version: 1\ncluster: {{}}\n{spec}\n"));
         let allowed = ["apply", "-y", "--allow=access-loss,credential-change,mass-delete"];
-        topo.run(allowed).expect_code(3).expect_text(&format!("{text} {}, as which topo connects", own.name));
+        topo.run(allowed).expect_code(3).expect_text(&format!("{text} {}, which topo uses to connect", own.name));
     }
     // topo does not prune its own user.
     topo.rewrite(&format!("version: 1\ncluster: {{}}\nowns: ['{}*']\nusers: {{}}\n", own.name));
@@ -319,12 +319,12 @@ fn plan_never_locks_its_own_user_out() {
     assert_eq!(proxy.count(&writes()), 0);
 }
 
-/// The own password changes after all other steps, and topo connects with the new one.
+/// topo changes the password of its own user last, and then uses the new password.
 #[test]
 fn own_password_changes_last() {
     let vhost = Node::shared().vhost("users-own-pw");
     let own = Node::shared().user("administrator").may_everything(&vhost);
-    let [old] = users_to_come(&vhost);
+    let [old] = uncreated_users(&vhost);
     Node::shared().http().put(&format!("/api/users/{}", old.name), &json!({"password": "x", "tags": ""}));
     let proxy = Proxy::to(Node::shared());
     let spec = declared(&[(&own, "{password: {env: OWN}}")])
@@ -333,9 +333,7 @@ fn own_password_changes_last() {
             old.name
         );
     let topo = topo(&vhost).through(&proxy).user(&own).env("OWN", "tulip-new").spec(&spec);
-    topo.run(["plan"])
-        .expect_code(0)
-        .expect_text("it changes this password last, and then connects with the new password");
+    topo.run(["plan"]).expect_code(0).expect_text("so it changes this password last and then uses the new password");
     topo.run(["apply", "-y", "--allow=access-loss"]).expect_code(0).expect_text("3 of 3 steps done. Verified");
     assert!(can_log_in(&own, "tulip-new"));
     let place = |part: &str| proxy.requests().iter().position(|seen| seen.method != "GET" && seen.path.contains(part));
@@ -349,18 +347,18 @@ fn own_password_changes_last() {
     no_changes(&topo);
 }
 
-/// Acceptance test 5: the last administrator. The test has its own node, because all tests of a node share its users.
+/// The test has its own node, because all tests of a node share its users.
 #[test]
-fn last_administrator_stays() {
+fn plan_without_an_administrator_is_blocked() {
     let node = Node::start(Options::default());
     let vhost = node.vhost("users-last");
-    // A user from LDAP or OAuth can apply a plan and is not in the broker's database. This user is, and has no password.
+    // User `certificate` is an administrator without a password, so it does not count.
     let without_password = json!({"password_hash": "", "tags": "administrator"});
     node.http().put("/api/users/certificate", &without_password).expect_status(201);
     node.http().put("/api/users/second", &json!({"password": "tulip", "tags": "administrator"})).expect_status(201);
     let topo = topo(&vhost).env("TOPO_USERNAME", "second").env("TOPO_PASSWORD", "tulip");
     topo.rewrite("version: 1\ncluster: {}\nusers: {guest: {tags: []}, second: {tags: []}}\n");
-    let text = "no user with the tag administrator and a password would remain";
+    let text = "the plan leaves no user with the tag administrator and a password";
     topo.run(["plan"]).expect_code(0).expect_text(text);
     topo.rewrite("version: 1\ncluster: {}\nusers: {guest: {tags: []}}\n");
     topo.run(["plan"]).expect_code(0).expect_no_text(text);
@@ -377,17 +375,17 @@ fn open_connections_are_counted() {
         listed.as_array().unwrap().iter().any(|it| it["user"] == *user.name).then_some(())
     });
     let topo = topo(&vhost).env("APP", "tulip").spec(&declared(&[(&user, "{password: {env: APP}}")]));
-    let text = "clients with the old password can no longer connect; its 1 open connection stays open";
+    let text = "clients that use the old password can no longer connect; 1 open connection stays open";
     let blocked = topo.run(["apply", "-y"]).expect_code(3).expect_text("credential-change");
     assert!(blocked.says(text), "{blocked}");
     topo.run(["apply", "-y", "--allow=credential-change"]).expect_code(0);
     topo.rewrite(&format!("version: 1\ncluster: {{}}\nremoved: {{users: [{}]}}\n", user.name));
     let closed = topo.run(["plan"]).expect_code(0);
-    assert!(closed.says("the broker closes 1 open connection"), "{closed}");
+    assert!(closed.says("in every vhost, and closes 1 open connection"), "{closed}");
 }
 
 #[test]
-fn user_without_the_tag_administrator_is_told() {
+fn missing_administrator_tag_is_reported() {
     let vhost = Node::shared().vhost("users-tag");
     let monitor = Node::shared().user("monitoring").may_everything(&vhost);
     let topo = topo(&vhost).user(&monitor).spec("version: 1\ncluster: {}\nusers: {app: {tags: []}}\n");
@@ -399,7 +397,7 @@ fn user_without_the_tag_administrator_is_told() {
 #[test]
 fn users_are_exported_and_read_from_definitions_files() {
     let vhost = Node::shared().vhost("users-export");
-    let [app, certificate] = users_to_come(&vhost);
+    let [app, certificate] = uncreated_users(&vhost);
     let entries = [(&app, "{tags: [b, a], password: {env: APP}}"), (&certificate, "{tags: [], password: none}")];
     let topo = topo(&vhost).env("APP", "tulip-export").spec(&declared(&entries));
     topo.run(["apply", "-y"]).expect_code(0);
@@ -410,7 +408,7 @@ fn users_are_exported_and_read_from_definitions_files() {
         .expect_no_text("tulip-export")
         .stdout;
     assert!(exported.contains(&format!("  {}: {{tags: [a, b]}}\n", app.name)), "{exported}");
-    assert!(exported.contains("# has a password, which topo keeps"), "{exported}");
+    assert!(exported.contains("# The password is not exported."), "{exported}");
     assert!(exported.contains("password: none"), "{exported}");
     let cluster = exported.split("---\n").find(|document| document.contains("cluster:")).unwrap().to_owned();
     let definitions = Node::shared().http().get("/api/definitions").expect_status(200);
@@ -429,12 +427,12 @@ fn users_are_exported_and_read_from_definitions_files() {
     assert!(from_file.contains(&cluster), "{from_file}");
 }
 
-/// Acceptance test 17, for users: a run that is interrupted after any write is completed by the next run.
+/// The next run completes a run that was interrupted after any write.
 #[test]
 fn interrupted_run_is_completed() {
     for write in 1..=4 {
         let vhost = Node::shared().vhost("users-stop");
-        let [app, reports, old] = users_to_come(&vhost);
+        let [app, reports, old] = uncreated_users(&vhost);
         Node::shared().http().put(&format!("/api/users/{}", old.name), &json!({"password": "x", "tags": ""}));
         let spec = declared(&[
             (&app, "{password: {env: APP}, tags: [management]}"),
@@ -458,7 +456,7 @@ fn interrupted_run_is_completed() {
     }
 }
 
-/// A plan of users reads one list and this user, and a plan without users does not read them.
+/// A plan of users reads the list of users and topo's own user. A plan without users does not read them.
 #[test]
 fn plan_of_users_sends_two_more_requests() {
     let vhost = Node::shared().vhost("users-requests");
@@ -505,8 +503,7 @@ fn backup_restores_users() {
     assert_eq!((permissions("permissions"), permissions("topic-permissions")), (1, 1));
 }
 
-/// Acceptance test 4, without changes of shovels: the plan names the shovels and upstreams that use the old password, which
-/// a shovel needs only when it connects again.
+/// The plan names the shovels that use the old password. A shovel needs its password only when it connects again.
 #[test]
 fn shovels_of_a_user_are_named() {
     let vhost = Node::shared().vhost("users-shovel");

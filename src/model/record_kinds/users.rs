@@ -55,8 +55,8 @@ pub(super) const USER_FIELDS: &[RecordField] = &[
         comparison: Comparison::IfSet,
         example: "{env: SHOP_APP_PASSWORD}",
         doc: "The password: `{env: NAME}` reads an environment variable, and `{file: PATH}` reads a file. topo compares the \
-              password with the hash on the broker, and sends it only if it differs. `none` means that no password is \
-              valid, for example because the user authenticates with a certificate.",
+              password with the hash on the broker, and sends the password only if it does not match the hash. `none`: the \
+              user cannot log in with a password, and authenticates with a certificate, LDAP or OAuth 2.",
     },
     RecordField {
         key: "initialPassword",

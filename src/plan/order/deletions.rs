@@ -181,8 +181,8 @@ fn record_action(change: &PlannedChange, moment: Moment, own: Option<&str>) -> O
     })
 }
 
-/// Returns true if a change of a user keeps the password: the user exists, and the password of the spec is the current
-/// one, or the spec contains none that topo compares.
+/// Returns true if a write keeps the current password of an existing user: the spec sets the same password, or none that
+/// topo compares.
 fn keeps_password(before: Option<&Record>, after: &Record) -> bool {
     let is_same = |before: &Record, field: &RecordField| {
         field.comparison != Comparison::IfSet

@@ -17,11 +17,11 @@ use crate::support::{Message, Outcome, Vhost, Worker, block_on};
 /// The time without a delivery after which a case is considered complete. The delays of the cases are shorter.
 const QUIET: Duration = Duration::from_millis(2_500);
 
-/// The time in which the messages of a case must be published, so that none expires before the last one is published. The
-/// shortest TTL of a case with several messages is 300 ms.
-const PUBLISHING: Duration = Duration::from_millis(250);
+/// The maximum time to publish all messages of a case, so that none expires before the last one is published. It is shorter
+/// than 300 ms, the shortest TTL of a case with several messages.
+const PUBLISH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The number of times that the messages of a case are published. On a busy machine, publishing can take too long.
+/// The maximum number of attempts to publish the messages of a case within [`PUBLISH_TIMEOUT`].
 const ATTEMPTS: usize = 20;
 
 /// Runs a case. `contract` is the contract of its queue `work.N`.
@@ -52,12 +52,12 @@ pub(super) fn run(case: &Case, number: usize, vhost: &Vhost<'_>, contract: &Valu
             for attempt in 1.. {
                 let start = Instant::now();
                 replies = publish();
-                let is_in_time = case.count == 1 || start.elapsed() < PUBLISHING;
+                let is_in_time = case.count == 1 || start.elapsed() < PUBLISH_TIMEOUT;
                 thread::sleep(QUIET);
                 if is_in_time {
                     break;
                 }
-                assert!(attempt < ATTEMPTS, "publishing takes longer than {PUBLISHING:?}: {case:?}");
+                assert!(attempt < ATTEMPTS, "publishing takes longer than {PUBLISH_TIMEOUT:?}: {case:?}");
                 for name in &names {
                     while publisher.get(name).is_some() {}
                 }
