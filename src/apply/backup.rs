@@ -59,6 +59,7 @@ impl Backup {
             let of_records = topology.take_topic_permissions();
             topic_permissions.extend(of_records.into_iter().map(|permission| (topology.vhost.clone(), permission)));
         }
+        topic_permissions.extend(users.topic_permissions.iter().cloned());
         topic_permissions.sort();
         topic_permissions.dedup();
         let is_old = snapshots.iter().any(|snapshot| snapshot.profile.version < SINGLE_FILE_SINCE);

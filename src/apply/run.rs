@@ -10,9 +10,9 @@ use super::request::Progress;
 use super::request::{ApplyResources, RunError, RunEvent, RunFailure, RunRequest};
 use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};
-use crate::model::{Address, BrokerVersion, RecordKind, VhostName};
+use crate::model::{Address, BrokerVersion, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
-use crate::plan::{Action, ApprovedPlan, ClusterPlan, Options, Plan, PlannedChange, Step, VhostPlan, gate};
+use crate::plan::{ApprovedPlan, ClusterPlan, Options, Plan, PlannedChange, Step, VhostPlan, gate};
 use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -138,9 +138,10 @@ async fn execute(
     };
     let mut reports = Vec::new();
     let cluster = approved.plan().cluster.as_ref().map(ClusterPlan::part).filter(|part| !part.steps.is_empty());
-    let own = request.access.broker.username();
-    let cluster_steps =
-        cluster.map(|cluster| (cluster, cluster.steps.split_at(first_deferred_step(&cluster.steps, own))));
+    let cluster_steps = cluster.map(|cluster| {
+        let early = cluster.steps.iter().take_while(|step| !step.is_deferred).count();
+        (cluster, cluster.steps.split_at(early))
+    });
     if let Some((cluster, (early, _))) = cluster_steps {
         reports.push(execute_steps(cluster, early).await);
     }
@@ -153,18 +154,6 @@ async fn execute(
         reports[0].merge(report);
     }
     reports
-}
-
-/// Returns the index of the first step of the cluster that must follow the steps of all vhosts: a deletion, so that no
-/// user is deleted while vhosts still change, or a change of this user's password.
-fn first_deferred_step(steps: &[Step], own: &str) -> usize {
-    let is_deferred = |step: &Step| {
-        if let Action::PutRecord { record, keeps_password: false } = &step.action {
-            return record.id.kind == RecordKind::User && record.id.name() == Some(own);
-        }
-        matches!(step.action, Action::DeleteRecord { .. })
-    };
-    steps.iter().position(is_deferred).unwrap_or(steps.len())
 }
 
 /// Returns the objects that still differ after a complete run, except objects whose steps wait for the next run. Reads

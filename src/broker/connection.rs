@@ -40,8 +40,7 @@ struct Inner {
     client: Client,
     base_url: BaseUrl,
     username: String,
-    /// Changes if the plan changes the password of this user.
-    password: Mutex<SecretString>,
+    passwords: Mutex<Passwords>,
     timeout: Duration,
     retries: Retries,
     emptiness: Mutex<Emptiness>,
@@ -55,6 +54,14 @@ impl std::fmt::Debug for Broker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Broker({})", self.0.base_url)
     }
+}
+
+/// The passwords of this user.
+#[derive(Clone)]
+struct Passwords {
+    current: SecretString,
+    /// The password that this user has or will have after a change.
+    next: Option<SecretString>,
 }
 
 /// A successful response.
@@ -128,7 +135,7 @@ impl Broker {
             client,
             base_url,
             username,
-            password: Mutex::new(password),
+            passwords: Mutex::new(Passwords { current: password, next: None }),
             timeout,
             retries,
             emptiness,
@@ -157,9 +164,16 @@ impl Broker {
         &self.0.username
     }
 
-    /// Sets the password for all further requests, because the password of this user has changed.
-    pub(super) fn set_password(&self, password: SecretString) {
-        *self.0.password.lock().unwrap_or_else(PoisonError::into_inner) = password;
+    /// Sets the password that replaces the current one as soon as the broker no longer accepts the current one. A plan can
+    /// change the password of this user, and the response can be lost.
+    pub(super) fn set_next_password(&self, password: Option<SecretString>) {
+        self.passwords().next = password;
+    }
+
+    /// Returns the passwords of this user. Callers must not hold the mutex guard across an await.
+    fn passwords(&self) -> MutexGuard<'_, Passwords> {
+        // No update leaves an inconsistent state, so a poisoned mutex can be used.
+        self.0.passwords.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the secrets of the spec.
@@ -243,8 +257,23 @@ impl Broker {
         })
     }
 
-    /// Sends a request once, and reads the whole response.
+    /// Sends a request once, and reads the whole response. If the broker does not accept the password, and the password
+    /// of this user may have changed, sends the request again with the new password.
     pub(super) async fn send_once(&self, request: &Request) -> Result<Response, BrokerError> {
+        let Passwords { current, next } = self.passwords().clone();
+        match (self.send_as(request, &current).await, next) {
+            (Err(BrokerError::Unauthorized { .. }), Some(next)) => {
+                let result = self.send_as(request, &next).await;
+                if !matches!(result, Err(BrokerError::Unauthorized { .. })) {
+                    *self.passwords() = Passwords { current: next, next: None };
+                }
+                result
+            }
+            (result, _) => result,
+        }
+    }
+
+    async fn send_as(&self, request: &Request, password: &SecretString) -> Result<Response, BrokerError> {
         let inner = &*self.0;
         let unaddressable =
             |segment: &str| BrokerError::Unaddressable { request: request.to_string(), segment: segment.to_owned() };
@@ -258,7 +287,6 @@ impl Broker {
             Method::Post => reqwest::Method::POST,
             Method::Delete => reqwest::Method::DELETE,
         };
-        let password = inner.password.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut sent = inner.client.request(method, url).basic_auth(&inner.username, Some(password.expose_secret()));
         if let Some(body) = &request.body {
             sent = sent.json(body);

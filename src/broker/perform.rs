@@ -4,7 +4,7 @@ use super::connection::Broker;
 use super::deletion::Performed;
 use super::error::BrokerError;
 use super::guard::OnProof;
-use crate::model::VhostName;
+use crate::model::{RecordKind, VhostName};
 use crate::plan::Action;
 use crate::plan::request::request;
 
@@ -53,7 +53,16 @@ impl Broker {
                 Err(BrokerError::Unlistable { binding: Box::new(binding.clone()) })
             }
             Action::PutTopicPermission { permission } => self.put_topic_permission(vhost, permission, &sent).await,
-            Action::PutRecord { .. } => self.send_filled(&sent).await.map(|()| Performed::Done),
+            Action::PutRecord { record, .. } => match record.id.kind {
+                RecordKind::User => self.put_user(&sent).await.map(|()| Performed::Done),
+                // Only requests for users contain templates. Values of other records can have the same form.
+                RecordKind::OperatorPolicy
+                | RecordKind::VhostLimit
+                | RecordKind::UserLimit
+                | RecordKind::GlobalParameter
+                | RecordKind::Permission
+                | RecordKind::TopicPermission => self.send(&sent).await.map(|_| Performed::Done),
+            },
             Action::Bind { .. } => self.send(&sent).await.map(|_| Performed::Done),
             Action::DeleteExchange { .. } | Action::DeletePolicy { .. } | Action::DeleteRecord { .. } => {
                 self.retrying_when(BrokerError::is_unprocessed, || self.delete_once(&sent)).await

@@ -5,9 +5,6 @@ use super::error::BrokerError;
 use crate::model::SecretRef;
 use crate::model::secret::Template;
 use crate::plan::request::Request;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -16,9 +13,6 @@ use std::sync::{Mutex, PoisonError};
 /// A function that reads the value of a secret; `None` if it is not set. The error is the reason why the value cannot be
 /// read or used. The caller provides the function, because this module reads neither files nor the environment.
 pub type ReadSecret = fn(&SecretRef) -> Result<Option<SecretString>, String>;
-
-/// The minimum length of a value that topo searches for in errors. Shorter values occur in ordinary words.
-const SHORTEST: usize = 4;
 
 /// The values of secrets. Each value is read once, when it is first used.
 pub struct Secrets {
@@ -53,7 +47,9 @@ impl Secrets {
                         let found = self.value(&secret)?.ok_or_else(|| not_set(&secret))?;
                         *value = found.expose_secret().into();
                     }
-                    Some(Template::Current(field)) => *value = current.get(&field).cloned().unwrap_or("".into()),
+                    Some(Template::Current(field)) => {
+                        *value = current.get(&field).cloned().ok_or_else(|| no_longer_exists(request))?;
+                    }
                     None => {}
                 }
             }
@@ -61,36 +57,48 @@ impl Secrets {
         Ok(filled)
     }
 
-    /// Replaces an error whose text contains the value of a secret, also percent-encoded or in Base64.
-    pub(super) fn redact(&self, error: BrokerError, request: &Request) -> BrokerError {
-        let text = format!("{error} {error:?}");
+    /// Hides the text of the broker in the error of a request that contains secrets, because the text can repeat them in
+    /// any form. Keeps a reason that is one word, such as `credential_validation_failed`, unless it is a secret.
+    pub(super) fn redact(&self, mut error: BrokerError) -> BrokerError {
         let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-        let contains = |secret: &SecretString| {
-            let secret = secret.expose_secret();
-            let encoded = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
-            secret.len() >= SHORTEST
-                && [secret.to_owned(), encoded, STANDARD.encode(secret)].iter().any(|form| text.contains(form.as_str()))
+        let is_secret =
+            |text: &str| values.values().flatten().flatten().any(|secret| text.contains(secret.expose_secret()));
+        let is_word =
+            |text: &str| text.len() <= LONGEST_WORD && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        let hide = |text: &mut String| {
+            if !is_word(text) || is_secret(text) {
+                HIDDEN.clone_into(text);
+            }
         };
-        if !values.values().filter_map(|value| value.as_ref().ok()?.as_ref()).any(contains) {
-            return error;
+        if let BrokerError::Refused { reason, .. }
+        | BrokerError::Unavailable { reason, .. }
+        | BrokerError::AccessRefused { reason, .. }
+        | BrokerError::WrongTag { reason, .. }
+        | BrokerError::Unauthorized { reason, .. }
+        | BrokerError::Inequivalent { reason, .. }
+        | BrokerError::NotFound { reason, .. }
+        | BrokerError::Malformed { detail: reason, .. } = &mut error
+        {
+            hide(reason);
+        } else if let BrokerError::NotManagementApi { content_type, excerpt, .. } = &mut error {
+            *content_type = None;
+            hide(excerpt);
         }
-        let reason = "topo hides the response of the broker, because it contains a secret".to_owned();
-        let status = if let BrokerError::Unavailable { status, .. } | BrokerError::Refused { status, .. } = &error {
-            *status
-        } else {
-            400
-        };
-        BrokerError::Refused { request: request.to_string(), status, reason }
+        error
     }
 }
 
-/// Returns the error for a secret that is required and not set.
-pub(super) fn not_set(secret: &SecretRef) -> BrokerError {
-    BrokerError::Secret { secret: secret.to_string(), reason: secret.missing() }
+/// The replacement for a text of the broker that can contain a secret.
+const HIDDEN: &str = "topo hides the response of the broker, because it can contain a secret";
+/// The maximum length of a reason that is one word.
+const LONGEST_WORD: usize = 40;
+
+/// Returns the error for a user that another client deleted after the plan.
+fn no_longer_exists(request: &Request) -> BrokerError {
+    BrokerError::NotFound { request: request.to_string(), reason: "the user no longer exists".to_owned() }
 }
 
-/// Returns true if a request contains templates.
-pub(super) fn has_templates(request: &Request) -> bool {
-    let body = request.body.as_ref().and_then(Value::as_object);
-    body.is_some_and(|body| body.values().any(|value| Template::of(value).is_some()))
+/// Returns the error for a secret that is required and not set.
+fn not_set(secret: &SecretRef) -> BrokerError {
+    BrokerError::Secret { secret: secret.to_string(), reason: secret.missing() }
 }

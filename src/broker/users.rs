@@ -7,10 +7,13 @@
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::permissions::is_hidden;
-use super::secrets::{Secrets, has_templates};
+use super::secrets::Secrets;
 use super::snapshot::Snapshot;
 use crate::model::record_kinds::HASHING_ALGORITHMS;
-use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Records, SecretRef, Topology};
+use crate::model::{
+    ArgumentValue, Arguments, ExchangeName, Record, RecordId, RecordKind, Records, SecretRef, TopicPermission,
+    Topology, UserName, VhostName,
+};
 use crate::plan::request::{Request, path};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,6 +24,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256, Sha512};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The length of the salt in bytes.
 const SALT: usize = 4;
@@ -92,10 +96,10 @@ enum PasswordMatch {
 }
 
 fn compare_password(user: &UserEntry, secret: &SecretRef, secrets: &Secrets) -> Result<PasswordMatch, BrokerError> {
-    let Some(password) = secrets.value(secret)? else { return Ok(unknown(secret)) };
     if !user.has_password() {
         return Ok(PasswordMatch::Different);
     }
+    let Some(password) = secrets.value(secret)? else { return Ok(unknown(secret)) };
     let Some(hash) = &user.password_hash else {
         return Ok(PasswordMatch::Unknown("the definitions file contains no password hash for this user".to_owned()));
     };
@@ -171,11 +175,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Sends a request that writes a record. Replaces its templates first.
-    pub(super) async fn send_filled(&self, request: &Request) -> Result<(), BrokerError> {
-        if !has_templates(request) {
-            return self.send(request).await.map(|_| ());
-        }
+    /// Sends a request that writes a user, with the values of its templates.
+    pub(super) async fn put_user(&self, request: &Request) -> Result<(), BrokerError> {
         let current = match self.get::<Map<String, Value>>(request.path.as_str()).await {
             Ok(mut current) => {
                 // The request requires a comma-separated string. Versions after 3.8 return a list.
@@ -185,38 +186,49 @@ impl Broker {
                 }
                 current
             }
-            Err(BrokerError::NotFound { .. }) => Map::new(),
+            // A new user has no tags.
+            Err(BrokerError::NotFound { .. }) => Map::from_iter([("tags".to_owned(), "".into())]),
             Err(error) => return Err(error),
         };
         let filled = self.secrets().fill(request, &current)?;
-        self.send(&filled).await.map_err(|error| self.secrets().redact(error, request))?;
         let password = filled.body.as_ref().and_then(|body| body.get("password")).and_then(Value::as_str);
-        if let Some(password) = password.filter(|_| request.path == path("users", &[self.username()])) {
-            self.set_password(SecretString::from(password));
-        }
-        Ok(())
+        let is_own = request.path == path("users", &[self.username()]);
+        self.set_next_password(password.filter(|_| is_own).map(SecretString::from));
+        self.send(&filled).await.map(|_| ()).map_err(|error| self.secrets().redact(error))
     }
 }
 
 /// The definitions of users, in the form of a definitions file, which restores them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct UserDefinitions {
     /// The users, with the hashes of their passwords.
     pub users: Vec<Value>,
     /// The permissions of deleted users in all vhosts.
     pub permissions: Vec<Value>,
     /// The topic permissions of deleted users in all vhosts.
-    pub topic_permissions: Vec<Value>,
+    pub topic_permissions: Vec<(VhostName, TopicPermission)>,
+}
+
+/// An entry of `GET /api/users/USER/topic-permissions`.
+#[derive(Deserialize)]
+struct TopicPermissionEntry {
+    vhost: String,
+    exchange: String,
+    write: String,
+    read: String,
+}
+
+/// Omits the definitions, which contain hashes of passwords.
+impl fmt::Debug for UserDefinitions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UserDefinitions({} users)", self.users.len())
+    }
 }
 
 impl UserDefinitions {
-    /// Returns the lists that are not empty, by their keys in a definitions file.
+    /// Returns the lists that are not empty, except the topic permissions, by their keys in a definitions file.
     pub fn lists(&self) -> BTreeMap<&'static str, &[Value]> {
-        let lists = [
-            ("users", &self.users[..]),
-            ("permissions", &self.permissions[..]),
-            ("topic_permissions", &self.topic_permissions[..]),
-        ];
+        let lists = [("users", &self.users[..]), ("permissions", &self.permissions[..])];
         lists.into_iter().filter(|(_, list)| !list.is_empty()).collect()
     }
 }
@@ -234,8 +246,14 @@ impl Broker {
             }
             if *is_deleted {
                 definitions.permissions.extend(self.get::<Vec<Value>>(path("users", &[user, "permissions"])).await?);
-                let topic_permissions = path("users", &[user, "topic-permissions"]);
-                definitions.topic_permissions.extend(self.get::<Vec<Value>>(topic_permissions).await?);
+                let of_user =
+                    self.get::<Vec<TopicPermissionEntry>>(path("users", &[user, "topic-permissions"])).await?;
+                let permission = |entry: TopicPermissionEntry| {
+                    let TopicPermissionEntry { vhost, exchange, write, read } = entry;
+                    let (user, exchange) = (UserName::new(user.as_str()), ExchangeName::new(exchange));
+                    (VhostName::new(vhost), TopicPermission { user, exchange, write, read })
+                };
+                definitions.topic_permissions.extend(of_user.into_iter().map(permission));
             }
         }
         Ok(definitions)
@@ -283,7 +301,7 @@ mod tests {
     #[test]
     fn unset_secret_and_unknown_algorithm_are_not_compared() {
         let secrets = Secrets::new(read);
-        let unset = compare_password(&user("", None), &SecretRef::Env("UNSET".to_owned()), &secrets).unwrap();
+        let unset = compare_password(&user("kI3G", None), &SecretRef::Env("UNSET".to_owned()), &secrets).unwrap();
         assert!(unset == PasswordMatch::Unknown("environment variable UNSET is not set".to_owned()));
         let other = user("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR", Some("scrypt"));
         let other = compare_password(&other, &SecretRef::Env("x".to_owned()), &secrets).unwrap();

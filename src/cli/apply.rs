@@ -68,8 +68,12 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         }
         return Err(failure);
     }
-    if !arguments.dry_run {
-        secrets::check_set(&access.broker, &intent.reviewed)?;
+    let unset = if arguments.dry_run { Ok(()) } else { secrets::check_set(&access.broker, &intent.reviewed) };
+    if let Err(failure) = unset {
+        if arguments.format == ReportFormat::Json {
+            print_json(&[], Some(&[]), &intent.reviewed, Status::Failed.as_str())?;
+        }
+        return Err(failure);
     }
     if let Some(failure) = intent.lint_failure.take() {
         if arguments.format == ReportFormat::Json {

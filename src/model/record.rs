@@ -156,7 +156,9 @@ impl Record {
 
     /// Returns the references to secrets in the fields, by field.
     pub fn secrets(&self) -> impl Iterator<Item = (&str, SecretRef)> {
-        self.fields.iter().filter_map(|(field, value)| Some((field.as_str(), SecretRef::of(value)?)))
+        let fields =
+            self.id.kind.row().settings().iter().filter(|field| matches!(field.shape, FieldShape::Secret { .. }));
+        fields.filter_map(|field| Some((field.name, SecretRef::of(self.fields.get(field.name)?)?)))
     }
 
     /// Returns the value of a limit; `None` for any other record.

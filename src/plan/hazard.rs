@@ -107,7 +107,7 @@ impl HazardKind {
                  unmanaged policy breaks generated retries or dead-letter queues."
             }
             Self::AccessGain => {
-                "Users gain access: a user gains the tag `administrator` or `policymaker`, a topic permission is deleted, or \
+                "Users gain access: a user has or gains the tag `administrator` or `policymaker`, a topic permission is deleted, or \
                  the broker deletes topic permissions together with their exchange, and topo cannot restore them."
             }
             Self::AccessLoss => {

@@ -68,7 +68,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
         .collect();
     if !lost.is_empty() {
         let text = format!(
-            "the plan removes permissions of user {own}, which topo uses to connect, that topo requires: {}",
+            "the plan removes permissions that topo requires from user {own}, which topo uses to connect: {}",
             lost.join("; ")
         );
         builder.block(&address, text, remedy());
@@ -106,26 +106,27 @@ pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
         let remedy = format!("{remedy}, or apply the plan as a different administrator");
         builder.block(address, format!("{text}, which topo uses to connect"), Some(remedy));
     }
-    let can_administer = |user: &Record| user.has_tag(ADMINISTRATOR) && users::has_password(user);
+    let can_administer =
+        |tags: &Record, password: &Record| tags.has_tag(ADMINISTRATOR) && users::has_password(password);
     let of_users = context.current.records.values().filter(|record| record.id.kind == RecordKind::User);
     let administrators: BTreeSet<&str> =
-        of_users.filter(|user| can_administer(user)).filter_map(|user| user.id.name()).collect();
-    let loses = |changed: &&ChangedUser| {
-        let Some(before) = changed.before.as_ref().filter(|before| can_administer(before)) else { return false };
-        match &changed.after {
-            None => true,
-            Some(after) => {
-                let is_demoted = after.fields.contains_key("tags") && !after.has_tag(ADMINISTRATOR);
-                is_demoted || users::has_password(before) && !users::has_password(after)
-            }
+        of_users.filter(|user| can_administer(user, user)).filter_map(|user| user.id.name()).collect();
+    let mut remaining = administrators.clone();
+    for ChangedUser { name, before, after, .. } in &changed {
+        remaining.remove(name.as_str());
+        let Some(after) = after else { continue };
+        // Without a key, topo keeps the current value.
+        let sets = |keys: &[&str]| before.is_none() || keys.iter().any(|key| after.fields.contains_key(*key));
+        let effective = |keys| if sets(keys) { Some(after) } else { before.as_ref() };
+        if let (Some(tags), Some(password)) = (effective(&["tags"]), effective(&["password", "passwordHash"]))
+            && can_administer(tags, password)
+        {
+            remaining.insert(name);
         }
-    };
-    let lost: Vec<&ChangedUser> = changed.iter().filter(loses).collect();
-    let gained = changed.iter().filter_map(|changed| changed.after.as_ref()).any(can_administer);
-    if let (Some(first), false) = (lost.first(), gained)
-        && lost.len() == administrators.len()
-    {
+    }
+    let lost = changed.iter().find(|changed| administrators.contains(changed.name.as_str()));
+    if let Some(lost) = lost.filter(|_| remaining.is_empty()) {
         let text = "the plan leaves no user with the tag administrator and a password".to_owned();
-        builder.block(&first.address, text, Some("keep one such user, or create another one first".to_owned()));
+        builder.block(&lost.address, text, Some("keep one such user, or create another one first".to_owned()));
     }
 }

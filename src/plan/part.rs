@@ -251,6 +251,9 @@ pub struct Step {
     /// The stage of the migration that includes this step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stage: Option<Stage>,
+    /// True if the step of the cluster follows the steps of all vhosts. Deferred steps come after all others.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub is_deferred: bool,
     /// The address of the object that the step changes.
     pub address: Address,
     /// The operation.

@@ -156,7 +156,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     deletions::block_unmanaged_auto_delete(builder, context);
     super_streams::check(builder, context, options);
     block_running_dlq_commands(builder, context);
-    records::block_missing_owners(builder, context);
+    records::block_missing_owners(builder, context, options);
     optional_activity::shovel_hazards(builder, context);
     optional_activity::report_unqueried_queues(builder, context);
     old_bindings::report(builder, context);

@@ -4,7 +4,7 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{Block, ChangeKind, Desired, Info, Options, VhostPlan};
 use crate::model::count::count;
-use crate::model::{Address, ObjectId, ObjectKind, RecordId, RecordKind};
+use crate::model::{Address, ObjectId, ObjectKind, Record, RecordId, RecordKind};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,9 @@ pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, 
     let whole = context.address(&ObjectId::Vhost);
     for kind in &context.records.unreadable {
         let row = kind.row();
-        let declared = context.desired.topology.records.keys().filter(|id| id.kind == *kind);
+        // A record without fields only states that the object exists, such as a user with limits.
+        let has_fields = |record: &&Record| record.id.kind == *kind && !record.fields.is_empty();
+        let declared = context.desired.topology.records.values().filter(has_fields).map(|record| &record.id);
         let scope = &context.desired.scope;
         let removed = scope.removed.iter().filter(|id| id.kind() == ObjectKind::Record(*kind)).cloned();
         let named = declared.map(|id| ObjectId::Record(id.clone())).chain(removed);
@@ -56,7 +58,7 @@ pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, 
 
 /// Blocks the plan if it creates records that belong to an object that does not exist. Adds one block for each such
 /// object, and a note if topo did not read the existing objects.
-pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let mut seen: BTreeSet<(&'static str, String)> = BTreeSet::new();
     let mut missing: Vec<(Address, String, String)> = Vec::new();
     // The number of unknown objects and the first kind that requires them, by the noun for one object.
@@ -70,7 +72,8 @@ pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanCont
             continue;
         }
         match context.records.owners.get(&id.kind) {
-            _ if is_declared_user(context, name) => {}
+            // With targets, the plan does not create every declared user.
+            _ if options.targets.is_empty() && is_declared_user(context, name) => {}
             Some(Some(known)) if known.contains(name) => {}
             Some(Some(_)) => {
                 let text = format!("{} `{name}` does not exist", owners.word);

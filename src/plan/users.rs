@@ -97,13 +97,27 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             }
             (Some(before), Some(after)) => {
                 tag_hazards(builder, (&name, &address), &before, &after);
-                if changes_password(&before, &after) {
+                if changes_password(&before, &after) && !has_password(&before) {
+                    builder.info(&address, format!("user {name} can connect with a password after the apply"));
+                } else if changes_password(&before, &after) {
                     password_hazard(builder, context, (&name, &address), &after);
                 }
             }
-            (None, Some(_) | None) => {}
+            (None, Some(after)) => {
+                let gained: Vec<&str> = after.tags().filter(|tag| WRITER_TAGS.contains(tag)).collect();
+                if !gained.is_empty() {
+                    let text = format!("the new user {name} has the {}", tags(&gained));
+                    builder.hazard(HazardKind::AccessGain, &address, text, None);
+                }
+            }
+            (None, None) => {}
         }
     }
+}
+
+/// Formats tags: `tag monitoring`, `tags administrator, monitoring`.
+fn tags(tags: &[&str]) -> String {
+    format!("{} {}", if tags.len() == 1 { "tag" } else { "tags" }, tags.join(", "))
 }
 
 fn tag_hazards(builder: &mut PlanBuilder, (name, address): (&str, &Address), before: &Record, after: &Record) {
@@ -112,7 +126,6 @@ fn tag_hazards(builder: &mut PlanBuilder, (name, address): (&str, &Address), bef
     }
     let gained: Vec<&str> = after.tags().filter(|tag| !before.has_tag(tag)).collect();
     let lost: Vec<&str> = before.tags().filter(|tag| !after.has_tag(tag)).collect();
-    let tags = |tags: &[&str]| format!("{} {}", if tags.len() == 1 { "tag" } else { "tags" }, tags.join(", "));
     if !gained.is_empty() {
         let text = format!("user {name} gains the {}", tags(&gained));
         match gained.iter().any(|tag| WRITER_TAGS.contains(tag)) {

@@ -5,7 +5,9 @@ use super::style::{GREEN, RED, YELLOW, clean};
 use crate::model::count::{count, number};
 use crate::model::record_kinds::{FieldShape, Layout, RecordField};
 use crate::model::units::with_unit;
-use crate::model::{ArgumentValue, Arguments, Binding, Destination, Object, Policy, Queue, Record, SecretRef};
+use crate::model::{
+    ArgumentValue, Arguments, Binding, Destination, Object, Policy, Queue, Record, RecordKind, SecretRef,
+};
 use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Source, Verdict};
 use anstyle::Style;
 use std::collections::BTreeMap;
@@ -106,7 +108,7 @@ fn record_details(record: &Record) -> Vec<String> {
     let fields = if differing.is_empty() { row.settings().iter().collect() } else { differing };
     let detail = |field: &RecordField| {
         let value = record.fields.get(field.name)?;
-        Some(match (SecretRef::of(value), field.shape) {
+        Some(match (secret_of(field.name, value), field.shape) {
             (Some(secret), _) => format!("{} from {}", field.key, clean(&secret.to_string())),
             (None, FieldShape::Tags) if record.tags().next().is_none() => "no tags".to_owned(),
             (None, FieldShape::Tags) => {
@@ -144,7 +146,7 @@ pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
         Some(value) => shown(&field.field, value),
         None => "absent".to_owned(),
     };
-    let secret = field.after.as_ref().and_then(SecretRef::of);
+    let secret = field.after.as_ref().and_then(|after| secret_of(&field.field, after));
     let before = match (&field.before, &field.after, &secret) {
         (None, Some(_), Some(_)) => "a different value".to_owned(),
         (None, Some(after), None) if field.field == "password" && after.as_text() == Some("none") => "set".to_owned(),
@@ -153,9 +155,16 @@ pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
     (clean(&field.field), before, value(&field.after))
 }
 
+/// Returns the reference to a secret if the setting is one of the passwords of a user. Values of other settings can have
+/// the same form.
+fn secret_of(name: &str, value: &ArgumentValue) -> Option<SecretRef> {
+    let is_secret = |field: &RecordField| field.name == name && matches!(field.shape, FieldShape::Secret { .. });
+    RecordKind::User.row().settings().iter().any(is_secret).then(|| SecretRef::of(value)).flatten()
+}
+
 /// Formats the value of a setting. For a secret, formats the place that contains it.
 fn shown(name: &str, value: &ArgumentValue) -> String {
-    clean(&SecretRef::of(value).map_or_else(|| with_unit(name, value), |secret| secret.to_string()))
+    clean(&secret_of(name, value).map_or_else(|| with_unit(name, value), |secret| secret.to_string()))
 }
 
 /// Formats the activity of a queue, such as `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.

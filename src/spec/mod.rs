@@ -174,7 +174,10 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
     };
     let cluster = cluster.map(|part| read_part(part, UserScope::default(), empty_cluster_spec));
     let users = cluster.as_ref().map(user_scope).unwrap_or_default();
-    let vhosts = vhosts.into_values().map(|part| read_part(part, users.clone(), empty_spec)).collect();
+    let vhosts: Vec<Spec> = vhosts.into_values().map(|part| read_part(part, users.clone(), empty_spec)).collect();
+    if let Some(cluster) = &cluster {
+        secrets::refuse_permissions_of_removed_users(cluster, &vhosts, &mut diagnostics);
+    }
     (Specs { cluster, vhosts }, diagnostics)
 }
 

@@ -1,10 +1,12 @@
-//! Checks references to secrets. A spec never contains the value of a secret, because specs, plans and logs are stored and
+//! Checks users and references to secrets. A spec never contains the value of a secret, because specs, plans and logs are stored and
 //! shared.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Value};
 use super::shape::{Key, Keys, Object, Shape, key};
+use super::spec_types::Spec;
 use super::value;
+use crate::model::{ObjectId, RecordId, RecordKind};
 
 /// The code of the error for a secret that is written in a spec. The renderer masks the values at these positions.
 pub(crate) const SECRET_AS_TEXT: &str = "secret-as-text";
@@ -89,5 +91,19 @@ pub(super) fn check_user(user: &Node, diagnostics: &mut Diagnostics) {
         let message = "`hashingAlgorithm` needs `passwordHash`";
         let hint = "the broker selects the algorithm for a password: remove `hashingAlgorithm`";
         diagnostics.push(Diagnostic::error("missing-key", message, algorithm.at).hint(hint));
+    }
+}
+
+/// Reports permissions of users that the specs remove. The broker deletes the permissions together with the user.
+pub(super) fn refuse_permissions_of_removed_users(cluster: &Spec, vhosts: &[Spec], diagnostics: &mut Diagnostics) {
+    for removed in &cluster.removed {
+        let ObjectId::Record(RecordId { kind: RecordKind::User, key }) = &removed.value else { continue };
+        for (id, permission) in vhosts.iter().flat_map(|vhost| &vhost.records) {
+            if id.kind.row().is_named_after_users() && id.key.first() == key.first() {
+                let message = format!("the {id} belongs to a removed user");
+                let diagnostic = Diagnostic::error("removed-and-declared", message, permission.at);
+                diagnostics.push(diagnostic.also(removed.at, "removed here").hint("remove one of the two entries"));
+            }
+        }
     }
 }

@@ -78,6 +78,7 @@ impl Run<'_> {
     pub(super) fn step(&self, stage: Stage, action: Action) -> Step {
         let planned = self.planned.iter().find(|step| step.action == action);
         planned.cloned().unwrap_or_else(|| Step {
+            is_deferred: false,
             id: 0,
             wave: 0,
             after: Vec::new(),

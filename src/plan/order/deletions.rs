@@ -3,7 +3,7 @@
 
 use super::layout::Layout;
 use crate::model::record_kinds::{Comparison, FieldShape, Layout as RecordLayout, RecordField, WriteOrder};
-use crate::model::{Binding, Object, ObjectId, QueueName, Record, RecordId, RecordKind};
+use crate::model::{ArgumentValue, Binding, Object, ObjectId, QueueName, Record, RecordId, RecordKind};
 use crate::plan::action::{Action, Guard};
 use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
@@ -119,34 +119,40 @@ impl Layout<'_> {
     pub(super) fn records(&mut self, changes: &[PlannedChange], moment: Moment) {
         let own = self.context.records.user.as_deref();
         let actions = changes.iter().filter_map(|change| record_action(change, moment, own));
-        let (settings, whole): (Vec<Action>, Vec<Action>) = actions.partition(is_of_setting);
+        let (settings, whole): (Vec<_>, Vec<_>) = actions.partition(|(_, action)| is_of_setting(action));
         let mut by_rank: BTreeMap<i16, Vec<Action>> = BTreeMap::new();
-        for action in whole {
-            // The password of this user changes after all deletions.
-            let is_own_password = moment == Moment::Last && matches!(action, Action::PutRecord { .. });
-            let rank = if is_own_password { i16::MAX } else { rank(&action) };
-            by_rank.entry(rank).or_default().push(action);
-        }
+        whole.into_iter().for_each(|(rank, action)| by_rank.entry(rank).or_default().push(action));
+        let deferred = by_rank.split_off(&DEFERRED);
         for actions in by_rank.into_values() {
             self.wave(|layout| actions.into_iter().for_each(|action| layout.push(action, None)));
         }
         // The broker stores all settings of an owner in one parameter, which it reads and then overwrites. Therefore,
         // one of two concurrent changes can be lost (measured on 3.8.9 and 4.3.6).
-        for action in settings {
+        for (_, action) in settings {
             self.wave(|layout| layout.push(action, None));
         }
+        let first = self.steps.len();
+        for actions in deferred.into_values() {
+            self.wave(|layout| actions.into_iter().for_each(|action| layout.push(action, None)));
+        }
+        self.steps.iter_mut().skip(first).for_each(|step| step.is_deferred = true);
     }
 }
+
+/// The lowest rank of the writes of the cluster that follow the steps of all vhosts.
+const DEFERRED: i16 = i16::MAX - 1;
+/// The rank of the change of this user's password, after which topo connects with the new password.
+const OWN_PASSWORD: i16 = i16::MAX;
 
 /// Returns the rank of an action within its moment. Actions with a lower rank come first.
 fn rank(action: &Action) -> i16 {
     let of_kind = |id: &RecordId| match id.kind.row().order {
         WriteOrder::First => 0,
-        WriteOrder::BeforeQueues => 1,
-        WriteOrder::AfterObjects { rank } => i16::from(rank) + 1,
+        WriteOrder::BeforeQueues => 2,
+        WriteOrder::AfterObjects { rank } => i16::from(rank) + 2,
     };
     match (action, action.object()) {
-        (Action::DeleteRecord { .. }, ObjectId::Record(id)) => i16::MAX - 1 - of_kind(&id),
+        (Action::DeleteRecord { .. }, ObjectId::Record(id)) => DEFERRED - of_kind(&id),
         (_, ObjectId::Record(id)) => of_kind(&id),
         (_, _) => 0,
     }
@@ -156,8 +162,8 @@ fn is_of_setting(action: &Action) -> bool {
     matches!(action.object(), ObjectId::Record(id) if id.setting().is_some())
 }
 
-/// Returns the action for the change of a record, if the record is written or deleted at this moment.
-fn record_action(change: &PlannedChange, moment: Moment, own: Option<&str>) -> Option<Action> {
+/// Returns the rank and the action for the change of a record, if the record is written or deleted at this moment.
+fn record_action(change: &PlannedChange, moment: Moment, own: Option<&str>) -> Option<(i16, Action)> {
     let record = |object: &Option<Object>| match object {
         Some(Object::Record(record)) => Some(record.clone()),
         Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_))
@@ -167,18 +173,34 @@ fn record_action(change: &PlannedChange, moment: Moment, own: Option<&str>) -> O
     let record = after.as_ref().or(before.as_ref())?;
     let has_step = matches!(change.kind, ChangeKind::Create | ChangeKind::Change | ChangeKind::Delete);
     let keeps_password = after.as_ref().is_some_and(|after| keeps_password(before.as_ref(), after));
-    let is_own = record.id.kind == RecordKind::User && record.id.name() == own;
-    let moment_of_record = match is_own && !keeps_password {
+    let is_own_password = record.id.kind == RecordKind::User
+        && record.id.name() == own
+        && before.is_some()
+        && after.is_some()
+        && !keeps_password;
+    let moment_of_record = match is_own_password {
         true => Moment::Last,
         false => moment_of(record, before.as_ref(), after.as_ref()),
     };
     if !has_step || moment != moment_of_record {
         return None;
     }
-    Some(match after {
+    let loses_access = record.id.kind == RecordKind::User && loses_access(before.as_ref(), after.as_ref());
+    let action = match after {
         Some(record) => Action::PutRecord { record, keeps_password },
         None => Action::DeleteRecord { id: record.id.clone() },
-    })
+    };
+    // Another user can become an administrator before a user loses its tags or its password.
+    let rank = if is_own_password { OWN_PASSWORD } else { rank(&action) + i16::from(loses_access) };
+    Some((rank, action))
+}
+
+/// Returns true if an existing user loses a tag or its password.
+fn loses_access(before: Option<&Record>, after: Option<&Record>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    let has_tags = after.fields.contains_key("tags");
+    let is_none = |user: &Record| user.fields.get("password").and_then(ArgumentValue::as_text) == Some("none");
+    has_tags && before.tags().any(|tag| !after.has_tag(tag)) || is_none(after) && !is_none(before)
 }
 
 /// Returns true if a write keeps the current password of an existing user: the spec sets the same password, or none that

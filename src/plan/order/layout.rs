@@ -75,6 +75,7 @@ impl Layout<'_> {
             self.auto_deleted.extend(deleted);
         }
         self.steps.push(Step {
+            is_deferred: false,
             id,
             wave: self.wave,
             after,

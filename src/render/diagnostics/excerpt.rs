@@ -2,7 +2,7 @@
 //! excerpt shortens very long lines, because the renderer reads the whole excerpt for each diagnostic, and a generated
 //! file can consist of one line. If the terminal is too narrow, labels of underlines become notes.
 
-use crate::model::printable::mask_passwords;
+use super::masked::masked;
 use crate::render::style::columns;
 use crate::spec::{Diagnostic, Location, SourceFile};
 use annotate_snippets::{AnnotationKind, Element, Origin, Snippet};
@@ -45,18 +45,10 @@ pub(super) struct Excerpt {
 }
 
 impl<'a> FileLines<'a> {
-    /// Masks passwords in URLs, and the secrets at these locations.
+    /// Masks secrets. `secrets` contains the locations of literal secrets.
     pub(super) fn new<'l>(file: &'a SourceFile, secrets: impl Iterator<Item = &'l Location>) -> Self {
         let breaks = file.text.match_indices('\n').map(|(at, _)| at + 1);
-        let mut text = mask_passwords(&file.text);
-        for at in secrets {
-            // A variable is not a secret: only its value is.
-            let Some(secret) = text.get(at.start..at.end).filter(|secret| !secret.contains("${")) else { continue };
-            let mask: String =
-                secret.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { '*' }).collect();
-            text.to_mut().replace_range(at.start..at.end, &mask);
-        }
-        Self { file, text, starts: std::iter::once(0).chain(breaks).collect() }
+        Self { file, text: masked(&file.text, secrets), starts: std::iter::once(0).chain(breaks).collect() }
     }
 
     /// Extracts the lines of the locations with some context, for an output of `width` columns. `locations` must be

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 mod excerpt;
+mod masked;
 
 /// Renders diagnostics, separated by empty lines. The result ends with a line break unless it is empty. Renders only
 /// the first diagnostics of each kind completely.

