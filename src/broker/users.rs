@@ -10,6 +10,7 @@ use super::permissions::is_hidden;
 use super::secrets::Secrets;
 use super::snapshot::Snapshot;
 use crate::model::record_kinds::HASHING_ALGORITHMS;
+use crate::model::secret::Template;
 use crate::model::{
     ArgumentValue, Arguments, ExchangeName, Record, RecordId, RecordKind, Records, SecretRef, TopicPermission,
     Topology, UserName, VhostName,
@@ -175,27 +176,38 @@ impl Broker {
         Ok(())
     }
 
-    /// Sends a request that writes a user, with the values of its templates.
-    pub(super) async fn put_user(&self, request: &Request) -> Result<(), BrokerError> {
-        let current = match self.get::<Map<String, Value>>(request.path.as_str()).await {
+    /// Returns the current fields of the user that a request writes.
+    async fn current_user(&self, request: &Request) -> Result<Map<String, Value>, BrokerError> {
+        match self.get::<Map<String, Value>>(request.path.as_str()).await {
             Ok(mut current) => {
                 // The request requires a comma-separated string. Versions after 3.8 return a list.
                 if let Some(tags) = current.get("tags").and_then(Value::as_array) {
                     let tags: Vec<&str> = tags.iter().filter_map(Value::as_str).collect();
                     current.insert("tags".to_owned(), tags.join(",").into());
                 }
-                current
+                Ok(current)
             }
             // A new user has no tags.
-            Err(BrokerError::NotFound { .. }) => Map::from_iter([("tags".to_owned(), "".into())]),
-            Err(error) => return Err(error),
-        };
+            Err(BrokerError::NotFound { .. }) => Ok(Map::from_iter([("tags".to_owned(), "".into())])),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends a request that writes a user, with the values of its templates.
+    pub(super) async fn put_user(&self, request: &Request) -> Result<(), BrokerError> {
+        let current = if has_current_fields(request) { self.current_user(request).await? } else { Map::new() };
         let filled = self.secrets().fill(request, &current)?;
         let password = filled.body.as_ref().and_then(|body| body.get("password")).and_then(Value::as_str);
         let is_own = request.path == path("users", &[self.username()]);
         self.set_next_password(password.filter(|_| is_own).map(SecretString::from));
         self.send(&filled).await.map(|_| ()).map_err(|error| self.secrets().redact(error))
     }
+}
+
+/// Returns true if the body of a request contains the current values of fields.
+fn has_current_fields(request: &Request) -> bool {
+    let body = request.body.as_ref().and_then(Value::as_object);
+    body.is_some_and(|body| body.values().any(|value| matches!(Template::of(value), Some(Template::Current(_)))))
 }
 
 /// The definitions of users, in the form of a definitions file, which restores them.

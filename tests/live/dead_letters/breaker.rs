@@ -79,7 +79,7 @@ fn breaker_stops_a_replay_without_an_exchange() {
         // Another message arrives during a replay that succeeds: it is counted, and not judged.
         let words = fixture.words(
             "replay",
-            &["--yes", "--rate", "none", "--settle", "3s", "--format", "json", "--allow", "no-consumers"],
+            &["--yes", "--rate", "none", "--settle", "6s", "--format", "json", "--allow", "no-consumers"],
         );
         let running = fixture.topo.start(words.iter().map(String::as_str));
         until("the first messages", || (fixture.ready("jobs") >= 5).then_some(()));
