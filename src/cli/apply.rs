@@ -41,10 +41,16 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         return Err(no_terminal(arguments));
     }
     let progress = Progress::new(global);
-    let mut access = connection::connect(&arguments.connection, arguments.planning.intervals.intervals())?;
+    let sources = match saved.is_none() && arguments.abort.is_empty() {
+        true => Some(Sources::read(&arguments.spec, "topo apply")?),
+        false => None,
+    };
+    let environment = sources.as_ref().and_then(|sources| sources.environment.as_ref());
+    let intervals = arguments.planning.intervals.intervals();
+    let mut access = connection::connect_to(&arguments.connection, environment, intervals)?;
     access.lock_queue = QueueName::new(arguments.lock_name.as_str());
     let allowed = planning::allowances(&arguments.planning.allow);
-    let mut intent = intent(arguments, saved, &access, global).await?;
+    let mut intent = intent(arguments, saved, sources, &access, global).await?;
     let missing_rights =
         rights::add_missing(&access, &mut intent.reviewed, &arguments.lock_name, &arguments.lock_vhost).await;
     secrets::report_plain_connection(&access.broker, &mut intent.reviewed);
@@ -112,6 +118,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
 async fn intent(
     arguments: &ApplyArguments,
     saved: Option<Plan>,
+    sources: Option<Sources>,
     access: &Access,
     global: &Global,
 ) -> Result<Intent, Failure> {
@@ -120,8 +127,8 @@ async fn intent(
         return rollback_intent(arguments, access, progress).await;
     }
     let Some(saved) = saved else {
-        let sources = Sources::read(&arguments.spec, "topo apply")?;
-        let options = planning::options(&arguments.planning)?;
+        let sources = sources.map_or_else(|| Sources::read(&arguments.spec, "topo apply"), Ok)?;
+        let options = planning::options(&arguments.planning, sources.environment.as_ref())?;
         let Planned { loaded, plan: reviewed, desired, found } =
             planning::read_and_plan(access, sources, &options, &arguments.lint, progress).await?;
         planning::check_addresses(&reviewed)?;

@@ -48,7 +48,7 @@ impl Color {
 }
 
 /// The specs to read.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct SpecArguments {
     /// Spec files or directories; `-` for standard input [default: topology.yaml, else topology/]
     #[arg(value_name = "FILE|DIR")]
@@ -59,6 +59,9 @@ pub(super) struct SpecArguments {
     /// Process only this vhost of the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
     pub(super) vhost: Option<String>,
+    /// Environment of the specs: its broker, variables and additional specs
+    #[arg(long, value_name = "NAME", env = "TOPO_ENV")]
+    pub(super) env: Option<String>,
     /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable, env = "TOPO_VAR")]
     pub(super) variables: Vec<(String, String)>,

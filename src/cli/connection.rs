@@ -12,6 +12,7 @@ use crate::model::Intervals;
 use crate::model::names::LOCK_QUEUE;
 use crate::model::units::duration;
 use crate::render::shell::quote;
+use crate::spec::Environment;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use secrecy::SecretString;
@@ -75,9 +76,19 @@ pub(super) fn url_flag(url: &str) -> String {
 
 /// Creates a client for the broker. Sends no request.
 pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> Result<Access, Failure> {
+    connect_to(arguments, None, intervals)
+}
+
+/// Creates a client for the broker of the selected environment, unless the arguments specify another one. Sends no request.
+pub(super) fn connect_to(
+    arguments: &ConnectionArguments,
+    selected: Option<&Environment>,
+    intervals: Intervals,
+) -> Result<Access, Failure> {
     refuse_password(arguments)?;
     let node = node(arguments)?;
-    let (base_url, login) = address(arguments, &node)?;
+    let url = selected.and_then(|environment| environment.url.as_ref()).map(|url| url.value.as_str());
+    let (base_url, login) = address(arguments, url.filter(|_| arguments.node.is_none()), &node)?;
     // The node that `--node` selects takes precedence over rabbitmqadmin's variables.
     let requested = arguments.node.as_ref().map(|_| &node);
     // Within each source, a separate user name or password takes precedence over the URL.
@@ -147,7 +158,12 @@ struct UrlLogin {
 }
 
 /// Returns the URL of the management API, and the user info in that URL.
-fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(BaseUrl, UrlLogin), Failure> {
+/// `selected` is the URL of the selected environment.
+fn address(
+    arguments: &ConnectionArguments,
+    selected: Option<&str>,
+    node: &NodeSettings,
+) -> Result<(BaseUrl, UrlLogin), Failure> {
     let target_host = || {
         let host = rabbitmqadmin("TARGET_HOST")?;
         let port = rabbitmqadmin("TARGET_PORT").unwrap_or_else(|| "15672".to_owned());
@@ -159,7 +175,7 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
         })
     };
     let none = Login::default;
-    if let Some(url) = &arguments.url {
+    if let Some(url) = arguments.url.as_deref().or(selected) {
         let parsed = parse(url)?;
         return Ok((parsed.url, UrlLogin { topo: (parsed.username, parsed.password), rabbitmqadmin: none() }));
     }

@@ -11,23 +11,24 @@ use std::ffi::OsString;
 
 /// The id of each argument, and the ids of the arguments whose environment variables topo ignores if the command line
 /// contains the argument.
-const OVERRIDES: [(&str, &[&str]); 18] = [
+const OVERRIDES: [(&str, &[&str]); 19] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
     ("short", &["format"]),
     ("format", &["short"]),
     ("paths", &["file", "plan", "all"]),
     ("file", &["plan", "all"]),
+    ("env", &["plan"]),
     ("variables", &["plan"]),
     ("var_file", &["plan"]),
     ("for_version", &["plan"]),
     ("levels", &["plan"]),
     ("fail_on", &["plan"]),
-    ("plan", &["file", "recreate", "target", "variables", "var_file", "for_version", "levels", "fail_on"]),
+    ("plan", &["file", "recreate", "target", "env", "variables", "var_file", "for_version", "levels", "fail_on"]),
     ("recreate", &["plan"]),
     ("target", &["plan"]),
     ("abort", &["paths", "file", "plan", "recreate", "target", "levels", "fail_on"]),
-    ("all", &["file", "variables", "var_file"]),
+    ("all", &["file", "env", "variables", "var_file"]),
     ("no_backup", &["backup"]),
     // `--node` on the command line replaces the broker that the environment specifies.
     ("node", &["url", "username"]),

@@ -116,7 +116,7 @@ fn print_explanations(explanations: &[Explanation], format: ExplainFormat, view:
 async fn live(arguments: &ExplainArguments, global: &Global) -> Result<Exit, Failure> {
     connection::refuse_password(&arguments.connection)?;
     let mut loaded = input::load(Sources::read(&arguments.spec, "topo explain QUEUE --live")?)?;
-    let access = connection::connect(&arguments.connection, Intervals::default())?;
+    let access = connection::connect_to(&arguments.connection, loaded.environment.as_ref(), Intervals::default())?;
     let reading = Progress::new(global).start_spinner(format!("reading {}", access.broker.shown_url()));
     let survey = access.broker.survey().await?;
     let profiles: Vec<BrokerProfile> = loaded.vhosts().iter().map(|vhost| survey.profile(vhost)).collect();

@@ -211,7 +211,7 @@ pub(super) struct GraphArguments {
     #[arg(long, value_name = "N", default_value = "1", value_parser = whole_number, requires = "focus", env = "TOPO_DEPTH")]
     pub(super) depth: usize,
     /// Draw the objects that this saved plan creates, changes, recreates and deletes
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "file", "variables", "var_file", "for_version"], env = "TOPO_PLAN")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "file", "env", "variables", "var_file", "for_version"], env = "TOPO_PLAN")]
     pub(super) plan: Option<PathBuf>,
     /// Draw every object separately, including objects generated for retries and dead-lettering
     #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW")]

@@ -1,10 +1,11 @@
 //! Loads specs and saved plans. The expansion of a spec depends on the broker version.
 
 use super::arguments::{FindingsFormat, SpecArguments};
+use super::connection::environment;
 use super::failure::Failure;
 use super::files::read_failure;
 use super::sources::Sources;
-use super::{files, output};
+use super::{files, output, sources};
 use crate::expand::{Expansion, expand, expand_all};
 use crate::lint::PartialSpec;
 use crate::model::memory::decode;
@@ -16,7 +17,9 @@ use crate::rabbitmq::BrokerProfile;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
 use crate::render::shell::quote;
-use crate::spec::{Diagnostics, SourceFile, Spec, Specs, parse_all};
+use crate::spec::{
+    Diagnostics, Environment, SourceFile, Spec, Specs, cluster_of_environment, environments_with_errors, parse_all,
+};
 use std::path::Path;
 
 /// The loaded specs: one for each vhost, and at most one for the cluster.
@@ -32,6 +35,8 @@ pub(super) struct Loaded {
     pub(super) specs: String,
     /// The paths of the specs, as messages show them.
     pub(super) names: String,
+    /// The selected environment.
+    pub(super) environment: Option<Environment>,
     format: FindingsFormat,
 }
 
@@ -68,9 +73,14 @@ fn load_with(
     format: FindingsFormat,
     profile_of: impl Fn(&VhostName) -> BrokerProfile,
 ) -> Result<Loaded, Failure> {
-    let Sources { files, encoding_errors, variables, only, specs, names } = sources;
+    let Sources { files, encoding_errors, variables, only, specs, names, environment } = sources;
     let (Specs { cluster, vhosts: parsed }, parse_errors) = parse_all(&files, &variables);
-    let errors = encoding_errors.and(parse_errors);
+    let mut errors = encoding_errors.and(parse_errors);
+    let expected_cluster = environment.as_ref().and_then(|environment| environment.cluster.as_ref());
+    let cluster = match expected_cluster {
+        Some(name) => Some(cluster_of_environment(cluster, name, &files, &mut errors)),
+        None => cluster,
+    };
     let mut profiles: Vec<BrokerProfile> = parsed.iter().map(|spec| profile_of(&spec.vhost.value)).collect();
     let for_each = || parsed.iter().zip(&profiles);
     // The cluster has only records. Their expansion cannot fail and does not depend on the version.
@@ -89,7 +99,12 @@ fn load_with(
         }
     };
     if let Some(only) = &only {
-        cluster = None;
+        // The name of the cluster is checked for every vhost.
+        cluster = expected_cluster.map(|name| {
+            let spec = cluster_of_environment(None, name, &files, &mut Diagnostics::new());
+            let (expansion, _) = expand_all(&spec, &BrokerProfile::of(BrokerVersion::NEWEST_KNOWN));
+            (spec, expansion)
+        });
         let declared: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
         // Specs and profiles are filtered together, so that their indexes still match.
         let is_selected = |((spec, _), _): &((Spec, Expansion), BrokerProfile)| spec.vhost.value.as_str() == only;
@@ -99,7 +114,7 @@ fn load_with(
                 .hint(format!("the specs declare {}", declared.join(", "))));
         }
     }
-    Ok(Loaded { cluster, expanded, profiles, files, specs, names, format })
+    Ok(Loaded { cluster, expanded, profiles, files, specs, names, environment, format })
 }
 
 impl Loaded {
@@ -156,6 +171,20 @@ impl Loaded {
     }
 }
 
+/// Returns the names of the environments that the specs declare. Prints errors of their declarations.
+pub(super) fn environment_names(
+    arguments: &SpecArguments,
+    command: &str,
+    format: FindingsFormat,
+) -> Result<Vec<String>, Failure> {
+    let files = sources::declaring_files(arguments, command)?;
+    let (environments, errors) = environments_with_errors(&files);
+    match errors.is_empty() {
+        true => Ok(environments.into_iter().map(|environment| environment.name).collect()),
+        false => Err(print_errors(&errors, &files, format)),
+    }
+}
+
 /// Prints the errors of the specs. Returns a failure without a message, or the error if printing fails.
 fn print_errors(errors: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
     let silent = Failure::spec("");
@@ -175,6 +204,9 @@ pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     let mut line = if specs.is_empty() { String::new() } else { format!(" {specs}") };
     if let Some(vhost) = &arguments.vhost {
         line.push_str(&format!(" --vhost {}", quote(vhost)));
+    }
+    if let Some(environment) = arguments.env.as_ref().filter(|name| environment("TOPO_ENV").as_ref() != Some(name)) {
+        line.push_str(&format!(" --env {}", quote(environment)));
     }
     for file in &arguments.var_file {
         line.push_str(&format!(" --var-file {}", files::path_argument(file)));

@@ -11,6 +11,7 @@ use crate::model::printable::clean_json;
 use crate::model::{Intervals, QueueName, VhostName};
 use crate::render::shell::quote;
 use crate::render::style::{GREEN, Painted, RED, YELLOW};
+use crate::spec::Environment;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
@@ -34,8 +35,9 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
         return Err(Failure::usage("no terminal is available to ask for confirmation; no lock was deleted")
             .hint("delete the lock without confirmation: topo lock --break --yes"));
     }
-    let broker = connection::connect(&arguments.connection, Intervals::default())?.broker;
     let vhosts = vhosts(arguments)?;
+    let environment = vhosts.environment.as_ref();
+    let broker = connection::connect_to(&arguments.connection, environment, Intervals::default())?.broker;
     let progress = Progress::new(global);
     let reading = progress.start_spinner(format!("reading {}", broker.shown_url()));
     let survey = broker.survey().await?;
@@ -83,6 +85,8 @@ struct Vhosts {
     names: Vec<VhostName>,
     /// True if the name comes from `--vhost` and not from a spec. The vhost must then exist.
     is_typed: bool,
+    /// The selected environment of the specs.
+    environment: Option<Environment>,
 }
 
 /// Returns the vhosts whose locks to show. With `--vhost` and without a spec on the command line, this is the vhost of
@@ -92,15 +96,16 @@ fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
     let spec = &arguments.spec;
     match &spec.vhost {
         Some(name) if spec.paths.is_empty() && spec.file.is_empty() => {
-            Ok(Vhosts { names: vec![VhostName::new(name)], is_typed: true })
+            Ok(Vhosts { names: vec![VhostName::new(name)], is_typed: true, environment: None })
         }
         Some(_) | None => {
             let loaded = input::load(Sources::read(spec, "topo lock")?)?;
             let mut names = loaded.vhosts();
+            let environment = loaded.environment;
             let of_cluster = loaded.cluster.map(|_| VhostName::new(arguments.lock_vhost.as_str()));
             names.extend(of_cluster.filter(|vhost| !names.contains(vhost)));
             names.sort();
-            Ok(Vhosts { names, is_typed: false })
+            Ok(Vhosts { names, is_typed: false, environment })
         }
     }
 }

@@ -10,6 +10,7 @@ mod connection;
 mod contract;
 mod dlq;
 mod environment;
+mod environments;
 mod explain;
 mod export;
 mod export_files;

@@ -12,6 +12,7 @@ use crate::expand::Expansion;
 use crate::model::{Arguments, BrokerVersion, Exchange, ObjectId, Queue, Topology, VhostName};
 use crate::plan::{Activity, Desired, Options, Target, assemble, plan_cluster, plan_vhost};
 use crate::rabbitmq::BrokerProfile;
+use crate::spec::Environment;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub(super) fn plan(
 ) -> Result<Planned, Failure> {
     let version = arguments.broker_version;
     let default_profile = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
-    let baseline = Baseline::read(source, version, arguments)?;
+    let baseline = Baseline::read(source, version, arguments, loaded.environment.as_ref())?;
     let mut snapshots: Vec<Snapshot> = Vec::new();
     for (index, vhost) in loaded.vhosts().into_iter().enumerate() {
         let expansion = loaded.expanded.get(index).map(|(_, expansion)| expansion);
@@ -74,12 +75,17 @@ enum Content {
 
 impl<'a> Baseline<'a> {
     /// Reads the baseline.
-    fn read(source: &'a str, version: Option<BrokerVersion>, arguments: &PlanArguments) -> Result<Self, Failure> {
+    fn read(
+        source: &'a str,
+        version: Option<BrokerVersion>,
+        arguments: &PlanArguments,
+        environment: Option<&Environment>,
+    ) -> Result<Self, Failure> {
         let path = Path::new(source);
         let content = if source == "empty" {
             Content::Empty
         } else if files::is_spec_path(path) {
-            let sources = Sources::read_other(&arguments.spec, path)?;
+            let sources = Sources::read_other(&arguments.spec, path, environment)?;
             let profile = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
             let mut loaded = input::load_for_known(sources, |_| Some(profile.clone()))?;
             let cluster = loaded.take_cluster().map(Box::new);

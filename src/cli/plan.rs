@@ -22,7 +22,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     connection::refuse_password(&arguments.connection)?;
     check_printing(&arguments.printing)?;
     let sources = Sources::read(&arguments.spec, "topo plan")?;
-    let options = planning::options(&arguments.planning)?;
+    let options = planning::options(&arguments.planning, sources.environment.as_ref())?;
     let allowed = planning::allowances(&arguments.planning.allow);
     let Planned { loaded, plan, found, .. } = match &arguments.against {
         Some(source) => {
@@ -30,8 +30,9 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             offline_plan::plan(source, arguments, loaded, &options)?
         }
         None => {
-            let mut access = match connection::connect(&arguments.connection, arguments.planning.intervals.intervals())
-            {
+            let intervals = arguments.planning.intervals.intervals();
+            let connected = connection::connect_to(&arguments.connection, sources.environment.as_ref(), intervals);
+            let mut access = match connected {
                 Ok(access) => access,
                 // Errors of the specs are reported first.
                 Err(failure) => return Err(input::load(sources).err().unwrap_or(failure)),

@@ -18,13 +18,14 @@ use crate::model::{Address, BrokerVersion, ObjectId, ObjectKind, OnConflict, Vho
 use crate::plan::{Allowance, Allowances, Blockers, Desired, Options, Plan, allowances_without_effect};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::shell::quote;
+use crate::spec::Environment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 use tokio::try_join;
 
 /// Converts the planning flags to planner options. Refuses contradictory `--recreate` flags.
-pub(super) fn options(arguments: &PlanningArguments) -> Result<Options, Failure> {
+pub(super) fn options(arguments: &PlanningArguments, environment: Option<&Environment>) -> Result<Options, Failure> {
     let mut recreate: BTreeMap<Address, OnConflict> = BTreeMap::new();
     for Recreate(address, how) in &arguments.recreate {
         if let Some(other) = recreate.insert(address.clone(), *how).filter(|other| other != how) {
@@ -34,6 +35,7 @@ pub(super) fn options(arguments: &PlanningArguments) -> Result<Options, Failure>
         }
     }
     Ok(Options {
+        environment: environment.map(|environment| environment.name.clone()),
         prune: arguments.prune.iter().flat_map(|kinds| kinds.0.iter().copied()).collect(),
         recreate,
         targets: arguments.target.clone(),

@@ -27,6 +27,9 @@ pub(super) struct ShowArguments {
     /// Process only this vhost of the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST", help_heading = "Expansion")]
     pub(super) vhost: Option<String>,
+    /// Environment of the specs: its broker, variables and additional specs
+    #[arg(long, value_name = "NAME", env = "TOPO_ENV", help_heading = "Expansion")]
+    pub(super) env: Option<String>,
     /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable, env = "TOPO_VAR", help_heading = "Expansion")]
     pub(super) variables: Vec<(String, String)>,
@@ -74,6 +77,7 @@ fn show_expanded(arguments: &ShowArguments) -> Result<Exit, Failure> {
         vhost: arguments.vhost.clone(),
         variables: arguments.variables.clone(),
         var_file: arguments.var_file.clone(),
+        env: arguments.env.clone(),
     };
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let loaded = input::load_for(&specs, "topo show --expanded", FindingsFormat::Text, version)?;

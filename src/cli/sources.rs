@@ -1,13 +1,14 @@
 //! Finds and reads spec files, without parsing them.
 
 use super::arguments::SpecArguments;
+use super::environments::Environments;
 use super::failure::Failure;
 use super::files::{read_failure, refuse_link_out_of, refuse_unsafe_links};
 use super::{files, variables};
 use crate::model::VhostName;
 use crate::model::printable::clean;
-use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Variables, guess_vhosts};
-use std::collections::BTreeSet;
+use crate::spec::{Diagnostic, Diagnostics, Environment, Location, SourceFile, Variables, guess_vhosts};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -26,30 +27,45 @@ pub(super) struct Sources {
     pub(super) specs: String,
     /// The paths of the specs, as messages show them.
     pub(super) names: String,
+    /// The selected environment.
+    pub(super) environment: Option<Environment>,
 }
 
 impl Sources {
     /// Reads the spec files and the variables. `command` precedes the specs in suggested commands.
     pub(super) fn read(arguments: &SpecArguments, command: &str) -> Result<Self, Failure> {
         let paths = paths(arguments, command)?;
-        let (files, encoding_errors) = read_files(&paths)?;
-        let variables = variables::variables(arguments)?;
+        let mut pipes = Pipes::new();
+        let (mut files, mut encoding_errors) = read_files(&paths, &BTreeSet::new(), &mut pipes)?;
+        let environments = Environments::of(&files);
+        let environment = environments.select(arguments.env.as_deref())?;
+        if environments.have_specs() {
+            let all: Vec<PathBuf> = paths.iter().cloned().chain(environments.additional_specs(environment)).collect();
+            (files, encoding_errors) = read_files(&all, &environments.other_specs(environment), &mut pipes)?;
+        }
+        let environment = environment.cloned();
+        let variables = variables::variables(arguments, environment.as_ref())?;
         variables::check_used(arguments, &files)?;
         let specs: Vec<String> = paths.iter().map(|path| files::path_argument(path)).collect();
         let shown = |path: &PathBuf| {
             if path.as_os_str() == "-" { STDIN.to_owned() } else { clean(&path.display().to_string()) }
         };
         let names: Vec<String> = paths.iter().map(shown).collect();
-        let only = arguments.vhost.clone();
-        Ok(Self { files, encoding_errors, variables, only, specs: specs.join(" "), names: names.join(" ") })
+        let (only, specs, names) = (arguments.vhost.clone(), specs.join(" "), names.join(" "));
+        Ok(Self { files, encoding_errors, variables, only, specs, names, environment })
     }
 
     /// Reads another spec with the same variables, of which it may use fewer.
-    pub(super) fn read_other(arguments: &SpecArguments, path: &Path) -> Result<Self, Failure> {
-        let (files, encoding_errors) = read_files(&[path.to_owned()])?;
-        let variables = variables::variables(arguments)?;
+    pub(super) fn read_other(
+        arguments: &SpecArguments,
+        path: &Path,
+        environment: Option<&Environment>,
+    ) -> Result<Self, Failure> {
+        let (files, encoding_errors) = read_files(&[path.to_owned()], &BTreeSet::new(), &mut Pipes::new())?;
+        let variables = variables::variables(arguments, environment)?;
         let names = clean(&path.display().to_string());
-        Ok(Self { files, encoding_errors, variables, only: None, specs: files::path_argument(path), names })
+        let specs = files::path_argument(path);
+        Ok(Self { files, encoding_errors, variables, only: None, specs, names, environment: environment.cloned() })
     }
 
     /// Guesses the vhosts of the specs from their text.
@@ -59,6 +75,9 @@ impl Sources {
         vhosts
     }
 }
+
+/// The contents of standard input and pipes, by path.
+type Pipes = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Returns true if the arguments specify a spec, or a default spec exists.
 pub(super) fn has_spec(arguments: &SpecArguments) -> bool {
@@ -83,11 +102,26 @@ pub(super) fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<Path
     .hint("or write one; the README contains an example"))
 }
 
-/// Reads all spec files at the paths, and collects the errors of files that are not UTF-8.
-fn read_files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
+/// Reads the files in which the specs can declare environments; none if a spec comes from standard input or a pipe.
+pub(super) fn declaring_files(arguments: &SpecArguments, command: &str) -> Result<Vec<SourceFile>, Failure> {
+    let paths = paths(arguments, command)?;
+    let is_readable_again = |path: &PathBuf| path.is_file() || path.is_dir();
+    if !paths.iter().all(is_readable_again) {
+        return Ok(Vec::new());
+    }
+    Ok(read_files(&paths, &BTreeSet::new(), &mut Pipes::new())?.0)
+}
+
+/// Reads all spec files at the paths, and collects the errors of files that are not UTF-8. Skips the files in `skipped`.
+/// `pipes` keeps the contents of standard input and pipes, which can be read only once.
+fn read_files(
+    paths: &[PathBuf],
+    skipped: &BTreeSet<PathBuf>,
+    pipes: &mut Pipes,
+) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
     let mut files = Vec::new();
     let mut diagnostics = Diagnostics::new();
-    let mut read = BTreeSet::new();
+    let mut read = skipped.clone();
     for path in paths {
         // A path is read only once, even if the user specifies the path twice. Otherwise, the declarations of the file
         // would be duplicates.
@@ -95,10 +129,13 @@ fn read_files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failu
             continue;
         }
         if path.as_os_str() == "-" {
-            let mut bytes = Vec::new();
-            let read = std::io::stdin().lock().read_to_end(&mut bytes);
-            read.map_err(|error| read_failure(Path::new(STDIN), &error))?;
-            let source = decode(STDIN.to_owned(), bytes, files.len(), &mut diagnostics);
+            if !pipes.contains_key(path) {
+                let mut bytes = Vec::new();
+                let read = std::io::stdin().lock().read_to_end(&mut bytes);
+                read.map_err(|error| read_failure(Path::new(STDIN), &error))?;
+                pipes.insert(path.clone(), bytes);
+            }
+            let source = decode(STDIN.to_owned(), pipes[path].clone(), files.len(), &mut diagnostics);
             files.push(source);
         } else if path.is_dir() {
             refuse_unsafe_links(path)?;
@@ -109,7 +146,13 @@ fn read_files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failu
             }
         } else {
             refuse_unsafe_links(path)?;
-            let bytes = std::fs::read(path).map_err(|error| read_failure(path, &error))?;
+            let bytes = match pipes.get(path) {
+                Some(bytes) => bytes.clone(),
+                None => std::fs::read(path).map_err(|error| read_failure(path, &error))?,
+            };
+            if !path.is_file() {
+                pipes.insert(path.clone(), bytes.clone());
+            }
             let source = decode(clean(&path.display().to_string()), bytes, files.len(), &mut diagnostics);
             files.push(source);
         }

@@ -36,7 +36,8 @@ struct Subjects {
 pub(super) async fn run(arguments: &StatusArguments, global: &Global) -> Result<Exit, Failure> {
     connection::refuse_password(&arguments.connection)?;
     let loaded = load(arguments)?;
-    let access = connection::connect(&arguments.connection, Intervals::default())?;
+    let environment = loaded.as_ref().and_then(|loaded| loaded.environment.as_ref());
+    let access = connection::connect_to(&arguments.connection, environment, Intervals::default())?;
     let progress = Progress::new(global);
     let reading = progress.start_spinner(format!("reading {}", access.broker.shown_url()));
     let subjects = subjects(arguments, loaded, &access).await?;
@@ -156,7 +157,7 @@ pub(super) struct StatusArguments {
     #[command(flatten)]
     pub(super) spec: SpecArguments,
     /// Show all queues of the vhost that --vhost specifies, without a spec; dead-letter queues have the default thresholds
-    #[arg(long, requires = "vhost", conflicts_with_all = ["paths", "file", "variables", "var_file"], env = "TOPO_ALL", value_parser = BoolishValueParser::new())]
+    #[arg(long, requires = "vhost", conflicts_with_all = ["paths", "file", "env", "variables", "var_file"], env = "TOPO_ALL", value_parser = BoolishValueParser::new())]
     pub(super) all: bool,
     /// Repeat until interrupted; on a terminal, redraw the screen [default interval: 5s]
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, require_equals = true, default_missing_value = "5s", value_parser = positive_duration, env = "TOPO_WATCH")]

@@ -1,6 +1,6 @@
 //! `topo validate`: checks specs offline, for one RabbitMQ version.
 
-use super::arguments::{FindingsFormat, Global};
+use super::arguments::{FindingsFormat, Global, SpecArguments};
 use super::failure::{Exit, Failure};
 use super::input::Loaded;
 use super::plan_arguments::ValidateArguments;
@@ -15,9 +15,36 @@ use crate::render::style::{self, clean};
 use crate::spec::{Diagnostics, Severity};
 
 pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit, Failure> {
+    let environments = match &arguments.spec.env {
+        Some(_) => Vec::new(),
+        None => input::environment_names(&arguments.spec, "topo validate", arguments.format)?,
+    };
+    if environments.is_empty() {
+        return validate(&arguments.spec, arguments, global);
+    }
+    if arguments.format == FindingsFormat::Json {
+        return Err(Failure::usage("--format json requires an environment: its result is one document")
+            .hint(format!("select one with --env NAME: {}", clean(&environments.join(", ")))));
+    }
+    let mut worst = Ok(Exit::Done);
+    for name in environments {
+        let spec = SpecArguments { env: Some(name.clone()), ..arguments.spec.clone() };
+        if arguments.format == FindingsFormat::Text && !global.quiet {
+            output::eprint(&format!("environment {}\n", clean(&name)));
+        }
+        let result = validate(&spec, arguments, global);
+        if !matches!(result, Ok(Exit::Done)) {
+            worst = result;
+        }
+    }
+    worst
+}
+
+/// Validates the specs, with the selected environment.
+fn validate(spec: &SpecArguments, arguments: &ValidateArguments, global: &Global) -> Result<Exit, Failure> {
     let typed = arguments.broker_version.as_ref();
     let version = typed.map_or(BrokerVersion::NEWEST_KNOWN, |typed| typed.version);
-    let loaded = input::load_for(&arguments.spec, "topo validate", arguments.format, version)?;
+    let loaded = input::load_for(spec, "topo validate", arguments.format, version)?;
     let found = findings::for_version(&loaded, version, &arguments.lint);
     match arguments.format {
         FindingsFormat::Json => output::print(&json(&found, &loaded.files, Some(version)))?,
@@ -44,18 +71,21 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
 
 /// Summarizes the specs and the findings. `typed` is the value of `--broker-version`, or `None` without the flag.
 fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -> String {
+    let names = match &loaded.environment {
+        Some(environment) => format!("{}, environment {}", clean(&loaded.names), clean(&environment.name)),
+        None => clean(&loaded.names),
+    };
     let mut text = String::new();
     if let Some((_, expansion)) = &loaded.cluster {
         let counts = record_counts(&expansion.topology.records);
         let counts = if counts.is_empty() { "no objects".to_owned() } else { counts.join(", ") };
-        text.push_str(&wrap_sentence(&format!("{}: cluster: {counts}", clean(&loaded.names))));
+        text.push_str(&wrap_sentence(&format!("{names}: cluster: {counts}")));
     }
     for (_, expansion) in &loaded.expanded {
         let topology = &expansion.topology;
         let records = record_counts(&topology.records).into_iter().map(|count| format!(", {count}"));
         let line = format!(
-            "{}: vhost {}: {}, {}, {}, {}{}",
-            clean(&loaded.names),
+            "{names}: vhost {}: {}, {}, {}, {}{}",
             clean(topology.vhost.as_str()),
             count(topology.exchanges.len() as u64, "exchange"),
             count(topology.queues.len() as u64, "queue"),

@@ -3,7 +3,7 @@
 use super::arguments::SpecArguments;
 use super::failure::Failure;
 use super::files::{is_shell_pipe, read_failure, refuse_unsafe_links};
-use crate::spec::{SourceFile, Variables, closest};
+use crate::spec::{Environment, SourceFile, Variables, closest};
 use std::path::Path;
 
 /// The prefix of environment variables that set a spec variable. Specs cannot read other environment variables, because
@@ -12,8 +12,9 @@ const PREFIX: &str = "TOPO_VAR_";
 /// The part of `TOPO_VAR_FILE` after the prefix. This variable sets `--var-file`, not a spec variable.
 const NOT_A_VALUE: &str = "FILE";
 
-/// Reads all variables. Flags take precedence over files, and files over the environment.
-pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure> {
+/// Reads all variables. Flags take precedence over files, files over the selected environment of the specs, and this
+/// environment over the process's environment.
+pub(super) fn variables(arguments: &SpecArguments, selected: Option<&Environment>) -> Result<Variables, Failure> {
     let mut variables = Variables::new();
     for (name, value) in std::env::vars_os() {
         if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string())
@@ -21,6 +22,9 @@ pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure>
         {
             variables.set(name, value);
         }
+    }
+    for (name, value) in selected.iter().flat_map(|environment| &environment.variables) {
+        variables.set(name, &value.value);
     }
     for path in &arguments.var_file {
         let text = text(path)?;

@@ -44,7 +44,10 @@ pub fn plan_cluster(context: &PlanContext<'_>, facts: &ClusterFacts, options: &O
         && facts.name != *name
     {
         let text = format!("the spec is for cluster {name}, and this broker belongs to cluster {}", facts.name);
-        let remedy = format!("connect to cluster {name}, or change `cluster.name` in the spec");
+        let remedy = match &options.environment {
+            Some(_) => format!("connect to cluster {name}, or select a different environment"),
+            None => format!("connect to cluster {name}, or change `cluster.name` in the spec"),
+        };
         part.blocks.push(block(&cluster, text, remedy));
     }
     check_requirements(&mut part, &context.desired.scope.requires, (facts, context.profile.version), &cluster);

@@ -63,6 +63,9 @@ pub struct Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
+    /// The environment of the specs (`--env`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
     /// Kinds of unmanaged objects to delete (`--prune`).
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub prune: BTreeSet<ObjectKind>,

@@ -27,6 +27,7 @@ pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, 
         options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
     };
     let whole = context.address(&ObjectId::Vhost);
+    let is_declared = |kind: &RecordKind| context.desired.topology.records.keys().any(|id| id.kind == *kind);
     for kind in &context.records.unreadable {
         let row = kind.row();
         // A record without fields only states that the object exists, such as a user with limits.
@@ -48,7 +49,7 @@ pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, 
         } else if options.prune.contains(&ObjectKind::Record(*kind)) {
             let (plural, tag) = (row.plural, row.writer.as_str());
             part.blocks.push(block(format!("{plural} cannot be pruned: reading them requires the tag {tag}")));
-        } else if scope.sections.contains_key(kind) {
+        } else if scope.sections.contains_key(kind) && !is_declared(kind) {
             let text =
                 format!("{} are not compared: reading them requires the tag {}", row.plural, row.writer.as_str());
             part.infos.push(Info { address: whole.clone(), text });
@@ -86,7 +87,8 @@ pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanCont
         builder.block(&address, text, Some(remedy));
     }
     for (word, (many, kind)) in unknown {
-        let right = match context.records.owners.contains_key(&kind) {
+        let is_unreadable = context.records.unreadable.contains(&RecordKind::User);
+        let right = match is_unreadable || context.records.owners.contains_key(&kind) {
             true => format!(": reading them requires the tag {}", kind.row().writer.as_str()),
             false => String::new(),
         };

@@ -55,7 +55,9 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
         }
         version => format!("{} {version} at {}", target.product, target.url),
     };
-    let parts = [part.vhost.in_words(), clean(&at), format!("spec {}", clean(view.specs))];
+    let environment = plan.options.environment.as_ref().map(|name| format!("environment {}", clean(name)));
+    let spec = format!("spec {}", clean(view.specs));
+    let parts: Vec<String> = [part.vhost.in_words(), clean(&at)].into_iter().chain(environment).chain([spec]).collect();
     for line in heading(&parts, view.width) {
         let _ = writeln!(text, "{}", Painted(BOLD, line));
     }

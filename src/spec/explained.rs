@@ -3,6 +3,7 @@
 //! parser. An error code is the word in brackets after `error`.
 
 use super::cluster_keys::CLUSTER_DOCUMENT;
+use super::environments::ENVIRONMENTS_DOCUMENT;
 use super::keys::{DOCUMENT, POLICY_KEYS};
 use super::secrets;
 use super::shape::{Key, Object, Shape};
@@ -72,6 +73,7 @@ fn all() -> Vec<Explained> {
     let mut seen = BTreeSet::new();
     walk(&DOCUMENT, &mut seen, &mut found);
     walk(&CLUSTER_DOCUMENT, &mut seen, &mut found);
+    walk(&ENVIRONMENTS_DOCUMENT, &mut seen, &mut found);
     for known in POLICY_KEYS.iter() {
         let key = super::shape::key(known.key, known.shape, known.doc);
         add(key, "a policy's definition", &mut found);

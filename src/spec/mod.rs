@@ -10,6 +10,7 @@ mod cluster_keys;
 mod convert;
 mod definitions_file;
 mod diagnostic;
+mod environments;
 mod explained;
 mod for_each;
 mod hints;
@@ -49,6 +50,7 @@ pub(crate) use check::check as check_node;
 pub(crate) use convert::value_of;
 pub use definitions_file::{guess_vhosts, is_spec};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use environments::{Environment, environments, environments_with_errors};
 pub use explained::{code_names, code_page, key_names, key_of, key_page};
 pub(crate) use hints::closest;
 pub use lint_keys::Level;
@@ -110,6 +112,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
     let mut vhosts: BTreeMap<String, Part> = BTreeMap::new();
     let mut cluster: Option<Part> = None;
     let mut are_all_known = true;
+    let mut declared_environments = Vec::new();
     let mut budget = placeholders::MAX_EXPANDED;
     for (index, file) in files.iter().enumerate() {
         if let Some(diagnostic) = definitions_file::refusal(index, file) {
@@ -129,6 +132,10 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
             if let Value::Table(entries) = &mut document.value {
                 // Keys that start with `x-` only define anchors. The parser has already expanded the aliases.
                 entries.retain(|entry| !entry.key.starts_with("x-"));
+            }
+            if environments::is_environments(&document) {
+                declared_environments.extend(environments::read(&document, &mut diagnostics));
+                continue;
             }
             variables::substitute(&mut document, variables, &mut diagnostics);
             let before = diagnostics.len();
@@ -156,6 +163,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
             }
         }
     }
+    environments::check_all(&declared_environments, &mut diagnostics);
     let mut read_part = |part: Part, users: UserScope, empty: fn(&[SourceFile], &[Node], &mut Diagnostics) -> Spec| {
         let Part { mut declared, documents, allows, notation } = part;
         if !are_all_known {
@@ -245,6 +253,27 @@ fn empty_cluster_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mu
     let requires = requirements(documents, diagnostics);
     let vhost = Sourced::new(VhostName::cluster(), at);
     Spec { vhost, cluster_name, requires, ..empty_spec(files, &[], diagnostics) }
+}
+
+/// Returns the spec of the cluster with the name that the selected environment requires. Reports a different name in the
+/// spec of the cluster.
+pub fn cluster_of_environment(
+    cluster: Option<Spec>,
+    name: &Sourced<String>,
+    files: &[SourceFile],
+    diagnostics: &mut Diagnostics,
+) -> Spec {
+    let mut cluster = cluster.unwrap_or_else(|| empty_cluster_spec(files, &[], diagnostics));
+    match &cluster.cluster_name {
+        Some(known) if known.value != name.value => {
+            let message = format!("the environment requires cluster `{}`, and the spec `{}`", name.value, known.value);
+            let diagnostic = Diagnostic::error("said-twice", message, known.at).also(name.at, "set here");
+            diagnostics.push(diagnostic.hint("remove one of the two names"));
+        }
+        Some(_) => {}
+        None => cluster.cluster_name = Some(name.clone()),
+    }
+    cluster
 }
 
 /// Returns the requirements of all documents of the cluster.

@@ -2,6 +2,7 @@
 //! accept the same keys. Only the parser checks references and the ranges of values with units.
 
 use super::cluster_keys::CLUSTER_DOCUMENT;
+use super::environments::ENVIRONMENTS_DOCUMENT;
 use super::keys::{DOCUMENT, OPTIONAL, POLICY_KEYS};
 use super::schema_values as values;
 use super::secrets;
@@ -33,8 +34,9 @@ pub fn schema() -> Value {
     };
     let vhost = document(&DOCUMENT, "A spec", "The topology of one RabbitMQ vhost.");
     let cluster = document(&CLUSTER_DOCUMENT, "A cluster spec", "The objects of the cluster.");
-    definitions.insert(DOCUMENT.name.to_owned(), vhost);
-    definitions.insert(CLUSTER_DOCUMENT.name.to_owned(), cluster);
+    let environments = document(&ENVIRONMENTS_DOCUMENT, "Environments", "Named brokers with variables.");
+    let documents = [(&DOCUMENT, vhost), (&CLUSTER_DOCUMENT, cluster), (&ENVIRONMENTS_DOCUMENT, environments)];
+    definitions.extend(documents.map(|(object, document)| (object.name.to_owned(), document)));
     let reference = |object: &Object| json!({"$ref": format!("#/definitions/{}", object.name)});
     let mut all = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -44,7 +46,11 @@ pub fn schema() -> Value {
         "type": "object",
         "if": {"required": ["cluster"], "not": {"required": ["vhost"]}},
         "then": reference(&CLUSTER_DOCUMENT),
-        "else": reference(&DOCUMENT),
+        "else": {
+            "if": {"required": ["environments"], "not": {"required": ["vhost"]}},
+            "then": reference(&ENVIRONMENTS_DOCUMENT),
+            "else": reference(&DOCUMENT),
+        },
     });
     definitions.insert("Argument".to_owned(), argument());
     if let Value::Object(all) = &mut all {

@@ -8,6 +8,7 @@ use crate::support::Output;
 mod alerts;
 mod cases;
 mod contract;
+mod environments;
 mod expanded;
 mod explain;
 mod export;

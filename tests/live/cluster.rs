@@ -157,3 +157,29 @@ fn plans_without_a_document_of_the_cluster_have_no_part_for_it() {
     let plan = topo.run(["plan", "--format=json"]).expect_code(0).plan();
     assert_eq!(plan["cluster"]["comparedObjects"], 0, "{plan}");
 }
+
+/// An environment sets the URL and the expected cluster. `--url` overrides only the URL.
+#[test]
+fn environment_selects_the_broker_and_its_cluster() {
+    let vhost = Node::shared().vhost("environment");
+    let name = Node::shared().http().get("/api/overview").expect_status(200)["cluster_name"].clone();
+    let spec = format!(
+        "version: 1\nenvironments:\n  right: {{url: '{url}', cluster: {name}, variables: {{MAX: 5}}}}\n  wrong: {{url: '{url}', \
+         cluster: elsewhere, variables: {{MAX: 6}}}}\n  nowhere: {{url: 'http://127.0.0.1:1', variables: {{MAX: 7}}}}\n---\nversion: \
+         1\nvhost: {}\nqueues: {{q: {{type: classic, maxLength: '${{MAX}}', deadLetter: none}}}}\n",
+        vhost.name(),
+        url = Node::shared().url(),
+    );
+    let topo = Topo::new(&vhost).without_env("TOPO_URL").file("topology.yaml", &spec);
+    let text = "the spec is for cluster elsewhere, and this broker belongs to cluster";
+    let blocked = topo.run(["apply", "-y", "--env=wrong"]).expect_code(3).expect_text(text);
+    blocked.expect_text("or select a different environment");
+    topo.run(["plan", "--env=nowhere"]).expect_code(1).expect_text("cannot connect to http://127.0.0.1:1");
+    let url = Node::shared().url();
+    topo.run(["plan", "--env=nowhere", "--url", &url]).expect_code(0).expect_text("x-max-length 7");
+    topo.run(["status", "--env=right"]).expect_text("changes");
+    topo.run(["plan", "--env=right", "--out=plan.json"]).expect_code(0).expect_text("environment right");
+    topo.run(["apply", "--plan=plan.json", "--url", &url]).expect_code(0).expect_text("environment right");
+    assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 5);
+    topo.run(["plan", "--env=right", "--detailed-exitcode"]).expect_code(0);
+}

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use crate::support::amqp::Held;
 use crate::support::page::{expect_file, file_name, root, screenshot};
+use crate::support::vhost::segment;
 use crate::support::{Amqp, Node, Page, Part, Shell, User, Vhost, until};
 
 /// A page with its vhosts and users, which are deleted when the value is dropped.
@@ -110,10 +111,13 @@ impl<'node> PageRun<'node> {
             }
             ["list", messages, "of", queue, "in", vhost] => {
                 let (vhost, messages) = (self.vhost(vhost), messages.parse::<u64>().unwrap());
-                // Without statistics of the queue, the response contains no details.
+                // The list that `topo status` reads. Without statistics of the queue, it contains no samples.
+                let path = format!("/api/queues/{}?lengths_age=300&lengths_incr=5", segment(vhost.name()));
                 until("the messages to be in the statistics", || {
-                    let listed = vhost.queue(queue);
-                    (listed["messages"] == messages && listed["messages_details"].is_object()).then_some(())
+                    let listed = vhost.http().get(&path).expect_status(200);
+                    let listed = listed.as_array().unwrap().iter().find(|listed| listed["name"] == *queue)?;
+                    let samples = listed["messages_details"]["samples"].as_array().map_or(0, Vec::len);
+                    (listed["messages"] == messages && samples > 1).then_some(())
                 });
             }
             ["release"] => self.held = None,
@@ -170,7 +174,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// The pages with commands, by path.
-pub(crate) const PAGES: [&str; 19] = [
+pub(crate) const PAGES: [&str; 20] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -190,6 +194,7 @@ pub(crate) const PAGES: [&str; 19] = [
     "how-to/permissions",
     "how-to/super-streams",
     "how-to/users",
+    "how-to/environments",
 ];
 
 #[test]
@@ -331,4 +336,9 @@ fn testing_commands_print_the_shown_output() {
 #[test]
 fn users_commands_print_the_shown_output() {
     check_page(PAGES[18], &["studio"], &["studio-app", "studio-reports", "studio-worker"]);
+}
+
+#[test]
+fn environments_commands_print_the_shown_output() {
+    check_page(PAGES[19], &[], &[]);
 }

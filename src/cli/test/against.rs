@@ -184,7 +184,8 @@ impl<'a> Target<'a> {
         let (spec, _) = checked_spec(read, &loaded)?;
         let vhost = &spec.vhost.value;
         let arguments = spec_arguments(vec![path.to_owned()], None, self.arguments);
-        let mut other = input::load_for_known(Sources::read_other(&arguments, path)?, |_| Some(profile.clone()))?;
+        let sources = Sources::read_other(&arguments, path, loaded.environment.as_ref())?;
+        let mut other = input::load_for_known(sources, |_| Some(profile.clone()))?;
         other.change_specs(&profile, read.source.clone(), |spec| {
             if spec.vhost.value == *vhost {
                 // A stand-in applies only to an object that is also external in the other spec.

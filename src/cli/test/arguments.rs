@@ -25,6 +25,9 @@ pub(in crate::cli) struct TestArguments {
     /// Also write the results to a file: junit=FILE, or another format; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = also)]
     pub(super) also: Vec<(AlsoFormat, PathBuf)>,
+    /// Environment of the specs: its variables and additional specs
+    #[arg(long, value_name = "NAME", env = "TOPO_ENV")]
+    pub(super) env: Option<String>,
     /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable, env = "TOPO_VAR")]
     pub(super) variables: Vec<(String, String)>,

@@ -82,6 +82,7 @@ pub(super) fn spec_arguments(paths: Vec<PathBuf>, vhost: Option<String>, argumen
         vhost,
         variables: arguments.variables.clone(),
         var_file: arguments.var_file.clone(),
+        env: arguments.env.clone(),
     }
 }
 

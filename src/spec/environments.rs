@@ -1,0 +1,198 @@
+//! Reads documents that declare environments: named brokers with variables and additional specs.
+
+use super::check::check;
+use super::convert::declared_twice;
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::node::{Entry, Location, Node, SourceFile, Sourced, Value};
+use super::shape::{Key, Keys, Object, Shape, key};
+use super::variables::is_name;
+use super::yaml::documents;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The key that marks such a document.
+const ENVIRONMENTS: &str = "environments";
+
+/// A document with the key `environments`.
+pub(crate) static ENVIRONMENTS_DOCUMENT: Object = Object {
+    what: "an environments document",
+    name: "EnvironmentsDocument",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("version", Shape::Version, "The version of this format.").required().with_example("1"),
+            key(
+                ENVIRONMENTS,
+                Shape::Map(&Shape::Object(&ENVIRONMENT)),
+                "The environments, by name. `--env NAME` selects one. All environments must set the same variables.",
+            )
+            .required()
+            .with_example("{staging: {variables: {VHOST: shop-staging}}, prod: {variables: {VHOST: shop}}}"),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static ENVIRONMENT: Object = Object {
+    what: "an environment",
+    name: "Environment",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("url", Shape::Text, "The URL of the management API, without user name and password. `--url` overrides it.")
+                .with_example("https://rabbit.example"),
+            key(
+                "cluster",
+                Shape::Text,
+                "The name that the cluster must have. On a cluster with a different name, the plan is blocked.",
+            )
+            .with_example("prod-eu"),
+            key(
+                "variables",
+                Shape::FreeMap(&Shape::Any),
+                "The values of variables in the specs. `--var` and `--var-file` override them, and they override `TOPO_VAR_NAME`.",
+            )
+            .with_example("{VHOST: shop}"),
+            key(
+                "specs",
+                Shape::List(&Shape::Text),
+                "The paths of additional specs of this environment, relative to the file that contains the environment. Other \
+                 environments ignore these files.",
+            )
+            .with_default("[]")
+            .with_example("[only-prod/limits.yaml]"),
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+/// A named environment.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// The name.
+    pub name: String,
+    /// The position of the name.
+    pub at: Location,
+    /// The URL of the management API.
+    pub url: Option<Sourced<String>>,
+    /// The name that the cluster must have.
+    pub cluster: Option<Sourced<String>>,
+    /// The values of variables, by name.
+    pub variables: BTreeMap<String, Sourced<String>>,
+    /// The paths of additional specs, relative to the file that contains the environment.
+    pub specs: Vec<Sourced<String>>,
+}
+
+/// Returns true if a document declares environments.
+pub(super) fn is_environments(document: &Node) -> bool {
+    document.get(ENVIRONMENTS).is_some() && document.get("vhost").is_none() && document.get("cluster").is_none()
+}
+
+/// Returns the environments that the files declare. Omits invalid parts, which [`parse_all`](super::parse_all) reports.
+pub fn environments(files: &[SourceFile]) -> Vec<Environment> {
+    environments_with_errors(files).0
+}
+
+/// Returns the environments that the files declare, and the problems of their declarations.
+pub fn environments_with_errors(files: &[SourceFile]) -> (Vec<Environment>, Diagnostics) {
+    let (mut found, mut diagnostics) = (Vec::new(), Diagnostics::new());
+    for (index, file) in files.iter().enumerate().filter(|(_, file)| file.text.contains(ENVIRONMENTS)) {
+        let mut of_other_documents = Diagnostics::new();
+        for mut document in documents(index, file, &mut of_other_documents).into_iter().flatten() {
+            if is_environments(&document) {
+                if let Value::Table(entries) = &mut document.value {
+                    // Keys that start with `x-` only define anchors.
+                    entries.retain(|entry| !entry.key.starts_with("x-"));
+                }
+                found.extend(read(&document, &mut diagnostics));
+            }
+        }
+    }
+    check_all(&found, &mut diagnostics);
+    (found, diagnostics)
+}
+
+/// Checks a document that declares environments, and returns them. Variables have no effect in such a document.
+pub(super) fn read(document: &Node, diagnostics: &mut Diagnostics) -> Vec<Environment> {
+    let shape = Shape::Object(&ENVIRONMENTS_DOCUMENT);
+    let Some(checked) = check(document, shape, "this document", document.at, diagnostics) else {
+        return Vec::new();
+    };
+    let entries = checked.get(ENVIRONMENTS).map_or(&[][..], Node::entries);
+    entries.iter().map(|entry| environment(entry, diagnostics)).collect()
+}
+
+fn environment(entry: &Entry, diagnostics: &mut Diagnostics) -> Environment {
+    let text = |key: &str| {
+        let node = entry.node.get(key)?;
+        Some(Sourced::new(node.text()?.to_owned(), node.at))
+    };
+    let mut variables = BTreeMap::new();
+    for variable in entry.node.get("variables").map_or(&[][..], Node::entries) {
+        if !is_name(&variable.key) {
+            let message = format!("invalid variable name `{}`", variable.key);
+            diagnostics.push(Diagnostic::error("variable", message, variable.at).hint("use A-Z, a-z, 0-9 and `_`"));
+            continue;
+        }
+        let value = match &variable.node.value {
+            Value::Text(text) => text.clone(),
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Boolean(value) => value.to_string(),
+            Value::Null(_) | Value::List(_) | Value::Table(_) => {
+                let message = format!("the variable `{}` is not a single value", variable.key);
+                let hint = "a variable is a string, a number or a boolean";
+                diagnostics.push(Diagnostic::error("wrong-type", message, variable.at).hint(hint));
+                continue;
+            }
+        };
+        variables.insert(variable.key.clone(), Sourced::new(value, variable.at));
+    }
+    let specs = entry.node.get("specs").map_or(&[][..], Node::items).iter();
+    Environment {
+        name: entry.key.clone(),
+        at: entry.at,
+        url: text("url").filter(|url| !refuse_login(url, diagnostics)),
+        cluster: text("cluster"),
+        variables,
+        specs: specs.filter_map(|node| Some(Sourced::new(node.text()?.to_owned(), node.at))).collect(),
+    }
+}
+
+/// Reports a URL that contains a user name or a password.
+fn refuse_login(url: &Sourced<String>, diagnostics: &mut Diagnostics) -> bool {
+    let authority = url.value.split_once("://").map_or(url.value.as_str(), |(_, rest)| rest);
+    let has_login = authority.split('/').next().unwrap_or_default().contains('@');
+    if has_login {
+        let diagnostic = Diagnostic::error("secret-as-text", "the URL contains a user name", url.at).label("a login");
+        diagnostics.push(diagnostic.hint("remove it, and set TOPO_USERNAME and TOPO_PASSWORD"));
+    }
+    has_login
+}
+
+/// Reports environments that are declared twice, and environments that do not set the same variables.
+pub(super) fn check_all(environments: &[Environment], diagnostics: &mut Diagnostics) {
+    let mut first: BTreeMap<&str, Location> = BTreeMap::new();
+    let mut setters: BTreeMap<&str, Location> = BTreeMap::new();
+    for environment in environments {
+        match first.get(environment.name.as_str()) {
+            Some(known) => {
+                diagnostics.push(declared_twice("environment", &environment.name, environment.at, *known));
+            }
+            None => drop(first.insert(&environment.name, environment.at)),
+        }
+        for (name, value) in &environment.variables {
+            setters.entry(name).or_insert(value.at);
+        }
+    }
+    let names: BTreeSet<&str> = setters.keys().copied().collect();
+    for environment in environments {
+        for name in names.iter().filter(|name| !environment.variables.contains_key(**name)) {
+            let message = format!("environment `{}` does not set the variable `{name}`", environment.name);
+            let diagnostic = Diagnostic::error("variable", message, environment.at).label("lacks the variable");
+            let hint = format!("add `{name}` under `variables`: all environments must set the same variables");
+            diagnostics.push(diagnostic.also(setters[name], "set here").hint(hint));
+        }
+    }
+}
