@@ -3,69 +3,12 @@
 use super::check::check;
 use super::convert::declared_twice;
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::environment_keys::{ENVIRONMENTS, ENVIRONMENTS_DOCUMENT};
 use super::node::{Entry, Location, Node, SourceFile, Sourced, Value};
-use super::shape::{Key, Keys, Object, Shape, key};
+use super::shape::Shape;
 use super::variables::is_name;
 use super::yaml::documents;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The key that marks such a document.
-const ENVIRONMENTS: &str = "environments";
-
-/// A document with the key `environments`.
-pub(crate) static ENVIRONMENTS_DOCUMENT: Object = Object {
-    what: "an environments document",
-    name: "EnvironmentsDocument",
-    keys: Keys::Fixed(|| {
-        static KEYS: &[Key] = &[
-            key("version", Shape::Version, "The version of this format.").required().with_example("1"),
-            key(
-                ENVIRONMENTS,
-                Shape::Map(&Shape::Object(&ENVIRONMENT)),
-                "The environments, by name. `--env NAME` selects one. All environments must set the same variables.",
-            )
-            .required()
-            .with_example("{staging: {variables: {VHOST: shop-staging}}, prod: {variables: {VHOST: shop}}}"),
-        ];
-        KEYS
-    }),
-    external: &[],
-    is_queue: false,
-};
-
-static ENVIRONMENT: Object = Object {
-    what: "an environment",
-    name: "Environment",
-    keys: Keys::Fixed(|| {
-        static KEYS: &[Key] = &[
-            key("url", Shape::Text, "The URL of the management API, without user name and password. `--url` overrides it.")
-                .with_example("https://rabbit.example"),
-            key(
-                "cluster",
-                Shape::Text,
-                "The name that the cluster must have. On a cluster with a different name, the plan is blocked.",
-            )
-            .with_example("prod-eu"),
-            key(
-                "variables",
-                Shape::FreeMap(&Shape::Any),
-                "The values of variables in the specs. `--var` and `--var-file` override them, and they override `TOPO_VAR_NAME`.",
-            )
-            .with_example("{VHOST: shop}"),
-            key(
-                "specs",
-                Shape::List(&Shape::Text),
-                "The paths of additional specs of this environment, relative to the file that contains the environment. Other \
-                 environments ignore these files.",
-            )
-            .with_default("[]")
-            .with_example("[only-prod/limits.yaml]"),
-        ];
-        KEYS
-    }),
-    external: &[],
-    is_queue: false,
-};
 
 /// A named environment.
 #[derive(Clone, Debug)]

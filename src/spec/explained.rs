@@ -3,7 +3,7 @@
 //! parser. An error code is the word in brackets after `error`.
 
 use super::cluster_keys::CLUSTER_DOCUMENT;
-use super::environments::ENVIRONMENTS_DOCUMENT;
+use super::environment_keys::ENVIRONMENTS_DOCUMENT;
 use super::keys::{DOCUMENT, POLICY_KEYS};
 use super::secrets;
 use super::shape::{Key, Object, Shape};

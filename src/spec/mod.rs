@@ -10,6 +10,7 @@ mod cluster_keys;
 mod convert;
 mod definitions_file;
 mod diagnostic;
+mod environment_keys;
 mod environments;
 mod explained;
 mod for_each;

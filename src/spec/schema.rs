@@ -2,7 +2,7 @@
 //! accept the same keys. Only the parser checks references and the ranges of values with units.
 
 use super::cluster_keys::CLUSTER_DOCUMENT;
-use super::environments::ENVIRONMENTS_DOCUMENT;
+use super::environment_keys::ENVIRONMENTS_DOCUMENT;
 use super::keys::{DOCUMENT, OPTIONAL, POLICY_KEYS};
 use super::schema_values as values;
 use super::secrets;
@@ -28,8 +28,7 @@ pub fn schema() -> Value {
     let mut document = |object: &Object, title: &str, description: &str| {
         let mut document = table(object.keys_of(None), &mut definitions);
         (document["title"], document["description"]) = (title.into(), description.into());
-        document["patternProperties"] =
-            json!({"^x-": {"description": "topo ignores this key. It can define anchors."}});
+        document["patternProperties"] = anchors();
         document
     };
     let vhost = document(&DOCUMENT, "A spec", "The topology of one RabbitMQ vhost.");
@@ -42,14 +41,13 @@ pub fn schema() -> Value {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": ID,
         "title": "A topo spec",
-        "description": "The topology of one RabbitMQ vhost, as `topo apply` creates it, or the objects of the cluster.",
+        "description": "The topology of one RabbitMQ vhost, the objects of the cluster, or environments.",
         "type": "object",
         "if": {"required": ["cluster"], "not": {"required": ["vhost"]}},
         "then": reference(&CLUSTER_DOCUMENT),
         "else": {
             "if": {"required": ["environments"], "not": {"required": ["vhost"]}},
-            "then": reference(&ENVIRONMENTS_DOCUMENT),
-            "else": reference(&DOCUMENT),
+            "then": reference(&ENVIRONMENTS_DOCUMENT), "else": reference(&DOCUMENT)
         },
     });
     definitions.insert("Argument".to_owned(), argument());
@@ -65,10 +63,15 @@ pub(crate) fn document_schema(object: &'static Object, id: &str, title: &str, de
     let mut all = table(object.keys_of(None), &mut definitions);
     (all["$schema"], all["$id"]) = ("http://json-schema.org/draft-07/schema#".into(), id.into());
     (all["title"], all["description"]) = (title.into(), description.into());
-    all["patternProperties"] = json!({"^x-": {"description": "topo ignores this key. It can define anchors."}});
+    all["patternProperties"] = anchors();
     definitions.insert("Argument".to_owned(), argument());
     all["definitions"] = Value::Object(definitions);
     finished(all)
+}
+
+/// Returns the schema of keys that only define anchors.
+fn anchors() -> Value {
+    json!({"^x-": {"description": "topo ignores this key. It can define anchors."}})
 }
 
 /// Adds the parts that editors need.
@@ -328,43 +331,12 @@ fn queue_arguments(queue_type: Option<QueueType>, definitions: &mut Map<String, 
     json!({"$ref": format!("#/definitions/{name}")})
 }
 
-/// Returns an example value for a policy key with this shape, if there is one.
-fn example(shape: Shape) -> Option<&'static str> {
-    match shape {
-        Shape::Duration(..) | Shape::Delay => Some("30s"),
-        Shape::Size(_) => Some("1GiB"),
-        Shape::MaxAge => Some("7D"),
-        Shape::Text
-        | Shape::Name
-        | Shape::RoutingKey
-        | Shape::Version
-        | Shape::Boolean
-        | Shape::Factor
-        | Shape::Count(..)
-        | Shape::Number
-        | Shape::OneOf(_)
-        | Shape::Tag
-        | Shape::Secret(_)
-        | Shape::ExchangeType
-        | Shape::Arguments(_)
-        | Shape::Definition
-        | Shape::Any
-        | Shape::List(_)
-        | Shape::NonEmptyList(_)
-        | Shape::Map(_)
-        | Shape::FreeMap(_)
-        | Shape::Object(_)
-        | Shape::Either(..)
-        | Shape::OneForm(_) => None,
-    }
-}
-
 fn policy_definition(definitions: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     for known in POLICY_KEYS.iter() {
         let mut property = value(known.shape, definitions);
         property["description"] = known.doc.into();
-        if let Some(example) = example(known.shape) {
+        if let Some(example) = values::example(known.shape) {
             property["examples"] = json!([example]);
         }
         properties.insert(known.key.to_owned(), property.clone());

@@ -2,6 +2,7 @@
 //! has an error message that editors show instead of the pattern. No value has a description, because an editor would
 //! show it instead of the description of the key. `schema` creates the schemas of mappings and lists.
 
+use super::shape::Shape;
 use super::shared_keys::EXCHANGE_TYPES;
 use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
 use serde_json::{Value, json};
@@ -162,6 +163,37 @@ pub(super) fn tag() -> Value {
 
 pub(super) fn name() -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[^\\r\\n\\u0000]+$"})
+}
+
+/// Returns an example value for a policy key with this shape, if there is one.
+pub(super) fn example(shape: Shape) -> Option<&'static str> {
+    match shape {
+        Shape::Duration(..) | Shape::Delay => Some("30s"),
+        Shape::Size(_) => Some("1GiB"),
+        Shape::MaxAge => Some("7D"),
+        Shape::Text
+        | Shape::Name
+        | Shape::RoutingKey
+        | Shape::Version
+        | Shape::Boolean
+        | Shape::Factor
+        | Shape::Count(..)
+        | Shape::Number
+        | Shape::OneOf(_)
+        | Shape::Tag
+        | Shape::Secret(_)
+        | Shape::ExchangeType
+        | Shape::Arguments(_)
+        | Shape::Definition
+        | Shape::Any
+        | Shape::List(_)
+        | Shape::NonEmptyList(_)
+        | Shape::Map(_)
+        | Shape::FreeMap(_)
+        | Shape::Object(_)
+        | Shape::Either(..)
+        | Shape::OneForm(_) => None,
+    }
 }
 
 fn or_variable(schemas: Vec<Value>) -> Value {
