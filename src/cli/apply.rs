@@ -41,7 +41,9 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         return Err(no_terminal(arguments));
     }
     let progress = Progress::new(global);
-    let sources = match saved.is_none() && arguments.abort.is_empty() {
+    // A rollback requires no spec, but an environment of the specs can select the broker.
+    let needs_specs = saved.is_none() && (arguments.abort.is_empty() || arguments.spec.env.is_some());
+    let sources = match needs_specs {
         true => Some(Sources::read(&arguments.spec, "topo apply")?),
         false => None,
     };
@@ -184,7 +186,8 @@ async fn rollback_intent(arguments: &ApplyArguments, access: &Access, progress: 
 fn abort_line(arguments: &ApplyArguments) -> String {
     let flags: String = arguments.abort.iter().map(|address| format!(" --abort {}", quote(address.as_str()))).collect();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
-    format!("topo apply{flags}{connection}{}", apply_flags(arguments))
+    let environment = arguments.spec.env.as_ref().map(|name| format!(" --env {}", quote(name))).unwrap_or_default();
+    format!("topo apply{flags}{environment}{connection}{}", apply_flags(arguments))
 }
 
 /// Returns the failure for a run that has neither a terminal nor `--yes` nor a saved plan.

@@ -79,6 +79,18 @@ pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> 
     connect_to(arguments, None, intervals)
 }
 
+/// Refuses a broker that the process's environment selects although an environment of the specs selects another one.
+fn refuse_other_broker(arguments: &ConnectionArguments, url: &str, selected: &str) -> Result<(), Failure> {
+    for (name, value) in [("TOPO_URL", &arguments.url), ("TOPO_NODE", &arguments.node)] {
+        let is_same = name == "TOPO_URL" && value.as_deref() == Some(url);
+        if value.is_some() && environment(name) == *value && !is_same {
+            let message = format!("{name} and environment `{selected}` of the specs select different brokers");
+            return Err(Failure::usage(message).hint(format!("unset {name}, or select the broker with a flag")));
+        }
+    }
+    Ok(())
+}
+
 /// Creates a client for the broker of the selected environment, unless the arguments specify another one. Sends no request.
 pub(super) fn connect_to(
     arguments: &ConnectionArguments,
@@ -88,6 +100,9 @@ pub(super) fn connect_to(
     refuse_password(arguments)?;
     let node = node(arguments)?;
     let url = selected.and_then(|environment| environment.url.as_ref()).map(|url| url.value.as_str());
+    if let (Some(url), Some(selected)) = (url, selected) {
+        refuse_other_broker(arguments, url, &selected.name)?;
+    }
     let (base_url, login) = address(arguments, url.filter(|_| arguments.node.is_none()), &node)?;
     // The node that `--node` selects takes precedence over rabbitmqadmin's variables.
     let requested = arguments.node.as_ref().map(|_| &node);

@@ -42,7 +42,9 @@ impl Environments {
             return Ok(Some(environment));
         }
         if names.is_empty() {
-            return Err(Failure::usage(format!("--env {}: the specs declare no environments", clean(name))));
+            let message =
+                format!("--env or TOPO_ENV selects environment `{}`, and the specs declare none", clean(name));
+            return Err(Failure::usage(message));
         }
         let failure = Failure::usage(format!("the specs declare no environment `{}`", clean(name)));
         Err(match closest(name, names.iter().map(String::as_str)) {

@@ -7,11 +7,12 @@ use super::progress::Progress;
 use super::sources::Sources;
 use super::{connection, input, interaction, output};
 use crate::broker::{Broker, HeldLock, Holder, Survey};
+use crate::expand::Expansion;
 use crate::model::printable::clean_json;
 use crate::model::{Intervals, QueueName, VhostName};
 use crate::render::shell::quote;
 use crate::render::style::{GREEN, Painted, RED, YELLOW};
-use crate::spec::Environment;
+use crate::spec::{Environment, Spec};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
@@ -95,14 +96,15 @@ struct Vhosts {
 fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
     let spec = &arguments.spec;
     match &spec.vhost {
-        Some(name) if spec.paths.is_empty() && spec.file.is_empty() => {
+        Some(name) if spec.paths.is_empty() && spec.file.is_empty() && spec.env.is_none() => {
             Ok(Vhosts { names: vec![VhostName::new(name)], is_typed: true, environment: None })
         }
         Some(_) | None => {
             let loaded = input::load(Sources::read(spec, "topo lock")?)?;
             let mut names = loaded.vhosts();
             let environment = loaded.environment;
-            let of_cluster = loaded.cluster.map(|_| VhostName::new(arguments.lock_vhost.as_str()));
+            let has_objects = |(spec, _): &(Spec, Expansion)| !spec.sections.is_empty() || !spec.removed.is_empty();
+            let of_cluster = loaded.cluster.filter(has_objects).map(|_| VhostName::new(arguments.lock_vhost.as_str()));
             names.extend(of_cluster.filter(|vhost| !names.contains(vhost)));
             names.sort();
             Ok(Vhosts { names, is_typed: false, environment })

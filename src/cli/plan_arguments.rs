@@ -45,7 +45,7 @@ pub(super) struct ApplyArguments {
     #[command(flatten)]
     pub(super) lint: LintArguments,
     /// Apply exactly this saved plan; stop if the broker no longer matches it
-    #[arg(long, value_name = "FILE", env = "TOPO_PLAN", conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "levels", "fail_on"], help_heading = "Applying")]
+    #[arg(long, value_name = "FILE", env = "TOPO_PLAN", conflicts_with_all = ["paths", "file", "env", "prune", "recreate", "target", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) plan: Option<PathBuf>,
     /// Apply a saved plan that was created with a different --url, such as the URL of a tunnel to the same broker
     #[arg(long, requires = "plan", help_heading = "Applying")]

@@ -27,7 +27,7 @@ pub(super) struct ShowArguments {
     /// Process only this vhost of the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST", help_heading = "Expansion")]
     pub(super) vhost: Option<String>,
-    /// Environment of the specs: its broker, variables and additional specs
+    /// Environment of the specs: its variables and additional specs
     #[arg(long, value_name = "NAME", env = "TOPO_ENV", help_heading = "Expansion")]
     pub(super) env: Option<String>,
     /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated

@@ -38,12 +38,16 @@ impl Sources {
         let mut pipes = Pipes::new();
         let (mut files, mut encoding_errors) = read_files(&paths, &BTreeSet::new(), &mut pipes)?;
         let environments = Environments::of(&files);
-        let environment = environments.select(arguments.env.as_deref())?;
+        let mut environment = environments.select(arguments.env.as_deref())?.cloned();
         if environments.have_specs() {
-            let all: Vec<PathBuf> = paths.iter().cloned().chain(environments.additional_specs(environment)).collect();
-            (files, encoding_errors) = read_files(&all, &environments.other_specs(environment), &mut pipes)?;
+            let others = environments.other_specs(environment.as_ref());
+            refuse_specs_of_other_environments(&paths, &others)?;
+            let additional = environments.additional_specs(environment.as_ref());
+            let all: Vec<PathBuf> = paths.iter().cloned().chain(additional).collect();
+            (files, encoding_errors) = read_files(&all, &others, &mut pipes)?;
+            // The positions refer to the files that were read now.
+            environment = Environments::of(&files).select(arguments.env.as_deref())?.cloned();
         }
-        let environment = environment.cloned();
         let variables = variables::variables(arguments, environment.as_ref())?;
         variables::check_used(arguments, &files)?;
         let specs: Vec<String> = paths.iter().map(|path| files::path_argument(path)).collect();
@@ -65,7 +69,7 @@ impl Sources {
         let variables = variables::variables(arguments, environment)?;
         let names = clean(&path.display().to_string());
         let specs = files::path_argument(path);
-        Ok(Self { files, encoding_errors, variables, only: None, specs, names, environment: environment.cloned() })
+        Ok(Self { files, encoding_errors, variables, only: None, specs, names, environment: None })
     }
 
     /// Guesses the vhosts of the specs from their text.
@@ -73,6 +77,18 @@ impl Sources {
         let mut vhosts = guess_vhosts(&self.files);
         vhosts.retain(|vhost| self.only.as_ref().is_none_or(|only| vhost.as_str() == only));
         vhosts
+    }
+}
+
+/// Refuses a spec on the command line that belongs to another environment, because topo would not read it.
+fn refuse_specs_of_other_environments(paths: &[PathBuf], others: &BTreeSet<PathBuf>) -> Result<(), Failure> {
+    let is_other = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| others.contains(&path));
+    match paths.iter().find(is_other) {
+        Some(path) => {
+            Err(Failure::usage(format!("{} belongs to another environment", clean(&path.display().to_string())))
+                .hint("omit it: topo reads the additional specs of the selected environment"))
+        }
+        None => Ok(()),
     }
 }
 
@@ -189,6 +205,10 @@ fn read_folder(
         let is_yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
         // topo does not follow a link to a folder, because the link may lead back to this folder.
         if entry.is_dir() && !entry.is_symlink() {
+            // The folder can contain the specs of another environment.
+            if read.contains(&entry.canonicalize().unwrap_or_else(|_| entry.clone())) {
+                continue;
+            }
             read_folder(root, &entry, read, files, diagnostics)?;
             continue;
         }

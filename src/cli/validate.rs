@@ -26,18 +26,18 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
         return Err(Failure::usage("--format json requires an environment: its result is one document")
             .hint(format!("select one with --env NAME: {}", clean(&environments.join(", ")))));
     }
-    let mut worst = Ok(Exit::Done);
+    let mut first_failed = Exit::Done;
     for name in environments {
         let spec = SpecArguments { env: Some(name.clone()), ..arguments.spec.clone() };
         if arguments.format == FindingsFormat::Text && !global.quiet {
             output::eprint(&format!("environment {}\n", clean(&name)));
         }
-        let result = validate(&spec, arguments, global);
-        if !matches!(result, Ok(Exit::Done)) {
-            worst = result;
+        let exit = validate(&spec, arguments, global).unwrap_or_else(Failure::report);
+        if first_failed == Exit::Done {
+            first_failed = exit;
         }
     }
-    worst
+    Ok(first_failed)
 }
 
 /// Validates the specs, with the selected environment.

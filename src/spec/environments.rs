@@ -80,9 +80,14 @@ fn environment(entry: &Entry, diagnostics: &mut Diagnostics) -> Environment {
         }
         let value = match &variable.node.value {
             Value::Text(text) => text.clone(),
-            Value::Integer(number) => number.to_string(),
-            Value::Float(number) => number.to_string(),
+            Value::Integer(number) if variable.node.written.is_none() => number.to_string(),
             Value::Boolean(value) => value.to_string(),
+            Value::Integer(_) | Value::Float(_) => {
+                let message = format!("the variable `{}` is a number that YAML can write differently", variable.key);
+                diagnostics
+                    .push(Diagnostic::error("wrong-value", message, variable.at).hint("put the value in quotes"));
+                continue;
+            }
             Value::Null(_) | Value::List(_) | Value::Table(_) => {
                 let message = format!("the variable `{}` is not a single value", variable.key);
                 let hint = "a variable is a string, a number or a boolean";
@@ -105,8 +110,7 @@ fn environment(entry: &Entry, diagnostics: &mut Diagnostics) -> Environment {
 
 /// Reports a URL that contains a user name or a password.
 fn refuse_login(url: &Sourced<String>, diagnostics: &mut Diagnostics) -> bool {
-    let authority = url.value.split_once("://").map_or(url.value.as_str(), |(_, rest)| rest);
-    let has_login = authority.split('/').next().unwrap_or_default().contains('@');
+    let has_login = url.value.contains('@');
     if has_login {
         let diagnostic = Diagnostic::error("secret-as-text", "the URL contains a user name", url.at).label("a login");
         diagnostics.push(diagnostic.hint("remove it, and set TOPO_USERNAME and TOPO_PASSWORD"));

@@ -267,7 +267,8 @@ pub fn cluster_of_environment(
     let mut cluster = cluster.unwrap_or_else(|| empty_cluster_spec(files, &[], diagnostics));
     match &cluster.cluster_name {
         Some(known) if known.value != name.value => {
-            let message = format!("the environment requires cluster `{}`, and the spec `{}`", name.value, known.value);
+            let message =
+                format!("the environment requires cluster `{}`, but the spec requires `{}`", name.value, known.value);
             let diagnostic = Diagnostic::error("said-twice", message, known.at).also(name.at, "set here");
             diagnostics.push(diagnostic.hint("remove one of the two names"));
         }

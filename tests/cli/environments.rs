@@ -73,7 +73,7 @@ fn environment_must_be_selected() {
     topo.run(["graph", "specs", "--env=staging"]).expect_code(0).expect_text("orders");
     plan(&topo, &["--env=prd"]).expect_code(64).expect_text("did you mean `prod`?");
     let other = Topo::offline().file("shop.yaml", "version: 1\nvhost: shop\n");
-    let text = "--env prod: the specs declare no environments";
+    let text = "--env or TOPO_ENV selects environment `prod`, and the specs declare none";
     other.run(["plan", "shop.yaml", "--against=empty", "--env=prod"]).expect_code(64).expect_text(text);
 }
 
@@ -127,6 +127,53 @@ fn cluster_of_an_environment_is_part_of_every_plan() {
     let document = plan(&topo, &["--env=prod", "--vhost=shop", "--format=json"]).expect_code(0).plan();
     assert_eq!(document["cluster"]["desired"]["scope"]["clusterName"], "prod-eu", "{document}");
     topo.write("specs/cluster.yaml", "version: 1\ncluster: {name: other}\n");
-    let text = "the environment requires cluster `prod-eu`, and the spec `other`";
+    let text = "the environment requires cluster `prod-eu`, but the spec requires `other`";
     plan(&topo, &["--env=prod"]).expect_code(65).expect_text(text);
+}
+
+/// A spec of another environment is not read, also if it is a folder inside of the specs.
+#[test]
+fn specs_of_other_environments_are_not_read() {
+    let folder = ENVIRONMENTS.replace("only-prod/audit.yaml", "only-prod");
+    let topo = topo().file("specs/environments.yaml", &folder);
+    plan(&topo, &["--env=staging"]).expect_code(0).expect_no_text("queue audit");
+    plan(&topo, &["--env=prod"]).expect_code(0).expect_text("queue audit");
+    let topo = self::topo();
+    let named = ["plan", "specs/environments.yaml", "specs/only-prod/audit.yaml", "--against=empty", "--env=staging"];
+    topo.run(named).expect_code(64).expect_text("specs/only-prod/audit.yaml belongs to another environment");
+}
+
+/// The environment of the process must not lead to another broker than the selected environment.
+#[test]
+fn other_broker_of_the_process_is_refused() {
+    let spec = "version: 1\nenvironments: {a: {url: 'http://127.0.0.1:1'}}\n---\nversion: 1\nvhost: v\n";
+    let topo = Topo::offline().file("topology.yaml", spec).env("TOPO_URL", "http://127.0.0.1:2");
+    let text = "TOPO_URL and environment `a` of the specs select different brokers";
+    topo.run(["plan", "--env=a"]).expect_code(64).expect_text(text);
+    topo.run(["lock", "--vhost=v", "--env=a"]).expect_code(64).expect_text(text);
+    topo.run(["apply", "--abort=queues/v/q", "--env=a", "-y"]).expect_code(64).expect_text(text);
+    topo.run(["plan", "--env=a", "--url=http://127.0.0.1:3"]).expect_code(1).expect_text("http://127.0.0.1:3");
+    topo.run(["apply", "--plan=plan.json", "--env=a"]).expect_code(64).expect_text("cannot be used with");
+}
+
+/// `3.10` and `3.1` are the same number, so the value of a variable must be a string.
+#[test]
+fn numbers_with_another_form_are_refused() {
+    let topo = topo();
+    for value in ["3.10", "0x10", "1_000"] {
+        let environments = format!("version: 1\nenvironments: {{a: {{variables: {{VERSION: {value}}}}}}}\n");
+        topo.write("specs/environments.yaml", &environments);
+        let output = topo.run(["validate", "specs"]);
+        let is_text = output.code == Some(65) && output.says("put the value in quotes") || value == "1_000";
+        assert!(is_text, "{value}: {output}");
+    }
+}
+
+#[test]
+fn validate_reports_the_errors_of_each_environment() {
+    let topo = topo();
+    let missing = "version: 1\nenvironments:\n  a: {specs: [missing-a.yaml]}\n  b: {specs: [missing-b.yaml]}\n";
+    topo.write("specs/environments.yaml", missing);
+    let output = topo.run(["validate", "specs"]).expect_code(65);
+    output.expect_text("missing-a.yaml").expect_text("missing-b.yaml");
 }
