@@ -84,7 +84,7 @@ pub(crate) async fn apply_plan(
 /// Writes the objects that the plan deletes, changes or recreates to a definitions file.
 fn write_backup(backup: &Backup, path: &Path) -> Result<(), BackupError> {
     let text =
-        definitions::definitions(&backup.objects, &backup.topic_permissions, &backup.users.lists(), &backup.version);
+        definitions::definitions(&backup.objects, &backup.topic_permissions, &backup.secret.lists(), &backup.version);
     let error = |error: std::io::Error| BackupError { file: path.display().to_string(), reason: error.to_string() };
     fs::write(path, text).map_err(error)
 }

@@ -1,6 +1,6 @@
 //! Reads the objects that a plan deletes, changes or recreates, before the first change. The caller writes the backup.
 
-use crate::broker::{Broker, BrokerError, Snapshot, UserDefinitions};
+use crate::broker::{Broker, BrokerError, SecretDefinitions, Snapshot};
 use crate::model::{BrokerVersion, ObjectId, TopicPermission, Topology, VhostName};
 use crate::plan::{Plan, TopicPermissions, VhostPlan, affected_users, deletes_exchanges};
 
@@ -12,8 +12,8 @@ const SINGLE_FILE_SINCE: BrokerVersion = BrokerVersion::new(4, 3, 0);
 pub struct Backup {
     /// The objects, as one topology for each affected vhost.
     pub objects: Vec<Topology>,
-    /// The users, with the hashes of their passwords.
-    pub users: UserDefinitions,
+    /// The users, shovels and upstreams, with their passwords or hashes.
+    pub secret: SecretDefinitions,
     /// The topic permissions that the broker deletes together with the exchanges in the backup. Empty if this user may
     /// not read topic permissions.
     pub topic_permissions: Vec<(VhostName, TopicPermission)>,
@@ -39,11 +39,11 @@ impl Backup {
     /// Reads the objects. Returns `None` if the plan does not delete, change or recreate any object.
     pub(super) async fn read(broker: &Broker, plan: &Plan) -> Result<Option<Self>, BrokerError> {
         let parts: Vec<&VhostPlan> = plan.vhosts.iter().filter(|part| part.is_destructive()).collect();
-        let users = match &plan.cluster {
+        let mut secret = match &plan.cluster {
             Some(cluster) => broker.user_definitions(&affected_users(cluster.part())).await?,
-            None => UserDefinitions::default(),
+            None => SecretDefinitions::default(),
         };
-        if parts.is_empty() && users.users.is_empty() {
+        if parts.is_empty() && secret.users.is_empty() {
             return Ok(None);
         }
         let vhosts: Vec<VhostName> = parts.iter().map(|part| part.vhost.clone()).collect();
@@ -53,18 +53,21 @@ impl Backup {
         }
         let mut objects: Vec<Topology> =
             parts.iter().zip(&snapshots).map(|(part, snapshot)| part.affected_objects(&snapshot.topology)).collect();
+        for topology in &objects {
+            secret.parameters.extend(broker.link_definitions(topology).await?);
+        }
         let left_out = objects.iter_mut().flat_map(Topology::remove_cut).collect();
         let mut topic_permissions = topic_permissions(broker, &parts, &snapshots).await?;
         for topology in &mut objects {
             let of_records = topology.take_topic_permissions();
             topic_permissions.extend(of_records.into_iter().map(|permission| (topology.vhost.clone(), permission)));
         }
-        topic_permissions.extend(users.topic_permissions.iter().cloned());
+        topic_permissions.extend(secret.topic_permissions.iter().cloned());
         topic_permissions.sort();
         topic_permissions.dedup();
         let is_old = snapshots.iter().any(|snapshot| snapshot.profile.version < SINGLE_FILE_SINCE);
         let is_split = is_old && !topic_permissions.is_empty();
-        Ok(Some(Self { objects, users, topic_permissions, version: plan.target.version.clone(), is_split, left_out }))
+        Ok(Some(Self { objects, secret, topic_permissions, version: plan.target.version.clone(), is_split, left_out }))
     }
 }
 

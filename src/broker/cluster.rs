@@ -60,7 +60,7 @@ impl Broker {
     }
 
     /// Returns the plugins that are enabled on every running node, which only a user with the tag `monitoring` may read.
-    async fn enabled_plugins(&self) -> Result<Enabled, BrokerError> {
+    pub(super) async fn enabled_plugins(&self) -> Result<Enabled, BrokerError> {
         match self.get::<Vec<NodePlugins>>("/api/nodes?columns=name,running,enabled_plugins".to_owned()).await {
             Ok(nodes) => {
                 let running = nodes.into_iter().filter(|node| node.running).map(|node| node.enabled_plugins);

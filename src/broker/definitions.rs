@@ -11,13 +11,13 @@ use super::definitions_entries::{
 };
 use super::error::BrokerError;
 use super::permissions::is_user_parameter;
-use super::records::{from_list, from_owner, from_parameter};
+use super::records::{ReadRecords, from_list, from_owner, from_parameter};
 use super::secrets::Secrets;
 use super::snapshot::{Cluster, Lists, Snapshot, Survey};
-use super::{users, wire};
+use super::{links, users, wire};
 use crate::model::memory::decode;
-use crate::model::record_kinds::{RECORD_KINDS, RecordRow, RecordScope};
-use crate::model::{ArgumentValue, Arguments, BrokerVersion, RecordKind, Records, Topology, VhostName};
+use crate::model::record_kinds::{Layout, RECORD_KINDS, RecordRow, RecordScope};
+use crate::model::{ArgumentValue, Arguments, BrokerVersion, RecordKind, Topology, VhostName};
 use crate::plan::RecordFacts;
 use crate::rabbitmq::BrokerProfile;
 use serde::Deserialize;
@@ -156,10 +156,26 @@ pub fn cluster_wide(text: &str) -> Result<BTreeMap<String, Vec<String>>, Definit
 /// A file can also contain objects of a vhost that the file does not list; the broker imports them if the vhost exists.
 /// The snapshot of such a vhost has default settings.
 pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
-    decode(text.len(), || read_unbounded(text, vhost, version))
+    read_for_plan(text, vhost, version, &Topology::missing(vhost.clone()), &Secrets::new(|_| Ok(None)))
 }
 
-fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
+/// Reads a vhost as [`read`], and compares the passwords in URIs with those of the desired records.
+pub fn read_for_plan(
+    text: &str,
+    vhost: &VhostName,
+    version: Option<BrokerVersion>,
+    desired: &Topology,
+    secrets: &Secrets,
+) -> Result<Snapshot, DefinitionsError> {
+    decode(text.len(), || read_unbounded(text, vhost, version, (desired, secrets)))
+}
+
+fn read_unbounded(
+    text: &str,
+    vhost: &VhostName,
+    version: Option<BrokerVersion>,
+    compared: (&Topology, &Secrets),
+) -> Result<Snapshot, DefinitionsError> {
     let file = File::parse(text)?;
     let version = version.or(file.version()).unwrap_or(BrokerVersion::NEWEST_KNOWN);
     if !version.is_supported() {
@@ -176,6 +192,7 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
         None => None,
     };
     let mut others = BTreeMap::new();
+    let ReadRecords { records, not_compared } = records(&file, vhost, version, compared, &mut others)?;
     let mut queues: Vec<wire::Queue> = file.of_vhost(&QUEUES, vhost, version)?;
     keep_first(&mut queues, "repeated queue", |it| &it.name, &mut others);
     let mut exchanges: Vec<wire::Exchange> = file.of_vhost(&EXCHANGES, vhost, version)?;
@@ -186,9 +203,9 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
         exchanges,
         bindings: file.of_vhost(&BINDINGS, vhost, version)?,
         policies: file.of_vhost(&POLICIES, vhost, version)?,
-        records: records(&file, vhost, version, &mut others)?,
+        records,
     };
-    let mut record_facts = RecordFacts::default();
+    let mut record_facts = RecordFacts { not_compared, ..RecordFacts::default() };
     for row in RecordRow::of_scope(RecordScope::Vhost) {
         let users = row.owners.and_then(|owners| file.list(owners.path));
         let names = users.map(|users| users.elements().map(|entry| entry.name("name")).collect());
@@ -270,37 +287,63 @@ fn keep_first<T>(
     });
 }
 
-/// Converts the permissions and topic permissions in a vhost, and those parameters that are records. Adds the names of
-/// all other parameters to `others`.
+/// Converts the permissions, the topic permissions and the runtime parameters in a vhost. Adds the names of parameters that
+/// are not records to `others`.
 fn records(
     file: &File<'_>,
     vhost: &VhostName,
     version: BrokerVersion,
+    compared: (&Topology, &Secrets),
     others: &mut BTreeMap<String, Vec<String>>,
-) -> Result<Records, EntryError> {
-    let mut records = Records::new();
+) -> Result<ReadRecords, DefinitionsError> {
+    let mut read = ReadRecords::default();
     for entry in file.entries_of_vhost(PARAMETERS.key, vhost) {
         let Parameter { component, name } = PARAMETERS.read(file.text, entry, version)?;
-        if let Some(row) = RECORD_KINDS.iter().find(|row| row.component == component) {
-            if row.kind == RecordKind::OperatorPolicy {
-                // Checks the types of the values, so that an error contains the line.
-                let _: wire::Policy = PARAMETERS.read_value(file.text, entry, &name)?;
+        let row = RECORD_KINDS.iter().find(|row| !row.component.is_empty() && row.component == component);
+        let row = row.unwrap_or(RecordKind::Parameter.row());
+        let value = || entry.field("value").and_then(|text| serde_json::from_str::<ArgumentValue>(text).ok());
+        match row.layout {
+            Layout::Value(_) => {
+                let texts = [("component", component), ("name", name)].map(|(key, text)| (key, text.into()));
+                let fields = texts.into_iter().chain(value().map(|value| ("value", value)));
+                let fields = fields.map(|(key, value)| (key.to_owned(), value)).collect();
+                read.records.extend(from_list(row.kind, vec![fields]));
             }
-            let mut value: Arguments = PARAMETERS.read_value(file.text, entry, &name)?;
-            value.remove("name");
-            records.extend(from_parameter(row, &name, value).into_iter().map(|record| (record.id.clone(), record)));
-            continue;
+            Layout::Fields(_) if row.has_uris() => {
+                let is_record = match value() {
+                    Some(ArgumentValue::Table(fields)) => {
+                        links::add(&mut read, row, &name, fields, compared).map_err(Box::new)?
+                    }
+                    Some(
+                        ArgumentValue::Null
+                        | ArgumentValue::Boolean(_)
+                        | ArgumentValue::Integer(_)
+                        | ArgumentValue::Float(_)
+                        | ArgumentValue::Text(_)
+                        | ArgumentValue::List(_),
+                    )
+                    | None => false,
+                };
+                if !is_record {
+                    others.entry(row.word.to_owned()).or_default().push(name);
+                }
+            }
+            Layout::Fields(_) | Layout::Settings(_) => {
+                if row.kind == RecordKind::OperatorPolicy {
+                    // Checks the types of the values, so that an error contains the line.
+                    let _: wire::Policy = PARAMETERS.read_value(file.text, entry, &name)?;
+                }
+                let mut value: Arguments = PARAMETERS.read_value(file.text, entry, &name)?;
+                value.remove("name");
+                let records = from_parameter(row, &name, value).into_iter();
+                read.records.extend(records.map(|record| (record.id.clone(), record)));
+            }
         }
-        let (thing, names) = match component.as_str() {
-            "shovel" | "federation-upstream" | "federation-upstream-set" => (component.replace('-', " "), vec![name]),
-            other => ("parameter".to_owned(), vec![format!("{name} (component {other})")]),
-        };
-        others.entry(thing).or_default().extend(names);
     }
     for (kind, list) in [(RecordKind::Permission, &PERMISSIONS), (RecordKind::TopicPermission, &TOPIC_PERMISSIONS)] {
-        records.extend(from_list(kind, file.of_vhost(list, vhost, version)?));
+        read.records.extend(from_list(kind, file.of_vhost(list, vhost, version)?));
     }
-    Ok(records)
+    Ok(read)
 }
 
 fn cluster(version: BrokerVersion) -> Cluster {

@@ -1,45 +1,212 @@
-//! Reads the shovels and federation upstreams that connect as a user.
+//! Reads and writes shovels and federation upstreams, whose URIs contain passwords in plain text (3.8 to 4.3).
 //!
-//! Their URIs contain passwords in plain text (3.8 to 4.3), so topo stores only the user names.
+//! topo splits each URI into the password and all other parts. It compares the password with the secret of a spec, and
+//! then stores only whether they are equal.
 
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::permissions::is_hidden;
 use super::plain::Plain;
+use super::records::ReadRecords;
+use super::secrets::Secrets;
 use crate::model::naming::is_shovel;
-use crate::plan::request::path;
-use percent_encoding::percent_decode_str;
-use reqwest::Url;
+use crate::model::record_kinds::{FieldShape, PASSWORD_IS_SET, PASSWORDS_DIFFER, RecordField, RecordRow};
+use crate::model::{AmqpUri, ArgumentValue, Arguments, Record, RecordId, RecordKind, SecretRef, Topology};
+use crate::plan::request::{Request, path, record_path};
+use secrecy::ExposeSecret;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The components of runtime parameters with URIs, each with the noun for one parameter.
-const COMPONENTS: [(&str, &str); 2] = [("shovel", "shovel"), ("federation-upstream", "federation upstream")];
+/// The kinds of runtime parameters with URIs.
+const KINDS: [(RecordKind, &str); 2] = [(RecordKind::Shovel, "shovel"), (RecordKind::Upstream, "federation upstream")];
+/// The fields of shovels that delete themselves, with the value that has no effect.
+const DELETES_ITSELF: [&str; 2] = ["src-delete-after", "delete-after"];
+const NEVER: &str = "never";
 
-/// An entry of `GET /api/parameters/COMPONENT`.
-#[derive(Deserialize)]
-struct Parameter {
-    vhost: String,
-    name: String,
-    value: Uris,
+/// Converts the entries of a list of parameters to records. If the URIs of a record are those of the desired record, the
+/// record contains the same URIs and references.
+///
+/// Omits shovels that the broker, its plugins or topo create, and shovels that delete themselves.
+///
+/// # Errors
+/// [`BrokerError::Secret`] if the value of a secret cannot be used.
+pub(super) fn records(
+    row: &RecordRow,
+    entries: Vec<Arguments>,
+    desired: &Topology,
+    secrets: &Secrets,
+) -> Result<ReadRecords, BrokerError> {
+    let mut read = ReadRecords::default();
+    for mut entry in entries {
+        let Some(ArgumentValue::Text(name)) = entry.remove("name") else { continue };
+        let Some(ArgumentValue::Table(fields)) = entry.remove("value") else { continue };
+        add(&mut read, row, &name, fields, (desired, secrets))?;
+    }
+    Ok(read)
 }
 
-/// The URIs of a shovel or of an upstream.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct Uris {
-    uri: Option<Plain>,
-    src_uri: Option<Plain>,
-    dest_uri: Option<Plain>,
+/// Converts one parameter to a record. Returns false if a spec cannot contain it.
+pub(super) fn add(
+    read: &mut ReadRecords,
+    row: &RecordRow,
+    name: &str,
+    mut fields: Arguments,
+    (desired, secrets): (&Topology, &Secrets),
+) -> Result<bool, BrokerError> {
+    if is_shovel(name) || is_foreign(&fields) {
+        return Ok(false);
+    }
+    fields.retain(|name, _| !DELETES_ITSELF.contains(&name.as_str()) && name != INTERNAL);
+    let id = RecordId::named(row.kind, name);
+    for field in row.settings() {
+        if let Some(value) = fields.remove(field.old_name) {
+            fields.entry(field.name.to_owned()).or_insert(value);
+        }
+        if let FieldShape::Uris { .. } = field.shape
+            && let Some(reason) = split(&mut fields, row.kind, field, desired.records.get(&id), secrets)?
+        {
+            read.not_compared.insert(id.clone(), reason);
+        }
+    }
+    let record = Record::new(id.clone(), fields);
+    let is_record = record.is_some();
+    read.records.extend(record.map(|record| (id, record)));
+    Ok(is_record)
+}
+
+/// The field of shovels that the broker or a plugin creates (`rabbit_shovel_parameters:is_internal`).
+const INTERNAL: &str = "internal";
+
+/// Returns true if a spec cannot contain the shovel, because the broker creates it, or because it deletes itself.
+fn is_foreign(fields: &Arguments) -> bool {
+    let is_never = |field: &&str| fields.get(*field).is_none_or(|value| value.as_text() == Some(NEVER));
+    fields.get(INTERNAL) == Some(&ArgumentValue::Boolean(true))
+        || !DELETES_ITSELF.iter().all(|field| is_never(&field))
+        || fields.contains_key("src-delete-after-duration")
+}
+
+/// A URI of the broker; `None` if topo cannot parse it.
+type Parsed = Option<AmqpUri>;
+
+/// Removes the passwords from the URIs in a field. If the URIs are those of the desired record, replaces them with its
+/// URIs. Adds the field that represents the password: the reference of the desired record if the password is equal, or
+/// whether there is a password. Returns the reason if topo cannot compare them.
+fn split(
+    fields: &mut Arguments,
+    kind: RecordKind,
+    field: &RecordField,
+    desired: Option<&Record>,
+    secrets: &Secrets,
+) -> Result<Option<String>, BrokerError> {
+    let texts: Vec<String> = match fields.get(field.name) {
+        Some(ArgumentValue::List(items)) => items.iter().filter_map(|it| it.as_text().map(str::to_owned)).collect(),
+        Some(value) => value.as_text().map(str::to_owned).into_iter().collect(),
+        None => return Ok(None),
+    };
+    let live: Vec<Parsed> = texts.iter().map(|text| AmqpUri::parse(text).ok()).collect();
+    let mut not_compared = None;
+    // The URIs whose password is not a part of a referenced URI.
+    let mut with_own_password: Vec<&Parsed> = live.iter().collect();
+    if let Some(desired) = desired {
+        let items = desired.items(field.name);
+        let mut are_equal = items.len() == live.len();
+        let mut of_texts = Vec::new();
+        for ((item, uri), text) in items.iter().zip(&live).zip(&texts) {
+            let Some(secret) = SecretRef::of(item) else {
+                are_equal &= uri.as_ref().is_some_and(|uri| field.shape.uri_text(uri) == item.as_text().unwrap_or(""));
+                of_texts.push(uri);
+                continue;
+            };
+            match secrets.value(&secret)? {
+                Some(value) => are_equal &= is_same_uri(value.expose_secret(), text, uri, field, &secret)?,
+                None => not_compared = Some(secret.missing()),
+            }
+        }
+        if are_equal && let Some(uris) = desired.fields.get(field.name) {
+            fields.insert(field.name.to_owned(), uris.clone());
+            with_own_password = of_texts;
+        }
+    }
+    let Some(password_field) = Record::password_field(field, kind) else { return Ok(not_compared) };
+    let reference = desired.and_then(|desired| desired.fields.get(password_field.name)).and_then(SecretRef::of);
+    let passwords: BTreeSet<Option<&str>> = with_own_password
+        .into_iter()
+        .flatten()
+        .filter(|uri| uri.user().is_some() || uri.password().is_some())
+        .map(AmqpUri::password)
+        .collect();
+    let has_password = passwords.iter().any(Option::is_some);
+    let is_equal = match &reference {
+        Some(reference) => match secrets.value(reference)? {
+            Some(value) => passwords.len() == 1 && passwords.contains(&Some(value.expose_secret())),
+            None if has_password => {
+                not_compared = Some(reference.missing());
+                true
+            }
+            None => false,
+        },
+        None => false,
+    };
+    let mark = match reference {
+        Some(reference) if is_equal => Some(reference.value()),
+        Some(_) | None if passwords.len() > 1 => Some(PASSWORDS_DIFFER.into()),
+        Some(_) | None if has_password => Some(PASSWORD_IS_SET.into()),
+        Some(_) | None => None,
+    };
+    fields.extend(mark.map(|mark| (password_field.name.to_owned(), mark)));
+    Ok(not_compared)
+}
+
+/// Returns true if the value of a secret is an equivalent URI with the same password.
+fn is_same_uri(
+    value: &str,
+    text: &str,
+    live: &Parsed,
+    field: &RecordField,
+    secret: &SecretRef,
+) -> Result<bool, BrokerError> {
+    let uri = AmqpUri::parse(value).map_err(|problem| BrokerError::Secret {
+        secret: secret.to_string(),
+        reason: format!("the value is not a valid AMQP URI: {problem}"),
+    })?;
+    let is_equivalent = |live: &AmqpUri| {
+        field.shape.uri_text(live) == field.shape.uri_text(&uri)
+            && live.password() == uri.password()
+            && live.has_same_query(&uri)
+    };
+    Ok(value == text || live.as_ref().is_some_and(is_equivalent))
 }
 
 impl Broker {
+    /// Sends the request that writes a shovel or an upstream, with the values of its templates.
+    pub(super) async fn put_link(&self, link: &Record, request: &Request) -> Result<(), BrokerError> {
+        let fields = link.id.kind.row().settings().iter();
+        let uris: Vec<&str> =
+            fields.filter(|field| matches!(field.shape, FieldShape::Uris { .. })).map(|field| field.name).collect();
+        let filled = self.secrets().fill_uris(request, &uris)?;
+        self.send(&filled).await.map(|_| ()).map_err(|error| self.secrets().redact_uris(error))
+    }
+
+    /// Returns the definitions of the shovels and upstreams in a topology, with the passwords in their URIs.
+    pub async fn link_definitions(&self, topology: &Topology) -> Result<Vec<Value>, BrokerError> {
+        let mut definitions = Vec::new();
+        for id in topology.records.keys().filter(|id| id.kind.row().has_uris()) {
+            match self.get::<Value>(record_path(&topology.vhost, id)).await {
+                Ok(definition) => definitions.push(definition),
+                Err(BrokerError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(definitions)
+    }
+
     /// Returns the shovels and federation upstreams of all vhosts that contain a user name in a URI, by user name. Omits
     /// topo's own shovels. `None` if this user may not read them.
     pub async fn links(&self) -> Result<Option<BTreeMap<String, BTreeSet<String>>>, BrokerError> {
         let mut links: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for (component, word) in COMPONENTS {
-            let parameters = match self.get::<Vec<Parameter>>(path("parameters", &[component])).await {
+        for (kind, word) in KINDS {
+            let parameters = match self.get::<Vec<Parameter>>(path(kind.row().path, &[])).await {
                 Ok(parameters) => parameters,
                 // The plugin is not enabled.
                 Err(BrokerError::NotFound { .. }) => continue,
@@ -56,6 +223,23 @@ impl Broker {
     }
 }
 
+/// An entry of a list of parameters.
+#[derive(Deserialize)]
+struct Parameter {
+    vhost: String,
+    name: String,
+    value: Uris,
+}
+
+/// The URIs of a shovel or of an upstream.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Uris {
+    uri: Option<Plain>,
+    src_uri: Option<Plain>,
+    dest_uri: Option<Plain>,
+}
+
 impl Uris {
     /// Returns the user names in the URIs.
     fn users(&self) -> BTreeSet<String> {
@@ -65,15 +249,15 @@ impl Uris {
             Plain::Texts(uris) => uris.iter().map(String::as_str).collect(),
             Plain::Boolean(_) | Plain::Integer(_) | Plain::Other => Vec::new(),
         });
-        let urls = uris.filter_map(|uri| Url::parse(uri).ok());
-        let user = |url: Url| percent_decode_str(url.username()).decode_utf8_lossy().into_owned();
-        urls.map(user).filter(|user| !user.is_empty()).collect()
+        uris.filter_map(|uri| AmqpUri::parse(uri).ok()?.user().map(str::to_owned)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Records;
+    use secrecy::SecretString;
     use serde_json::json;
 
     #[test]
@@ -81,5 +265,88 @@ mod tests {
         let uris = json!({"src-uri": ["amqp://a%2Fb:x@h", "amqp://"], "dest-uri": "amqps://c@h/v", "uri": "not a URI"});
         let uris: Uris = serde_json::from_value(uris).unwrap();
         assert_eq!(uris.users(), ["a/b".to_owned(), "c".to_owned()].into());
+    }
+
+    /// Returns the value of an environment variable: its name, unless the name is `UNSET`.
+    fn read_secret(secret: &SecretRef) -> Result<Option<SecretString>, String> {
+        Ok(match secret {
+            SecretRef::Env(name) if name == "UNSET" => None,
+            SecretRef::Env(value) | SecretRef::File(value) => Some(SecretString::from(value.clone())),
+        })
+    }
+
+    /// Returns the fields of an upstream of the broker, compared with a desired upstream, and the reason if it could not
+    /// be compared.
+    fn compared(live: Value, desired: Value) -> (Arguments, Option<String>) {
+        let id = RecordId::named(RecordKind::Upstream, "us");
+        let desired = Record::new(id.clone(), serde_json::from_value(desired).unwrap());
+        let desired: Records = desired.into_iter().map(|record| (id.clone(), record)).collect();
+        let entry = serde_json::from_value(json!({"name": "us", "value": {"uri": live}})).unwrap();
+        let (row, secrets) = (RecordKind::Upstream.row(), Secrets::new(read_secret));
+        let mut read = records(row, vec![entry], &Topology::of_cluster(desired), &secrets).unwrap();
+        let mut fields = read.records.remove(&id).unwrap().fields;
+        fields.retain(|name, _| name.starts_with("uri"));
+        (fields, read.not_compared.remove(&id))
+    }
+
+    #[test]
+    fn passwords_are_compared_and_not_stored() {
+        let desired = json!({"uri": "amqp://u@h/v", "uri-password": {"env": "tulip"}});
+        let reference = || json!({"env": "tulip"});
+        let uri = "amqp://u@h/v";
+        for (live, expected) in [
+            (json!("amqp://u:tulip@h/v"), json!({"uri": uri, "uri-password": reference()})),
+            (json!(["amqp://u:%74ulip@H:5672/v"]), json!({"uri": uri, "uri-password": reference()})),
+            (json!("amqp://u:rose@h/v"), json!({"uri": uri, "uri-password": "set"})),
+            (json!("amqp://u@h/v"), json!({"uri": uri})),
+            (json!("amqp://u:tulip@h/other"), json!({"uri": "amqp://u@h/other", "uri-password": reference()})),
+            (json!("amqp://u:tu lip@h/v"), json!({"uri": "(invalid URI)"})),
+            (
+                json!(["amqp://u:rose@h/v", "amqp://u:lily@h/v"]),
+                json!({"uri": [uri, uri], "uri-password": "set (several)"}),
+            ),
+        ] {
+            let (found, not_compared) = compared(live.clone(), desired.clone());
+            assert_eq!(json!(found), expected, "{live}");
+            assert_eq!(not_compared, None);
+        }
+    }
+
+    #[test]
+    fn unset_secrets_are_not_compared() {
+        let desired = json!({"uri": "amqp://u@h", "uri-password": {"env": "UNSET"}});
+        let (found, not_compared) = compared(json!("amqp://u:rose@h"), desired.clone());
+        assert_eq!(json!(found), desired);
+        assert_eq!(not_compared.as_deref(), Some("environment variable UNSET is not set"));
+        let desired = json!({"uri": {"env": "UNSET"}});
+        assert_eq!(json!(compared(json!("amqp://u:rose@h"), desired.clone()).0), desired);
+    }
+
+    #[test]
+    fn referenced_uris_are_compared() {
+        let desired = json!({"uri": [{"env": "amqp://u:rose@h/v"}, "amqp://h"]});
+        assert_eq!(json!(compared(json!(["amqp://u:%72ose@h/v", "amqp://h"]), desired.clone()).0), desired);
+        let found = compared(json!(["amqp://u:lily@h/v", "amqp://h"]), desired).0;
+        assert_eq!(json!(found), json!({"uri": ["amqp://u@h/v", "amqp://h"], "uri-password": "set"}));
+    }
+
+    #[test]
+    fn foreign_shovels_are_omitted() {
+        let of = |name: &str, more: Value| {
+            let mut value = json!({"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"});
+            value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let entry = serde_json::from_value(json!({"name": name, "value": value})).unwrap();
+            let nothing = Topology::of_cluster(Records::new());
+            let read = records(RecordKind::Shovel.row(), vec![entry], &nothing, &Secrets::new(read_secret)).unwrap();
+            read.records.into_values().next().map(|record| json!(record.fields))
+        };
+        assert_eq!(of("s", json!({"src-delete-after": "queue-length"})), None);
+        assert_eq!(of("s", json!({"delete-after": 5})), None);
+        assert_eq!(of("s", json!({"internal": true})), None);
+        assert_eq!(of("s", json!({"src-delete-after-duration": 5})), None);
+        let plain = of("s", json!({"src-delete-after": "never", "prefetch-count": 5, "add-forward-headers": true}));
+        let named = json!({"src-prefetch-count": 5, "dest-add-forward-headers": true, "internal": false});
+        assert_eq!(plain, of("s", named));
+        assert!(plain.is_some());
     }
 }

@@ -57,5 +57,5 @@ pub use redact::{redacted_argument, redacted_url, redacted_urls_in};
 pub use secrets::{ReadSecret, Secrets};
 pub use snapshot::{Snapshot, Survey, VhostLists};
 pub use statistics::{NodeState, QueueHistory, QueueReading, Window};
-pub use users::UserDefinitions;
+pub use users::SecretDefinitions;
 pub use vhosts::ListedVhost;

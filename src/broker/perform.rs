@@ -55,13 +55,18 @@ impl Broker {
             Action::PutTopicPermission { permission } => self.put_topic_permission(vhost, permission, &sent).await,
             Action::PutRecord { record, .. } => match record.id.kind {
                 RecordKind::User => self.put_user(&sent).await.map(|()| Performed::Done),
-                // Only requests for users contain templates. Values of other records can have the same form.
+                RecordKind::Shovel | RecordKind::Upstream => {
+                    self.put_link(record, &sent).await.map(|()| Performed::Done)
+                }
+                // Other requests contain no templates, but their values can have the same form.
                 RecordKind::OperatorPolicy
                 | RecordKind::VhostLimit
                 | RecordKind::UserLimit
                 | RecordKind::GlobalParameter
                 | RecordKind::Permission
-                | RecordKind::TopicPermission => self.send(&sent).await.map(|_| Performed::Done),
+                | RecordKind::TopicPermission
+                | RecordKind::UpstreamSet
+                | RecordKind::Parameter => self.send(&sent).await.map(|_| Performed::Done),
             },
             Action::Bind { .. } => self.send(&sent).await.map(|_| Performed::Done),
             Action::DeleteExchange { .. } | Action::DeletePolicy { .. } | Action::DeleteRecord { .. } => {

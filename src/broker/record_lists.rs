@@ -2,11 +2,13 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
+use super::links;
 use super::permissions::{Named, is_hidden};
-use super::records;
+use super::records::{self, ReadRecords};
 use super::snapshot::Snapshot;
 use crate::model::record_kinds::{ListPath, RecordScope};
-use crate::model::{RecordId, RecordKind, Records, Scope, Topology, VhostName};
+use crate::model::{ArgumentValue, Arguments, RecordId, RecordKind, Records, Scope, Topology, VhostName};
+use crate::plan::needs_plugins;
 use crate::plan::request::path;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,8 +41,11 @@ impl Broker {
                 self.read_users(snapshot, desired).await?;
                 continue;
             }
-            match self.records(*kind, &vhost).await {
-                Ok(records) => snapshot.topology.records.extend(records),
+            match self.records_with_secrets(*kind, &vhost, desired).await {
+                Ok(read) => {
+                    snapshot.topology.records.extend(read.records);
+                    snapshot.record_facts.not_compared.extend(read.not_compared);
+                }
                 // The vhost does not exist yet.
                 Err(BrokerError::NotFound { .. }) if scope == RecordScope::Vhost => {}
                 Err(error) if is_hidden(&error) => drop(snapshot.record_facts.unreadable.insert(*kind)),
@@ -61,6 +66,9 @@ impl Broker {
         let kinds = scope.record_kinds();
         self.read_records_of(snapshot, &kinds, desired).await?;
         let version = snapshot.profile.version;
+        if kinds.iter().any(|kind| needs_plugins(kind.row(), desired, &snapshot.topology)) {
+            snapshot.record_facts.plugins = self.enabled_plugins().await?;
+        }
         if kinds.iter().any(|kind| *kind == RecordKind::User || kind.row().is_named_after_users()) {
             // The permissions in the broker do not concern a user of another backend, such as LDAP.
             let user = self.read_user().await?.filter(|user| user.is_internal != Some(false));
@@ -103,13 +111,33 @@ impl Broker {
 
     /// Returns the records of a kind in a vhost or the cluster. Sends one request.
     pub async fn records(&self, kind: RecordKind, vhost: &VhostName) -> Result<Records, BrokerError> {
+        let nothing = Topology::of_cluster(Records::new());
+        Ok(self.records_with_secrets(kind, vhost, &nothing).await?.records)
+    }
+
+    /// Returns the records of a kind, and compares the passwords in their URIs with those of the desired records.
+    async fn records_with_secrets(
+        &self,
+        kind: RecordKind,
+        vhost: &VhostName,
+        desired: &Topology,
+    ) -> Result<ReadRecords, BrokerError> {
         let row = kind.row();
         let list = match (row.list, row.scope) {
-            (ListPath::OfKind, RecordScope::Cluster) => path(row.path, &[]),
+            (ListPath::OfKind, RecordScope::Cluster) | (ListPath::OfAllVhosts, _) => path(row.path, &[]),
             (ListPath::OfKind, RecordScope::Vhost) => path(row.path, &[vhost.as_str()]),
             (ListPath::OfVhost, _) => path("vhosts", &[vhost.as_str(), row.path]),
         };
-        Ok(records::from_list(kind, self.get(list).await?))
+        let mut entries: Vec<Arguments> = self.get(list).await?;
+        if row.list == ListPath::OfAllVhosts {
+            let is_in_vhost =
+                |entry: &Arguments| entry.get("vhost").and_then(ArgumentValue::as_text) == Some(vhost.as_str());
+            entries.retain(is_in_vhost);
+        }
+        match row.has_uris() {
+            true => links::records(row, entries, desired, self.secrets()),
+            false => Ok(ReadRecords { records: records::from_list(kind, entries), ..ReadRecords::default() }),
+        }
     }
 
     /// Returns the operator policies; an empty map if the broker does not list them for this user. RabbitMQ lets every

@@ -2,8 +2,8 @@
 //! these values.
 
 use super::error::BrokerError;
-use crate::model::SecretRef;
 use crate::model::secret::Template;
+use crate::model::{AmqpUri, SecretRef};
 use crate::plan::request::Request;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
@@ -43,18 +43,63 @@ impl Secrets {
         if let Some(Value::Object(body)) = &mut filled.body {
             for value in body.values_mut() {
                 match Template::of(value) {
-                    Some(Template::Secret(secret)) => {
-                        let found = self.value(&secret)?.ok_or_else(|| not_set(&secret))?;
-                        *value = found.expose_secret().into();
-                    }
                     Some(Template::Current(field)) => {
                         *value = current.get(&field).cloned().ok_or_else(|| no_longer_exists(request))?;
                     }
-                    None => {}
+                    Some(Template::Secret(_) | Template::Uri { .. }) | None => self.fill_value(value)?,
                 }
             }
         }
         Ok(filled)
+    }
+
+    /// Replaces the value if it is a template that represents a secret.
+    fn fill_value(&self, value: &mut Value) -> Result<(), BrokerError> {
+        let set = |secret: &SecretRef| self.value(secret)?.ok_or_else(|| not_set(secret));
+        match Template::of(value) {
+            Some(Template::Secret(secret)) => *value = set(&secret)?.expose_secret().into(),
+            Some(Template::Uri { uri, password }) => {
+                let password = set(&password)?;
+                // The spec contains only valid URIs.
+                if let Ok(uri) = AmqpUri::parse(&uri) {
+                    *value = uri.with_password(password.expose_secret()).expose().into();
+                }
+            }
+            Some(Template::Current(_)) | None => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the request that writes a shovel or an upstream with all templates in these fields replaced.
+    pub(super) fn fill_uris(&self, request: &Request, fields: &[&str]) -> Result<Request, BrokerError> {
+        let mut filled = request.clone();
+        for field in fields {
+            let Some(uris) = filled.body.as_mut().and_then(|body| body.get_mut("value")?.get_mut(field)) else {
+                continue;
+            };
+            match uris {
+                Value::Array(items) => items.iter_mut().try_for_each(|item| self.fill_value(item))?,
+                uri => self.fill_value(uri)?,
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Hides the text of the broker in the error of a request that contains URIs, unless the text contains neither a URI
+    /// nor a part of one. The broker repeats the URI in some errors (3.8 to 4.3).
+    pub(super) fn redact_uris(&self, mut error: BrokerError) -> BrokerError {
+        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_secret = |text: &str| {
+            let in_text = |secret: &SecretString| {
+                let secret = secret.expose_secret();
+                let password = AmqpUri::parse(secret).ok().and_then(|uri| uri.password().map(str::to_owned));
+                [Some(secret.to_owned()), password].into_iter().flatten().any(|secret| text.contains(&secret))
+            };
+            values.values().flatten().flatten().any(in_text)
+        };
+        let is_about_uri = |text: &str| ["://", "@", "URI"].iter().any(|part| text.contains(part));
+        hide_texts(&mut error, |text| is_about_uri(text) || is_secret(text));
+        error
     }
 
     /// Hides the text of the broker in the error of a request that contains secrets, because the text can repeat them in
@@ -65,26 +110,31 @@ impl Secrets {
             |text: &str| values.values().flatten().flatten().any(|secret| text.contains(secret.expose_secret()));
         let is_word =
             |text: &str| text.len() <= LONGEST_WORD && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-        let hide = |text: &mut String| {
-            if !is_word(text) || is_secret(text) {
-                HIDDEN.clone_into(text);
-            }
-        };
-        if let BrokerError::Refused { reason, .. }
-        | BrokerError::Unavailable { reason, .. }
-        | BrokerError::AccessRefused { reason, .. }
-        | BrokerError::WrongTag { reason, .. }
-        | BrokerError::Unauthorized { reason, .. }
-        | BrokerError::Inequivalent { reason, .. }
-        | BrokerError::NotFound { reason, .. }
-        | BrokerError::Malformed { detail: reason, .. } = &mut error
-        {
-            hide(reason);
-        } else if let BrokerError::NotManagementApi { content_type, excerpt, .. } = &mut error {
-            *content_type = None;
-            hide(excerpt);
-        }
+        hide_texts(&mut error, |text| !is_word(text) || is_secret(text));
         error
+    }
+}
+
+/// Hides the texts of the broker in an error if they can contain a secret.
+fn hide_texts(error: &mut BrokerError, can_contain_secret: impl Fn(&str) -> bool) {
+    let hide = |text: &mut String| {
+        if can_contain_secret(text) {
+            HIDDEN.clone_into(text);
+        }
+    };
+    if let BrokerError::Refused { reason, .. }
+    | BrokerError::Unavailable { reason, .. }
+    | BrokerError::AccessRefused { reason, .. }
+    | BrokerError::WrongTag { reason, .. }
+    | BrokerError::Unauthorized { reason, .. }
+    | BrokerError::Inequivalent { reason, .. }
+    | BrokerError::NotFound { reason, .. }
+    | BrokerError::Malformed { detail: reason, .. } = error
+    {
+        hide(reason);
+    } else if let BrokerError::NotManagementApi { content_type, excerpt, .. } = error {
+        *content_type = None;
+        hide(excerpt);
     }
 }
 

@@ -7,13 +7,14 @@
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::permissions::is_hidden;
+use super::records::ReadRecords;
 use super::secrets::Secrets;
 use super::snapshot::Snapshot;
 use crate::model::record_kinds::HASHING_ALGORITHMS;
 use crate::model::secret::Template;
 use crate::model::{
-    ArgumentValue, Arguments, ExchangeName, Record, RecordId, RecordKind, Records, SecretRef, TopicPermission,
-    Topology, UserName, VhostName,
+    ArgumentValue, Arguments, ExchangeName, Record, RecordId, RecordKind, SecretRef, TopicPermission, Topology,
+    UserName, VhostName,
 };
 use crate::plan::request::{Request, path};
 use base64::Engine;
@@ -45,19 +46,16 @@ pub(super) struct UserEntry {
     tags: Option<ArgumentValue>,
 }
 
-/// The users of a broker, and the passwords that topo could not compare, each with the reason.
-#[derive(Default)]
-pub(super) struct ReadUsers {
-    pub(super) records: Records,
-    pub(super) not_compared: BTreeMap<RecordId, String>,
-}
-
 /// Converts users to records. If a user has the password of the desired user, the record contains the same reference.
 ///
 /// # Errors
 /// [`BrokerError::Secret`] if the value of a secret cannot be used.
-pub(super) fn records(users: Vec<UserEntry>, desired: &Topology, secrets: &Secrets) -> Result<ReadUsers, BrokerError> {
-    let mut read = ReadUsers::default();
+pub(super) fn records(
+    users: Vec<UserEntry>,
+    desired: &Topology,
+    secrets: &Secrets,
+) -> Result<ReadRecords, BrokerError> {
+    let mut read = ReadRecords::default();
     for user in users {
         let id = RecordId::named(RecordKind::User, user.name.as_str());
         let mut fields = Arguments::from([("tags".to_owned(), user.tags.clone().unwrap_or(ArgumentValue::Null))]);
@@ -166,7 +164,7 @@ impl Broker {
     pub(super) async fn read_users(&self, snapshot: &mut Snapshot, desired: &Topology) -> Result<(), BrokerError> {
         match self.get::<Vec<UserEntry>>("/api/users").await {
             Ok(users) => {
-                let ReadUsers { records, not_compared } = records(users, desired, self.secrets())?;
+                let ReadRecords { records, not_compared } = records(users, desired, self.secrets())?;
                 snapshot.topology.records.extend(records);
                 snapshot.record_facts.not_compared.extend(not_compared);
             }
@@ -210,15 +208,17 @@ fn has_current_fields(request: &Request) -> bool {
     body.is_some_and(|body| body.values().any(|value| matches!(Template::of(value), Some(Template::Current(_)))))
 }
 
-/// The definitions of users, in the form of a definitions file, which restores them.
+/// The definitions of objects with secrets, in the form of a definitions file, which restores them.
 #[derive(Clone, Default)]
-pub struct UserDefinitions {
+pub struct SecretDefinitions {
     /// The users, with the hashes of their passwords.
     pub users: Vec<Value>,
     /// The permissions of deleted users in all vhosts.
     pub permissions: Vec<Value>,
     /// The topic permissions of deleted users in all vhosts.
     pub topic_permissions: Vec<(VhostName, TopicPermission)>,
+    /// The shovels and upstreams, with the passwords in their URIs.
+    pub parameters: Vec<Value>,
 }
 
 /// An entry of `GET /api/users/USER/topic-permissions`.
@@ -230,17 +230,18 @@ struct TopicPermissionEntry {
     read: String,
 }
 
-/// Omits the definitions, which contain hashes of passwords.
-impl fmt::Debug for UserDefinitions {
+/// Omits the definitions, which contain passwords and hashes of passwords.
+impl fmt::Debug for SecretDefinitions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UserDefinitions({} users)", self.users.len())
+        write!(f, "SecretDefinitions({} users, {} parameters)", self.users.len(), self.parameters.len())
     }
 }
 
-impl UserDefinitions {
+impl SecretDefinitions {
     /// Returns the lists that are not empty, except the topic permissions, by their keys in a definitions file.
     pub fn lists(&self) -> BTreeMap<&'static str, &[Value]> {
-        let lists = [("users", &self.users[..]), ("permissions", &self.permissions[..])];
+        let lists =
+            [("users", &self.users[..]), ("permissions", &self.permissions[..]), ("parameters", &self.parameters[..])];
         lists.into_iter().filter(|(_, list)| !list.is_empty()).collect()
     }
 }
@@ -248,8 +249,8 @@ impl UserDefinitions {
 impl Broker {
     /// Returns the definitions of users. If the value of a user is true, adds its permissions, which the broker deletes
     /// together with the user.
-    pub async fn user_definitions(&self, users: &BTreeMap<String, bool>) -> Result<UserDefinitions, BrokerError> {
-        let mut definitions = UserDefinitions::default();
+    pub async fn user_definitions(&self, users: &BTreeMap<String, bool>) -> Result<SecretDefinitions, BrokerError> {
+        let mut definitions = SecretDefinitions::default();
         for (user, is_deleted) in users {
             match self.get::<Value>(path("users", &[user])).await {
                 Ok(entry) => definitions.users.push(entry),

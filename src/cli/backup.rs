@@ -12,8 +12,8 @@ use std::time::SystemTime;
 /// Writes the backup to one file, or to two files if the exchanges must be imported before the topic permissions.
 /// Prints the commands that import the files.
 pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup) -> Result<(), BackupError> {
-    let Backup { objects, users, topic_permissions, version, is_split, left_out } = backup;
-    let others = users.lists();
+    let Backup { objects, secret, topic_permissions, version, is_split, left_out } = backup;
+    let others = secret.lists();
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
         output::eprint(&format!(

@@ -9,10 +9,12 @@ use super::validate::record_counts;
 use super::value_parsers::{WithKinds, broker_version};
 use super::{connection, files, hints, output};
 use crate::broker::{ClusterSnapshot, NamesByKind, Secrets, Snapshot, definitions};
-use crate::export::{ClusterExport, CurrentVhost, Export, export, export_cluster, format_count_and_names};
+use crate::export::{
+    ClusterExport, CurrentVhost, Export, export, export_cluster, format_count_and_names, reference_passwords,
+};
 use crate::model::count::{count, number};
 use crate::model::record_kinds::{Layout, RecordScope};
-use crate::model::{BrokerVersion, Glob, Intervals, RecordKind, Records, Topology, VhostName};
+use crate::model::{BrokerVersion, Glob, Intervals, Record, RecordKind, Records, SecretRef, Topology, VhostName};
 use crate::render::shell::quote;
 use crate::render::style::{Painted, YELLOW, clean};
 use clap::Args;
@@ -46,10 +48,12 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     }
     let target = ExportTarget::of(arguments.out.as_deref())?;
     let with: BTreeSet<RecordKind> = arguments.with.iter().flat_map(|with| with.kinds.iter().copied()).collect();
-    let Source { snapshots, cluster, cluster_wide, permissions, is_uncounted } = match &arguments.definitions {
+    let Source { mut snapshots, cluster, cluster_wide, permissions, is_uncounted } = match &arguments.definitions {
         Some(path) => read_file(path, arguments)?,
         None => read_broker(arguments, &with, global).await?,
     };
+    let secrets: Vec<BTreeSet<String>> =
+        snapshots.iter_mut().map(|snapshot| reference_passwords(&mut snapshot.topology)).collect();
     let globs: Vec<Glob> = arguments.patterns.iter().map(Glob::new).collect();
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
     for snapshot in &snapshots {
@@ -84,6 +88,16 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         }
         for (index, (vhost, one)) in exported.iter().enumerate() {
             output::eprint(&summary(vhost, one));
+            let is_used = |variable: &&String| uses_secret(one, variable);
+            let used: Vec<&str> = secrets[index].iter().filter(is_used).map(String::as_str).collect();
+            if !used.is_empty() {
+                let variables =
+                    if used.len() == 1 { "this environment variable" } else { "these environment variables" };
+                output::eprint(&format!(
+                    "  not in the spec: the passwords in URIs; an apply needs {variables} {}\n",
+                    clean(&used.join(", "))
+                ));
+            }
             let is_exported = |thing: &str| with.iter().any(|kind| kind.row().word == thing);
             let others = permissions.get(index).into_iter().flatten().filter(|(thing, _)| !is_exported(thing));
             for (thing, names) in others {
@@ -163,6 +177,12 @@ fn current_vhost<'a>(
         includes_transient_queues: snapshot.includes_transient_queues,
         profile: &snapshot.profile,
     }
+}
+
+/// Returns true if a record of an export refers to an environment variable.
+fn uses_secret(export: &Export, variable: &str) -> bool {
+    let mut secrets = export.topology.records.values().flat_map(Record::secrets);
+    secrets.any(|(_, secret)| secret == SecretRef::Env(variable.to_owned()))
 }
 
 fn is_empty(export: &Export) -> bool {

@@ -103,7 +103,14 @@ impl<'a> Baseline<'a> {
         match &self.content {
             Content::Empty => Ok(definitions::empty(vhost, assumed)),
             Content::Definitions(text) => {
-                definitions::read(text, &vhost, self.version).map_err(|error| self.failure(text, &error))
+                let secrets = Secrets::new(secrets::read);
+                let read = match planned {
+                    Some(planned) => {
+                        definitions::read_for_plan(text, &vhost, self.version, &planned.topology, &secrets)
+                    }
+                    None => definitions::read(text, &vhost, self.version),
+                };
+                read.map_err(|error| self.failure(text, &error))
             }
             Content::Specs(_, vhosts) => {
                 let desired = vhosts.get(&vhost);

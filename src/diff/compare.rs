@@ -228,7 +228,7 @@ fn compare_policy(found: &mut Fields, before: &Policy, after: &Policy) {
 /// definition, compares the definitions key by key.
 fn compare_record(found: &mut Fields, before: &Record, after: &Record) {
     let is_compared = |field: &RecordField| match field.comparison {
-        Comparison::Always => true,
+        Comparison::Always | Comparison::Optional => true,
         Comparison::IfSet => after.fields.contains_key(field.name),
         Comparison::Never => false,
     };
@@ -240,5 +240,12 @@ fn compare_record(found: &mut Fields, before: &Record, after: &Record) {
             }
             (_, _, _) => found.compare(Field::Record(field.name), value(before), value(after)),
         }
+    }
+    if after.id.kind.row().is_wrapped {
+        let unknown = |record: &Record| {
+            let fields = record.fields.iter().filter(|(name, _)| !after.id.fields().iter().any(|it| it.name == *name));
+            fields.map(|(name, value)| (name.clone(), value.clone())).collect()
+        };
+        found.compare_tables(Field::Definition, &unknown(before), &unknown(after));
     }
 }

@@ -3,6 +3,7 @@
 
 use super::CurrentVhost;
 use super::left_out::{LeftOut, Reason};
+use super::links::reason_for_link;
 use crate::model::naming::{self, TierName};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue,
@@ -60,6 +61,8 @@ pub(super) fn find_left_out(current: &CurrentVhost<'_>, globs: &[Glob]) -> LeftO
             left_out.records.entry(id.kind).or_default().push(format!("{}{value}", id.key.join(" ")));
         } else if let Some(why) = reason_for_size(&record.fields) {
             left_out.add(ObjectId::Record(id.clone()), why);
+        } else if let Some(why) = reason_for_link(record) {
+            left_out.add(ObjectId::Record(id.clone()), Reason::NotRepresentable(why));
         }
     }
     left_out.governing = governing_policies(current, globs, &left_out);

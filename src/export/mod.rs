@@ -15,6 +15,7 @@ mod convergence;
 mod document;
 mod expanded;
 mod left_out;
+mod links;
 mod objects;
 mod recognize;
 mod shared;
@@ -25,6 +26,7 @@ pub use cluster::{ClusterExport, export_cluster};
 pub use convergence::{Export, ExportError, export};
 pub use expanded::expanded_text;
 pub use left_out::{LeftOut, Reason, format_count_and_names};
+pub use links::reference_passwords;
 
 use crate::model::{Binding, ObjectId, RecordKind, Topology};
 use crate::rabbitmq::BrokerProfile;

@@ -2,7 +2,9 @@
 //! and the keys of records.
 
 use super::recognize::DeadLetterQueue;
-use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope};
+use crate::model::record_kinds::{
+    FieldShape, Layout, MEMBER_NAME, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope, member_fields,
+};
 use crate::model::yaml::value::{arguments, exact, with_unit, without_key};
 use crate::model::yaml::{Entry, Tree, entry};
 use crate::model::{
@@ -90,8 +92,17 @@ pub(super) fn record_tree(record: &Record, row: &RecordRow) -> Tree {
 /// Returns the settings of a record that differ from their defaults.
 pub(super) fn field_entries(record: &Record, row: &RecordRow) -> Vec<Entry> {
     let fields = row.settings().iter().filter_map(|field| Some((field, record.fields.get(field.name)?)));
-    let differs = fields.filter(|(field, value)| field.default_value().as_ref() != Some(value));
-    differs.map(|(field, value)| entry(field.key, field_tree(field, value))).collect()
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut groups: Vec<(&str, Vec<Entry>)> = Vec::new();
+    for (field, value) in fields.filter(|(field, value)| field.default_value().as_ref() != Some(value)) {
+        let of_field = entry(field.key, field_tree(field, value));
+        match groups.iter_mut().find(|(group, _)| *group == field.group) {
+            _ if field.group.is_empty() => entries.push(of_field),
+            Some((_, group)) => group.push(of_field),
+            None => groups.push((field.group, vec![of_field])),
+        }
+    }
+    groups.into_iter().map(|(group, keys)| entry(group, Tree::table(keys))).chain(entries).collect()
 }
 
 fn field_tree(field: &RecordField, value: &ArgumentValue) -> Tree {
@@ -99,9 +110,29 @@ fn field_tree(field: &RecordField, value: &ArgumentValue) -> Tree {
         (FieldShape::Definition, ArgumentValue::Table(table)) => definition_tree(table),
         (FieldShape::Number, ArgumentValue::Float(float)) => number_tree(float.0),
         (FieldShape::Any | FieldShape::Tags, value) => exact(value),
-        (FieldShape::Secret { .. }, value @ ArgumentValue::Table(_)) => exact(value),
+        (FieldShape::Secret { .. } | FieldShape::Uris { .. } | FieldShape::Table | FieldShape::Arguments, value) => {
+            match value {
+                ArgumentValue::Text(text) => Tree::text(text),
+                value => exact(value),
+            }
+        }
+        (FieldShape::Members, ArgumentValue::List(members)) => Tree::list(members.iter().map(member_tree)),
+        (FieldShape::Seconds, ArgumentValue::Integer(seconds)) => Tree::text(&format!("{seconds}s")),
         (_, ArgumentValue::Text(text)) => Tree::text(text),
         (_, value) => Tree::plain(value),
+    }
+}
+
+/// Returns a member of an upstream set: its name if it overrides nothing.
+fn member_tree(member: &ArgumentValue) -> Tree {
+    let ArgumentValue::Table(fields) = member else { return exact(member) };
+    let name = fields.get(MEMBER_NAME).and_then(ArgumentValue::as_text);
+    let overrides: Vec<Entry> = member_fields()
+        .filter_map(|field| Some(entry(field.key, field_tree(field, fields.get(field.name)?))))
+        .collect();
+    match name {
+        Some(name) if fields.len() == 1 => Tree::text(name),
+        name => Tree::table(name.map(|name| entry(MEMBER_NAME, Tree::text(name))).into_iter().chain(overrides)),
     }
 }
 

@@ -4,6 +4,7 @@
 //! arguments ([`known_arguments`]) and records ([`record_kinds`]), and the rules for generated names ([`naming`]).
 
 pub mod address;
+pub mod amqp_uri;
 pub mod arguments;
 pub mod binding;
 pub mod count;
@@ -32,6 +33,7 @@ pub mod version;
 pub(crate) mod yaml;
 
 pub use address::Address;
+pub use amqp_uri::AmqpUri;
 pub use arguments::{ArgumentValue, Arguments, Float, MAX_LEVELS, MAX_VALUES, has_cut_value};
 pub use binding::{Binding, Destination};
 pub use intervals::Intervals;

@@ -1,11 +1,12 @@
 //! Records: objects that consist of a key and fields, such as operator policies and limits. A record changes in place:
 //! one PUT writes it, and one DELETE deletes it. [`record_kinds`](super::record_kinds) contains the table of kinds.
 
+use super::amqp_uri::AmqpUri;
 use super::arguments::{ArgumentValue, Arguments};
 use super::names::{ExchangeName, PolicyName, UserName};
 use super::policy::{ApplyTo, Policy, Priority};
 use super::queue::TopicPermission;
-use super::record_kinds::{FieldShape, Layout, RecordField, RecordKind};
+use super::record_kinds::{FieldShape, Layout, MEMBER_NAME, RecordField, RecordKind};
 use super::secret::SecretRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,8 +80,9 @@ impl fmt::Display for RecordId {
 }
 
 impl Record {
-    /// Creates a record from JSON fields and the defaults of its kind, and ignores unknown fields. Returns `None` if a
-    /// required field is missing, or if the record has no effect, such as a negative limit.
+    /// Creates a record from JSON fields and the defaults of its kind. Keeps unknown fields of a runtime parameter, which a
+    /// later version of RabbitMQ may support, and ignores all other unknown fields. Returns `None` if a required field is
+    /// missing, or if the record has no effect, such as a negative limit.
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
         let mut normalized = Arguments::new();
         for field in id.fields() {
@@ -89,6 +91,9 @@ impl Record {
                 None if field.is_required() => return None,
                 None => {}
             }
+        }
+        if id.kind.row().is_wrapped {
+            normalized.extend(fields);
         }
         Some(Self { id, fields: normalized })
     }
@@ -154,11 +159,30 @@ impl Record {
         list.iter().filter_map(ArgumentValue::as_text)
     }
 
-    /// Returns the references to secrets in the fields, by field.
+    /// Returns the references to secrets in the fields, by field. A reference to a complete URI is a reference to a secret.
     pub fn secrets(&self) -> impl Iterator<Item = (&str, SecretRef)> {
-        let fields =
-            self.id.kind.row().settings().iter().filter(|field| matches!(field.shape, FieldShape::Secret { .. }));
-        fields.filter_map(|field| Some((field.name, SecretRef::of(self.fields.get(field.name)?)?)))
+        let fields = self.id.kind.row().settings().iter();
+        let is_secret =
+            |field: &&RecordField| matches!(field.shape, FieldShape::Secret { .. } | FieldShape::Uris { .. });
+        fields.filter(is_secret).flat_map(|field| {
+            let references = self.items(field.name).iter().filter_map(SecretRef::of);
+            references.map(|secret| (field.name, secret))
+        })
+    }
+
+    /// Returns the items of a list, or the value itself if it is not a list.
+    pub fn items(&self, field: &str) -> &[ArgumentValue] {
+        match self.fields.get(field) {
+            Some(ArgumentValue::List(items)) => items,
+            Some(value) => std::slice::from_ref(value),
+            None => &[],
+        }
+    }
+
+    /// Returns the field that contains the password of the URIs in a field. They belong to the same mapping of a spec.
+    pub fn password_field(uris: &RecordField, kind: RecordKind) -> Option<&'static RecordField> {
+        let fields = kind.row().settings().iter();
+        fields.into_iter().find(|field| matches!(field.shape, FieldShape::Secret { .. }) && field.group == uris.group)
     }
 
     /// Returns the value of a limit; `None` for any other record.
@@ -181,6 +205,12 @@ impl Record {
 }
 
 impl FieldShape {
+    /// Returns the canonical text of a URI without its passwords.
+    pub fn uri_text(self, uri: &AmqpUri) -> String {
+        let has_default_vhost = self == Self::Uris { has_default_vhost: true };
+        if has_default_vhost { uri.clone().without_vhost(DEFAULT_VHOST).to_string() } else { uri.to_string() }
+    }
+
     /// Normalizes a value, so that equivalent values are equal. Returns `None` for a negative limit, which is
     /// equivalent to a missing record.
     fn normalize(self, value: ArgumentValue) -> Option<ArgumentValue> {
@@ -196,7 +226,33 @@ impl FieldShape {
                 Some(ArgumentValue::Table(Arguments::new()))
             }
             (Self::Tags, value) => Some(normalize_tags(value)),
+            (Self::Uris { .. }, value) => Some(self.normalize_uris(value)),
+            // 3.8 lists an empty object as an empty list.
+            (Self::Table | Self::Arguments, ArgumentValue::List(items)) if items.is_empty() => {
+                Some(ArgumentValue::Table(Arguments::new()))
+            }
+            (Self::Members, ArgumentValue::List(members)) => {
+                Some(ArgumentValue::List(members.into_iter().map(normalize_member).collect()))
+            }
             (_, value) => Some(value),
+        }
+    }
+
+    /// Returns URIs without passwords and in canonical form. A list of one URI is equivalent to the URI.
+    fn normalize_uris(self, uris: ArgumentValue) -> ArgumentValue {
+        match uris {
+            ArgumentValue::List(mut items) if items.len() == 1 => self.normalize_uris(items.remove(0)),
+            ArgumentValue::List(items) => {
+                ArgumentValue::List(items.into_iter().map(|item| self.normalize_uris(item)).collect())
+            }
+            ArgumentValue::Text(text) => {
+                AmqpUri::parse(&text).map_or(INVALID_URI.to_owned(), |uri| self.uri_text(&uri)).into()
+            }
+            other @ (ArgumentValue::Null
+            | ArgumentValue::Boolean(_)
+            | ArgumentValue::Integer(_)
+            | ArgumentValue::Float(_)
+            | ArgumentValue::Table(_)) => other,
         }
     }
 }
@@ -215,6 +271,27 @@ fn normalize_tags(tags: ArgumentValue) -> ArgumentValue {
     };
     let distinct: BTreeSet<&str> = texts.into_iter().map(str::trim).filter(|tag| !tag.is_empty()).collect();
     ArgumentValue::List(distinct.into_iter().map(ArgumentValue::from).collect())
+}
+
+/// The vhost that a URI without a vhost refers to.
+const DEFAULT_VHOST: &str = "/";
+
+/// The replacement for a URI that topo cannot parse. Any part of such a URI can be a password.
+const INVALID_URI: &str = "(invalid URI)";
+
+/// Returns the mapping that a member of an upstream set is equivalent to.
+fn normalize_member(member: ArgumentValue) -> ArgumentValue {
+    match member {
+        ArgumentValue::Text(name) => {
+            ArgumentValue::Table(Arguments::from([(MEMBER_NAME.to_owned(), ArgumentValue::Text(name))]))
+        }
+        other @ (ArgumentValue::Null
+        | ArgumentValue::Boolean(_)
+        | ArgumentValue::Integer(_)
+        | ArgumentValue::Float(_)
+        | ArgumentValue::List(_)
+        | ArgumentValue::Table(_)) => other,
+    }
 }
 
 /// Serializes records as a list, because the keys of a JSON object must be strings.

@@ -1,14 +1,20 @@
 //! The properties of record kinds. All code that reads, compares, plans, writes, exports or documents records uses the
 //! rows of the [table](RECORD_KINDS).
 
+mod federation;
+mod fields;
+mod permissions;
+mod shovels;
 mod table;
 mod users;
 
-use super::arguments::ArgumentValue;
 use super::count::number;
 use super::version::BrokerVersion;
+pub use federation::{MEMBER_NAME, member_fields};
+pub use fields::{Comparison, FieldShape, RecordField};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use shovels::{AMQP_1_0, DESTINATION, LOCAL, LOCAL_PROTOCOL_SINCE, PASSWORD_IS_SET, PASSWORDS_DIFFER, SOURCE};
 pub use table::{APPLY_TO, RECORD_KINDS};
 pub use users::HASHING_ALGORITHMS;
 
@@ -30,6 +36,14 @@ pub enum RecordKind {
     TopicPermission,
     /// A user of the broker's internal database.
     User,
+    /// A dynamic shovel.
+    Shovel,
+    /// A federation upstream.
+    Upstream,
+    /// A set of federation upstreams.
+    UpstreamSet,
+    /// A runtime parameter of any other component.
+    Parameter,
 }
 
 /// The properties of a record kind: one row of the table.
@@ -68,6 +82,10 @@ pub struct RecordRow {
     pub owners: Option<Owners>,
     /// The path of these records, without `/api/`, the vhost and the key.
     pub path: &'static str,
+    /// True if requests and responses contain the fields inside of a `value` object, as runtime parameters do.
+    pub is_wrapped: bool,
+    /// The plugins of which one must be enabled to write these records, the usual one first; empty if there is none.
+    pub plugins: &'static [&'static str],
     /// The path of the broker's list of these records.
     pub list: ListPath,
     /// The position of creations, changes and deletions in the order of a plan.
@@ -100,6 +118,9 @@ pub enum ListPath {
     OfKind,
     /// `vhosts/VHOST`, followed by [`RecordRow::path`].
     OfVhost,
+    /// [`RecordRow::path`] alone, which lists the records of all vhosts. The path of a record contains the first segment
+    /// of its key, the vhost, and the other segments.
+    OfAllVhosts,
 }
 
 /// The position of the writes of records in the order of a plan.
@@ -108,6 +129,12 @@ pub enum WriteOrder {
     /// Creations and changes precede all other objects, which can require these records. Deletions follow all other
     /// deletions.
     First,
+    /// Creations and changes precede the policies, which can use these records. Deletions follow all other deletions.
+    /// Kinds with a lower rank are created and changed earlier, and deleted later.
+    BeforePolicies {
+        /// The rank.
+        rank: u8,
+    },
     /// Creations and changes precede the queues. Deletions follow all other deletions.
     BeforeQueues,
     /// Creations and changes follow all creations and changes of other objects. Deletions precede all other deletions.
@@ -188,62 +215,6 @@ pub enum Layout {
     Value(&'static [RecordField; 1]),
 }
 
-/// A field of a record.
-#[derive(Clone, Copy, Debug)]
-pub struct RecordField {
-    /// The key in a spec.
-    pub key: &'static str,
-    /// The name in requests.
-    pub name: &'static str,
-    /// The values that the field accepts.
-    pub shape: FieldShape,
-    /// The default, as written in a spec; empty if there is none.
-    pub default: &'static str,
-    /// When topo compares the field with the broker.
-    pub comparison: Comparison,
-    /// An example value, as written in a spec; empty if none is needed.
-    pub example: &'static str,
-    /// The documentation of the key.
-    pub doc: &'static str,
-}
-
-/// When topo compares a field with the broker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// Always. The field is required if it has no default.
-    Always,
-    /// Only if the spec sets the field. Otherwise, topo keeps the current value.
-    IfSet,
-    /// Never. The field only concerns the creation of the record.
-    Never,
-}
-
-/// The values that a field accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldShape {
-    /// Any string.
-    Text,
-    /// One of these words.
-    Words(&'static [&'static str]),
-    /// A regular expression for the names of objects. The empty pattern is equivalent to `^$`, which matches no object.
-    Pattern,
-    /// Any number.
-    Number,
-    /// Policy keys with their values.
-    Definition,
-    /// A maximum number of objects. -1 means no limit. Brokers may list other negative numbers, which mean the same.
-    Limit,
-    /// Any value except null.
-    Any,
-    /// A list of tags. RabbitMQ 3.8 and earlier return a comma-separated string.
-    Tags,
-    /// A reference to a secret. If `can_be_none` is true, the word `none` is also valid.
-    Secret {
-        /// Whether the word `none` is valid.
-        can_be_none: bool,
-    },
-}
-
 /// A user tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tag {
@@ -274,6 +245,10 @@ impl RecordKind {
             Self::Permission => &RECORD_KINDS[4],
             Self::TopicPermission => &RECORD_KINDS[5],
             Self::User => &RECORD_KINDS[6],
+            Self::Shovel => &RECORD_KINDS[7],
+            Self::Upstream => &RECORD_KINDS[8],
+            Self::UpstreamSet => &RECORD_KINDS[9],
+            Self::Parameter => &RECORD_KINDS[10],
         }
     }
 
@@ -306,6 +281,11 @@ impl RecordRow {
         self.scope == RecordScope::Vhost && self.owners.is_some()
     }
 
+    /// Returns true if the records contain AMQP URIs, and therefore passwords.
+    pub fn has_uris(&self) -> bool {
+        self.settings().iter().any(|field| matches!(field.shape, FieldShape::Uris { .. }))
+    }
+
     /// Returns true if a spec can list the records of this kind under `removed`.
     pub fn is_removable(&self) -> bool {
         !self.removed_doc.is_empty()
@@ -316,28 +296,6 @@ impl RecordRow {
         match self.layout {
             Layout::Fields(fields) | Layout::Settings(fields) => fields,
             Layout::Value(field) => field,
-        }
-    }
-}
-
-impl RecordField {
-    /// Returns true if a spec must set the field.
-    pub fn is_required(&self) -> bool {
-        self.comparison == Comparison::Always && self.default.is_empty()
-    }
-
-    /// Returns the default value of the field; `None` if the field has no default.
-    pub fn default_value(&self) -> Option<ArgumentValue> {
-        match self.shape {
-            _ if self.default.is_empty() => None,
-            FieldShape::Number | FieldShape::Limit => self.default.parse().ok().map(ArgumentValue::Integer),
-            FieldShape::Text
-            | FieldShape::Pattern
-            | FieldShape::Words(_)
-            | FieldShape::Definition
-            | FieldShape::Tags
-            | FieldShape::Secret { .. }
-            | FieldShape::Any => Some(self.default.into()),
         }
     }
 }

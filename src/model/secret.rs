@@ -10,6 +10,10 @@ const ENV: &str = "env";
 const FILE: &str = "file";
 /// The key that contains a reference in the body of a request.
 const TEMPLATE: &str = "$secret";
+/// The key that contains a URI without its password in the body of a request.
+const URI: &str = "$uri";
+/// The key next to [`URI`] that contains the reference to the password.
+const PASSWORD: &str = "password";
 /// The key that contains the name of a field in the body of a request. topo sends the current value of the field.
 const CURRENT: &str = "$current";
 
@@ -29,6 +33,13 @@ pub enum Template {
     Secret(SecretRef),
     /// The current value of this field of the object.
     Current(String),
+    /// A URI with a password.
+    Uri {
+        /// The URI without the password.
+        uri: String,
+        /// The password.
+        password: SecretRef,
+    },
 }
 
 impl SecretRef {
@@ -73,19 +84,28 @@ impl Template {
         match self {
             Self::Secret(secret) => json!({ TEMPLATE: json!(secret.value()) }),
             Self::Current(field) => json!({ CURRENT: field }),
+            Self::Uri { uri, password } => json!({ URI: uri, PASSWORD: json!(password.value()) }),
         }
     }
 
     /// Returns the template that a JSON value represents.
     pub fn of(value: &Value) -> Option<Self> {
-        let table = value.as_object().filter(|table| table.len() == 1)?;
+        let table = value.as_object()?;
+        if let (Some(Value::String(uri)), Some(password), 2) = (table.get(URI), table.get(PASSWORD), table.len()) {
+            return Some(Self::Uri { uri: uri.clone(), password: reference(password)? });
+        }
+        let table = Some(table).filter(|table| table.len() == 1)?;
         if let Some(field) = table.get(CURRENT) {
             return field.as_str().map(|field| Self::Current(field.to_owned()));
         }
-        let secret = table.get(TEMPLATE)?;
-        let text = |key: &str| secret.get(key).and_then(Value::as_str).map(str::to_owned);
-        text(ENV).map(SecretRef::Env).or_else(|| text(FILE).map(SecretRef::File)).map(Self::Secret)
+        reference(table.get(TEMPLATE)?).map(Self::Secret)
     }
+}
+
+/// Returns the reference that a JSON value represents.
+fn reference(value: &Value) -> Option<SecretRef> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    text(ENV).map(SecretRef::Env).or_else(|| text(FILE).map(SecretRef::File))
 }
 
 #[cfg(test)]
@@ -96,12 +116,21 @@ mod tests {
     fn references_and_templates_round_trip() {
         for secret in [SecretRef::Env("PW".to_owned()), SecretRef::File("/run/secrets/pw".to_owned())] {
             assert_eq!(SecretRef::of(&secret.value()).as_ref(), Some(&secret));
-            let template = Template::Secret(secret);
-            assert_eq!(Template::of(&template.to_json()), Some(template));
+            let uri = Template::Uri { uri: "amqp://u@h".to_owned(), password: secret.clone() };
+            for template in [Template::Secret(secret), uri] {
+                assert_eq!(Template::of(&template.to_json()), Some(template));
+            }
         }
         let current = Template::Current("tags".to_owned());
         assert_eq!(Template::of(&current.to_json()), Some(current));
-        for other in [json!("x"), json!({}), json!({"a": 1}), json!({"$secret": 1}), json!({"$current": 1})] {
+        for other in [
+            json!("x"),
+            json!({}),
+            json!({"a": 1}),
+            json!({"$secret": 1}),
+            json!({"$current": 1}),
+            json!({"$uri": "x"}),
+        ] {
             assert_eq!(Template::of(&other), None);
         }
     }

@@ -62,8 +62,22 @@ pub struct RecordFacts {
     pub unreadable: BTreeSet<RecordKind>,
     /// The name of this user; `None` if topo did not read it, because the plan does not depend on it.
     pub user: Option<String>,
-    /// The users whose passwords topo could not compare, each with the reason.
+    /// The records whose passwords topo could not compare, each with the reason.
     pub not_compared: BTreeMap<RecordId, String>,
+    /// The enabled plugins. topo reads them only if the plan writes records of a plugin.
+    pub plugins: Enabled,
+}
+
+/// The enabled plugins or feature flags.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Enabled {
+    /// topo did not read them.
+    #[default]
+    NotRead,
+    /// This user may not read them. The text is the required tag.
+    NotReadable(&'static str),
+    /// Their names.
+    Names(BTreeSet<String>),
 }
 
 /// The queues that topo could not query over AMQP.

@@ -1,13 +1,13 @@
 //! Plans the cluster: the records that belong to no vhost. [`plan_vhost`] plans these records as the only objects of a
 //! part without a vhost ([`VhostName::cluster`](crate::model::VhostName::cluster)).
 
+use super::activity::Enabled;
 use super::context::PlanContext;
 use super::document::{Block, ClusterPlan, Info, Options, VhostPlan};
 use super::planner::plan_vhost;
 use crate::model::count::count;
 use crate::model::requirements::Requirements;
 use crate::model::{Address, BrokerVersion, ObjectId};
-use std::collections::BTreeSet;
 
 /// The properties of a cluster that a plan requires in addition to the cluster's records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,18 +18,6 @@ pub struct ClusterFacts {
     pub plugins: Enabled,
     /// The enabled feature flags, if the spec requires feature flags.
     pub feature_flags: Enabled,
-}
-
-/// The enabled plugins or feature flags.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Enabled {
-    /// topo did not read them.
-    #[default]
-    NotRead,
-    /// This user may not read them. The text is the required tag.
-    NotReadable(&'static str),
-    /// Their names.
-    Names(BTreeSet<String>),
 }
 
 /// Computes the plan of the cluster.

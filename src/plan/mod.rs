@@ -23,6 +23,8 @@ pub mod fingerprint;
 pub mod gate;
 pub mod hazard;
 mod keeps;
+mod link_request;
+mod links;
 mod lock_out;
 pub mod migrate;
 mod old_bindings;
@@ -51,9 +53,9 @@ mod wiring;
 
 pub use action::{Action, Guard, Level};
 pub use activity::{
-    Activity, QueueActivity, RecordFacts, ShovelEnd, Shovels, TopicPermissions, Transports, UnqueriedQueues,
+    Activity, Enabled, QueueActivity, RecordFacts, ShovelEnd, Shovels, TopicPermissions, Transports, UnqueriedQueues,
 };
-pub use cluster::{ClusterFacts, Enabled, plan_cluster};
+pub use cluster::{ClusterFacts, plan_cluster};
 pub use context::PlanContext;
 pub use document::{
     Block, ChangeKind, ClusterPlan, Conflict, Desired, FieldVerdict, Info, InterruptedMigration, KeptBindings, Options,
@@ -61,6 +63,7 @@ pub use document::{
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without_effect, blockers_of, gate};
 pub use hazard::{Hazard, HazardKind};
+pub use links::needs_plugins;
 pub use migrate::{
     Goal, Migration, NextAction, Stage, Unexpected, before_migrations, interrupted_migrations, interrupted_queues,
 };

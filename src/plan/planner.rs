@@ -6,9 +6,9 @@ use super::document::{
     self, ChangeKind, ClusterPlan, Desired, Options, Plan, PlannedChange, Summary, Target, VhostPlan,
 };
 use super::{
-    changes_by_kind, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, lock_out, migrate,
-    old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate, super_streams, target,
-    topic_permissions, users, wiring,
+    changes_by_kind, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, links, lock_out,
+    migrate, old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate, super_streams,
+    target, topic_permissions, users, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::naming::run_queue;
@@ -164,6 +164,8 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     optional_activity::limit_hazards(builder, context);
     permissions::hazards(builder, context);
     users::check(builder, context);
+    links::hazards(builder, context);
+    links::block_disabled_plugins(builder, context);
     deletions::last_binding_hazards(builder, context);
     deletions::mass_delete_hazard(builder, context);
 }

@@ -1,9 +1,9 @@
 //! Turns an action into a request, with a pure function: a plan shows the same request that an apply sends.
 
 use super::action::Action;
-use super::user_request;
+use super::{link_request, user_request};
 use crate::model::address::encode;
-use crate::model::record_kinds::RecordScope;
+use crate::model::record_kinds::{ListPath, RecordScope};
 use crate::model::{Binding, Destination, Record, RecordId, RecordKind, VhostName, encoding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -189,12 +189,15 @@ fn put_record(vhost: &VhostName, record: &Record, keeps_password: bool) -> Reque
     let (row, mut id) = (record.id.kind.row(), record.id.clone());
     let mut body = match row.kind {
         RecordKind::User => user_request::body(record, keeps_password),
+        RecordKind::Shovel | RecordKind::Upstream => link_request::body(record),
         RecordKind::OperatorPolicy
         | RecordKind::VhostLimit
         | RecordKind::UserLimit
         | RecordKind::GlobalParameter
         | RecordKind::Permission
-        | RecordKind::TopicPermission => json!(record.fields),
+        | RecordKind::TopicPermission
+        | RecordKind::UpstreamSet
+        | RecordKind::Parameter => json!(record.fields),
     };
     if row.is_last_key_in_body
         && let (Some(field), Some(segment)) = (row.key.last(), id.key.pop())
@@ -204,14 +207,17 @@ fn put_record(vhost: &VhostName, record: &Record, keeps_password: bool) -> Reque
     Request::put(record_path(vhost, &id), body)
 }
 
-/// Builds the path of a record: `/api/operator-policies/shop/ceiling`. The path of a cluster record contains no vhost.
-fn record_path(vhost: &VhostName, id: &RecordId) -> String {
+/// Builds the path of a record: `/api/operator-policies/shop/ceiling`. The path of a cluster record contains no vhost. The
+/// path of a runtime parameter contains the component before the vhost: `/api/parameters/my-plugin/shop/main`.
+pub(crate) fn record_path(vhost: &VhostName, id: &RecordId) -> String {
     let row = id.kind.row();
     let vhost = match row.scope {
         RecordScope::Vhost => Some(vhost.as_str()),
         RecordScope::Cluster => None,
     };
-    let segments: Vec<&str> = vhost.into_iter().chain(id.key.iter().map(String::as_str)).collect();
+    let mut segments: Vec<&str> = id.key.iter().map(String::as_str).collect();
+    let before_vhost = usize::from(row.list == ListPath::OfAllVhosts);
+    segments.splice(before_vhost..before_vhost, vhost);
     path(row.path, &segments)
 }
 

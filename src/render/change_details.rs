@@ -3,7 +3,9 @@
 
 use super::style::{GREEN, RED, YELLOW, clean};
 use crate::model::count::{count, number};
-use crate::model::record_kinds::{FieldShape, Layout, RecordField};
+use crate::model::record_kinds::{
+    FieldShape, Layout, MEMBER_NAME, PASSWORD_IS_SET, PASSWORDS_DIFFER, RECORD_KINDS, RecordField,
+};
 use crate::model::units::with_unit;
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Object, Policy, Queue, Record, RecordKind, SecretRef,
@@ -97,7 +99,10 @@ fn object_details(object: &Object) -> Vec<String> {
 /// Returns all fields if none differs.
 fn record_details(record: &Record) -> Vec<String> {
     let row = record.id.kind.row();
-    if !matches!(row.layout, Layout::Fields(_)) {
+    if let Layout::Value([field]) = row.layout {
+        return record.fields.values().map(|value| clean(&with_unit_of(field, value))).collect();
+    }
+    if let Layout::Settings(_) = row.layout {
         return record.fields.values().map(|value| clean(&value.to_string())).collect();
     }
     if let Some(word) = record.shorthand() {
@@ -108,13 +113,17 @@ fn record_details(record: &Record) -> Vec<String> {
     let fields = if differing.is_empty() { row.settings().iter().collect() } else { differing };
     let detail = |field: &RecordField| {
         let value = record.fields.get(field.name)?;
+        let key = match field.group {
+            "" => field.key.to_owned(),
+            group => format!("{group}.{}", field.key),
+        };
         Some(match (secret_of(field.name, value), field.shape) {
-            (Some(secret), _) => format!("{} from {}", field.key, clean(&secret.to_string())),
+            (Some(secret), _) => format!("{key} from {}", clean(&secret.to_string())),
             (None, FieldShape::Tags) if record.tags().next().is_none() => "no tags".to_owned(),
             (None, FieldShape::Tags) => {
-                format!("{} {}", field.key, clean(&record.tags().collect::<Vec<_>>().join(", ")))
+                format!("{key} {}", clean(&record.tags().collect::<Vec<_>>().join(", ")))
             }
-            (None, _) => format!("{} {}", field.key, clean(&value.to_string())),
+            (None, _) => format!("{key} {}", clean(&with_unit_of(field, value))),
         })
     };
     fields.into_iter().filter_map(detail).collect()
@@ -148,23 +157,62 @@ pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
     };
     let secret = field.after.as_ref().and_then(|after| secret_of(&field.field, after));
     let before = match (&field.before, &field.after, &secret) {
-        (None, Some(_), Some(_)) => "a different value".to_owned(),
+        (None, Some(_), Some(_)) if is_user_secret(&field.field) => "a different value".to_owned(),
+        (Some(before), _, Some(_)) if is_set(before) => "a different value".to_owned(),
         (None, Some(after), None) if field.field == "password" && after.as_text() == Some("none") => "set".to_owned(),
         (before, _, _) => value(before),
     };
     (clean(&field.field), before, value(&field.after))
 }
 
-/// Returns the reference to a secret if the setting is one of the passwords of a user. Values of other settings can have
-/// the same form.
-fn secret_of(name: &str, value: &ArgumentValue) -> Option<SecretRef> {
+/// Returns true if the value represents a password of the broker that differs from the spec.
+fn is_set(value: &ArgumentValue) -> bool {
+    [Some(PASSWORD_IS_SET), Some(PASSWORDS_DIFFER)].contains(&value.as_text())
+}
+
+/// Returns true if the setting is one of the passwords of a user, which topo reads only if they are equal.
+fn is_user_secret(name: &str) -> bool {
     let is_secret = |field: &RecordField| field.name == name && matches!(field.shape, FieldShape::Secret { .. });
-    RecordKind::User.row().settings().iter().any(is_secret).then(|| SecretRef::of(value)).flatten()
+    RecordKind::User.row().settings().iter().any(is_secret)
+}
+
+/// Returns the reference to a secret if the setting is a password or a URI. Values of other settings can have the same
+/// form.
+fn secret_of(name: &str, value: &ArgumentValue) -> Option<SecretRef> {
+    let is_secret = |field: &RecordField| {
+        field.name == name && matches!(field.shape, FieldShape::Secret { .. } | FieldShape::Uris { .. })
+    };
+    let is_in_table = RECORD_KINDS.iter().any(|row| row.settings().iter().any(is_secret));
+    SecretRef::of(value).filter(|_| is_in_table)
 }
 
 /// Formats the value of a setting. For a secret, formats the place that contains it.
 fn shown(name: &str, value: &ArgumentValue) -> String {
-    clean(&secret_of(name, value).map_or_else(|| with_unit(name, value), |secret| secret.to_string()))
+    let fields = RECORD_KINDS.iter().flat_map(|row| row.settings());
+    let of_name = fields.into_iter().find(|field| field.name == name && field.shape == FieldShape::Seconds);
+    let text = || of_name.map_or_else(|| with_unit(name, value), |field| with_unit_of(field, value));
+    clean(&secret_of(name, value).map_or_else(text, |secret| secret.to_string()))
+}
+
+/// Formats the value of a field of a record with its unit.
+fn with_unit_of(field: &RecordField, value: &ArgumentValue) -> String {
+    match (field.shape, value) {
+        (FieldShape::Seconds, ArgumentValue::Integer(seconds)) => format!("{seconds}s"),
+        (FieldShape::Milliseconds, value) => with_unit(field.name, value),
+        (FieldShape::Members, ArgumentValue::List(members)) => {
+            members.iter().map(member).collect::<Vec<_>>().join(", ")
+        }
+        (_, value) => value.to_string(),
+    }
+}
+
+/// Formats a member of an upstream set: `us`, `us (exchange orders-us)`.
+fn member(member: &ArgumentValue) -> String {
+    let ArgumentValue::Table(fields) = member else { return member.to_string() };
+    let name = fields.get(MEMBER_NAME).and_then(ArgumentValue::as_text).unwrap_or_default();
+    let others = fields.iter().filter(|(key, _)| *key != MEMBER_NAME);
+    let overrides: Vec<String> = others.map(|(key, value)| format!("{key} {}", with_unit(key, value))).collect();
+    if overrides.is_empty() { name.to_owned() } else { format!("{name} ({})", overrides.join(", ")) }
 }
 
 /// Formats the activity of a queue, such as `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.

@@ -1,7 +1,8 @@
 //! Renders topologies as a definitions file, which `rabbitmqadmin definitions import` and the management UI can import.
 
 use crate::model::printable::clean_json;
-use crate::model::{Arguments, Record, RecordKind, TopicPermission, Topology, Vhost, VhostName, encoding};
+use crate::model::record_kinds::Layout;
+use crate::model::{Record, RecordKind, TopicPermission, Topology, Vhost, VhostName, encoding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -95,15 +96,24 @@ fn permissions_of_users(topology: &Topology) -> Vec<Value> {
 /// Renders the records that definitions files contain as runtime parameters. A parameter contains all records with the same kind and name, such as all
 /// limits of a vhost.
 fn parameters(topology: &Topology) -> Vec<Value> {
-    let mut values: BTreeMap<(RecordKind, &str), Arguments> = BTreeMap::new();
-    for (id, record) in topology.records.iter().filter(|(id, _)| !id.kind.row().component.is_empty()) {
-        let settings = values.entry((id.kind, id.name().unwrap_or("limits"))).or_default();
-        match (id.setting(), record.fields.get("value")) {
-            (Some(setting), Some(value)) => drop(settings.insert(setting.to_owned(), value.clone())),
-            (_, _) => settings.extend(record.fields.clone()),
+    let mut values: BTreeMap<(&str, &str), Value> = BTreeMap::new();
+    // The URIs of shovels and upstreams contain no passwords.
+    let records = topology.records.iter().filter(|(id, _)| !id.kind.row().has_uris());
+    for (id, record) in records {
+        let row = id.kind.row();
+        let (component, name) = match &id.key[..] {
+            [component, name] if row.kind == RecordKind::Parameter => (component.as_str(), name.as_str()),
+            _ if row.component.is_empty() => continue,
+            _ => (row.component, id.name().unwrap_or("limits")),
+        };
+        let value = values.entry((component, name)).or_insert_with(|| json!({}));
+        match (row.layout, id.setting(), record.fields.get("value")) {
+            (Layout::Value(_), _, Some(whole)) => *value = json!(whole),
+            (_, Some(setting), Some(of_setting)) => value[setting] = json!(of_setting),
+            (_, _, _) => *value = json!(record.fields),
         }
     }
-    let parameter = |((kind, name), value): (&(RecordKind, &str), &Arguments)| json!({ "vhost": topology.vhost, "component": kind.row().component, "name": name, "value": value });
+    let parameter = |((component, name), value): (&(&str, &str), &Value)| json!({ "vhost": topology.vhost, "component": component, "name": name, "value": value });
     values.iter().map(parameter).collect()
 }
 

@@ -107,6 +107,8 @@ pub(crate) fn check(
         | Shape::Boolean
         | Shape::Duration(..)
         | Shape::Delay
+        | Shape::Seconds
+        | Shape::Uri
         | Shape::Factor
         | Shape::Size(_)
         | Shape::Count(..)

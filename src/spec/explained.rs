@@ -111,6 +111,8 @@ fn walk_shape(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<E
         | Shape::Boolean
         | Shape::Duration(..)
         | Shape::Delay
+        | Shape::Seconds
+        | Shape::Uri
         | Shape::Factor
         | Shape::Size(_)
         | Shape::Count(..)

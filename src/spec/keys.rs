@@ -256,11 +256,23 @@ pub(crate) static POLICY_KEYS: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
         let (name, key) = (known.policy_key?, policy_keys::PolicyKey::spelling(known.policy_key?)?);
         Some(PolicyKey { key, name, shape: known.value.into(), doc: known.doc })
     });
-    let alternate = PolicyKey {
-        key: "alternateExchange",
-        name: "alternate-exchange",
-        shape: Shape::Text,
-        doc: "The exchange that receives messages that an exchange cannot route.",
-    };
-    known.chain([alternate]).collect()
+    let others = [
+        ("alternate-exchange", "The exchange that receives messages that an exchange cannot route."),
+        (
+            "federation-upstream",
+            "The upstream that the exchanges or queues are federated with; requires the plugin `rabbitmq_federation`.",
+        ),
+        (
+            "federation-upstream-set",
+            "The upstream set that the exchanges or queues are federated with; `all` is every upstream.",
+        ),
+        (
+            "federation-upstream-pattern",
+            "A regular expression for the names of the upstreams that the exchanges or queues are federated with.",
+        ),
+    ];
+    let others = others.into_iter().filter_map(|(name, doc)| {
+        Some(PolicyKey { key: policy_keys::PolicyKey::spelling(name)?, name, shape: Shape::Text, doc })
+    });
+    known.chain(others).collect()
 });

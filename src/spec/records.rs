@@ -4,13 +4,14 @@
 use super::convert::{declared_twice, value_of};
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Sourced, Value};
-use super::secrets;
+use super::record_fields::{field_key, members};
 use super::shape::{Key, Keys, Object, Shape, key};
 use super::spec_types::{RecordSpec, Spec};
+use super::{links, secrets};
 use crate::model::record_kinds::{
-    FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope, Section,
+    FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope, SOURCE, Section,
 };
-use crate::model::{ArgumentValue, ObjectId, Record, RecordId, RecordKind};
+use crate::model::{ArgumentValue, ObjectId, Record, RecordId, RecordKind, VhostName};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -84,10 +85,20 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
         names.extend(declarations.iter().map(|it| it.key.first().copied().unwrap_or_default().to_owned()));
         for Declaration { key, at, node } in declarations {
             report_reserved(row, key.first().copied(), at, diagnostics);
-            if row.kind == RecordKind::User {
-                secrets::check_user(node, diagnostics);
+            match row.kind {
+                RecordKind::User => secrets::check_user(node, diagnostics),
+                RecordKind::Shovel => links::check_shovel(node, diagnostics),
+                RecordKind::Upstream => links::check_password(node, diagnostics),
+                RecordKind::OperatorPolicy
+                | RecordKind::VhostLimit
+                | RecordKind::UserLimit
+                | RecordKind::GlobalParameter
+                | RecordKind::Permission
+                | RecordKind::TopicPermission
+                | RecordKind::UpstreamSet
+                | RecordKind::Parameter => {}
             }
-            for record in records(row, &key, at, node) {
+            for record in records(row, &key, at, node, &spec.vhost.value) {
                 let id = record.record.id.clone();
                 match spec.records.get(&id) {
                     Some(first) => diagnostics.push(declared_twice(row.word, &id.key.join(" "), record.at, first.at)),
@@ -110,7 +121,7 @@ fn report_reserved(row: &RecordRow, name: Option<&str>, at: Location, diagnostic
 }
 
 /// Returns the records of one entry: a single record, or one record for each setting.
-fn records(row: &RecordRow, key: &[&str], at: Location, node: &Node) -> Vec<RecordSpec> {
+fn records(row: &RecordRow, key: &[&str], at: Location, node: &Node, vhost: &VhostName) -> Vec<RecordSpec> {
     let id = |setting: Option<&str>| {
         let key = key.iter().copied().chain(setting).map(str::to_owned).collect();
         RecordId { kind: row.kind, key }
@@ -122,7 +133,7 @@ fn records(row: &RecordRow, key: &[&str], at: Location, node: &Node) -> Vec<Reco
                 let record = Record::new(id(None), fields.iter().map(value).collect());
                 record.map(|record| RecordSpec { at, record, places: BTreeMap::new() }).into_iter().collect()
             }
-            None => record(id(None), fields, at, node).into_iter().collect(),
+            None => record(id(None), fields, at, node, vhost).into_iter().collect(),
         },
         Layout::Settings(settings) => {
             let settings = settings.iter().filter_map(|setting| Some((setting, node.entry(setting.key)?)));
@@ -133,18 +144,24 @@ fn records(row: &RecordRow, key: &[&str], at: Location, node: &Node) -> Vec<Reco
             };
             settings.filter_map(record).collect()
         }
-        Layout::Value(_) => {
-            let record = Record::new(id(None), BTreeMap::from([("value".to_owned(), value_of(node))]));
+        Layout::Value([field]) => {
+            let value = if field.shape == FieldShape::Members { members(node) } else { value_of(node) };
+            let record = Record::new(id(None), BTreeMap::from([("value".to_owned(), value)]));
             record.map(|record| RecordSpec { at, record, places: BTreeMap::new() }).into_iter().collect()
         }
     }
 }
 
-fn record(id: RecordId, of_kind: &[RecordField], at: Location, table: &Node) -> Option<RecordSpec> {
+fn record(id: RecordId, of_kind: &[RecordField], at: Location, table: &Node, vhost: &VhostName) -> Option<RecordSpec> {
     let mut fields = BTreeMap::new();
     let mut places: BTreeMap<String, Location> = BTreeMap::new();
     for field in of_kind {
-        let Some(node) = table.get(field.key).filter(|node| !matches!(node.value, Value::Null(_))) else {
+        let table = if field.group.is_empty() { Some(table) } else { table.get(field.group) };
+        let node = table.and_then(|table| table.get(field.key));
+        let Some(node) = node.filter(|node| !matches!(node.value, Value::Null(_))) else {
+            if links::has_default_uri(id.kind.row(), field) {
+                fields.insert(field.name.to_owned(), links::default_uri(vhost));
+            }
             continue;
         };
         let value = value_of(node);
@@ -212,39 +229,45 @@ static ENTRY_SHAPES: LazyLock<Vec<Shape>> =
 
 const NAMES: Shape = Shape::List(&Shape::Name);
 
-impl From<FieldShape> for Shape {
-    fn from(shape: FieldShape) -> Self {
-        match shape {
-            FieldShape::Text | FieldShape::Pattern => Self::Text,
-            FieldShape::Words(words) => Self::OneOf(words),
-            FieldShape::Number => Self::Number,
-            FieldShape::Definition => Self::Definition,
-            FieldShape::Limit => Self::Count(-1, i64::MAX),
-            FieldShape::Any => Self::Any,
-            FieldShape::Tags => Self::List(&Shape::Tag),
-            FieldShape::Secret { can_be_none } => Self::Secret(can_be_none),
+fn object(row: &'static RecordRow) -> Object {
+    Object { what: row.what, name: row.schema, keys: Keys::Built(keys_of(row)), external: &[], is_queue: false }
+}
+
+/// The mappings inside of entries that contain fields, such as `source`, each with its kind.
+static GROUPS: LazyLock<Vec<(RecordKind, &'static str, Object)>> = LazyLock::new(|| {
+    let mut groups: Vec<(RecordKind, &'static str, Object)> = Vec::new();
+    for row in RECORD_KINDS {
+        for field in row.settings().iter().filter(|field| !field.group.is_empty()) {
+            let (what, name) = match field.group {
+                SOURCE => ("the source of a shovel", "ShovelSource"),
+                _ => ("the destination of a shovel", "ShovelDestination"),
+            };
+            let is_same =
+                |(kind, group, _): &&mut (RecordKind, &str, Object)| (*kind, *group) == (row.kind, field.group);
+            match groups.iter_mut().find(is_same) {
+                Some((_, _, Object { keys: Keys::Built(keys), .. })) => keys.push(field_key(field)),
+                Some(_) | None => {
+                    let keys = Keys::Built(vec![field_key(field)]);
+                    groups.push((row.kind, field.group, Object { what, name, keys, external: &[], is_queue: false }));
+                }
+            }
         }
     }
-}
+    groups
+});
 
-/// Returns the key of a field.
-fn field_key(field: &RecordField) -> Key {
-    Key {
-        is_required: field.is_required(),
-        default: field.default,
-        example: field.example,
-        ..key(field.key, field.shape.into(), field.doc)
-    }
-}
-
-fn object(row: &'static RecordRow) -> Object {
-    Object {
-        what: row.what,
-        name: row.schema,
-        keys: Keys::Built(row.settings().iter().map(field_key).collect()),
-        external: &[],
-        is_queue: false,
-    }
+/// Returns the keys of an entry: first the mappings that contain fields, then the other fields.
+fn keys_of(row: &RecordRow) -> Vec<Key> {
+    let groups = GROUPS.iter().filter(|(kind, ..)| *kind == row.kind);
+    let group = |(_, group, object): &'static (RecordKind, &'static str, Object)| {
+        let (doc, example) = match *group {
+            SOURCE => ("Where the shovel gets the messages.", "{queue: orders.work}"),
+            _ => ("Where the shovel publishes the messages.", "{exchange: orders}"),
+        };
+        key(group, Shape::Object(object), doc).required().with_example(example)
+    };
+    let own = row.settings().iter().filter(|field| field.group.is_empty()).map(field_key);
+    groups.map(group).chain(own).collect()
 }
 
 fn entry(section: &'static Section, keys: Vec<Key>) -> Object {

@@ -249,6 +249,8 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::Boolean => values::boolean(),
         Shape::Duration(min, max) => values::duration(min, max),
         Shape::Delay => values::delay(),
+        Shape::Seconds => values::seconds(),
+        Shape::Uri => values::uri(),
         Shape::Factor => values::factor(),
         Shape::Size(max) => values::size(max),
         Shape::Count(min, max) => values::count(min, max),

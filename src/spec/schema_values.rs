@@ -161,6 +161,21 @@ pub(super) fn tag() -> Value {
     })
 }
 
+/// Returns the schema of a duration in whole seconds.
+pub(super) fn seconds() -> Value {
+    or_variable(vec![with_unit()])
+}
+
+/// Returns the schema of an AMQP URI without a password.
+pub(super) fn uri() -> Value {
+    or_variable(vec![json!({
+        "title": "AMQP URI",
+        "type": "string",
+        "pattern": "^[Aa][Mm][Qq][Pp][Ss]?://([^:@/?#]*@)?[^@#]*$",
+        "patternErrorMessage": "a URI has no password, such as amqps://user@host/vhost",
+    })])
+}
+
 pub(super) fn name() -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[^\\r\\n\\u0000]+$"})
 }
@@ -168,7 +183,7 @@ pub(super) fn name() -> Value {
 /// Returns an example value for a policy key with this shape, if there is one.
 pub(super) fn example(shape: Shape) -> Option<&'static str> {
     match shape {
-        Shape::Duration(..) | Shape::Delay => Some("30s"),
+        Shape::Duration(..) | Shape::Delay | Shape::Seconds => Some("30s"),
         Shape::Size(_) => Some("1GiB"),
         Shape::MaxAge => Some("7D"),
         Shape::Text
@@ -176,6 +191,7 @@ pub(super) fn example(shape: Shape) -> Option<&'static str> {
         | Shape::RoutingKey
         | Shape::Version
         | Shape::Boolean
+        | Shape::Uri
         | Shape::Factor
         | Shape::Count(..)
         | Shape::Number

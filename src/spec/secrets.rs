@@ -8,9 +8,6 @@ use super::spec_types::Spec;
 use super::value;
 use crate::model::{ObjectId, RecordId, RecordKind};
 
-/// The code of the error for a secret that is written in a spec. The renderer masks the values at these positions.
-pub(crate) const SECRET_AS_TEXT: &str = "secret-as-text";
-
 /// The mappings that refer to a secret.
 pub(super) const REFERENCES: &[&Object] = &[&ENV, &FILE];
 

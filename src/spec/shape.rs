@@ -23,6 +23,10 @@ pub(crate) enum Shape {
     /// A delay of at least 1 ms, written with its unit, such as `5s`. A plain number is invalid, because `5` usually
     /// means seconds.
     Delay,
+    /// A duration in whole seconds, written with its unit.
+    Seconds,
+    /// An AMQP URI without a password.
+    Uri,
     /// A number that is at least 1.
     Factor,
     /// A size in bytes, from 0 to this maximum.

@@ -141,7 +141,7 @@ pub(super) fn refuse_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) ->
     if is_misspelled {
         let hint = match closest(entry.key.trim_start_matches("x-"), POLICY_KEYS.iter().map(|known| known.key)) {
             Some(key) => format!("did you mean `{key}`?"),
-            None => "use RabbitMQ's spelling for other keys, for example `federation-upstream-set`".to_owned(),
+            None => "use RabbitMQ's spelling for other keys, for example `shards-per-node`".to_owned(),
         };
         let diagnostic = Diagnostic::error("unknown-key", format!("unknown key `{}` in a policy", entry.key), entry.at);
         diagnostics.push(diagnostic.label("unknown key").hint(hint));

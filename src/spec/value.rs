@@ -4,9 +4,10 @@
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::{self, closest, join_or};
 use super::node::{Entry, Location, Node, Value};
+use super::problem::{Problem, bad, wrong_type};
 use super::shape::Shape;
 use super::shared_keys::EXCHANGE_TYPES;
-use super::{scalar, units};
+use super::{scalar, units, uris};
 use crate::model::names::MAX_NAME_BYTES;
 use crate::model::retry::MAX_DELAY;
 use crate::model::units::{duration, size};
@@ -95,24 +96,11 @@ pub(crate) fn check(
     }
 }
 
-/// A problem of a scalar. Without a `message`, the type is wrong, and `label` describes the expected type.
-struct Problem {
-    code: &'static str,
-    message: Option<String>,
-    label: String,
-    hint: Option<String>,
-}
-
-fn wrong_type(expected: &str, hint: Option<String>) -> Problem {
-    Problem { code: "wrong-type", message: None, label: expected.to_owned(), hint }
-}
-
-fn bad(code: &'static str, message: String, label: &str, hint: Option<String>) -> Problem {
-    Problem { code, message: Some(message), label: label.to_owned(), hint }
-}
-
 fn expects_text(shape: Shape) -> bool {
-    matches!(shape, Shape::Text | Shape::Name | Shape::RoutingKey | Shape::Tag | Shape::OneOf(_) | Shape::ExchangeType)
+    matches!(
+        shape,
+        Shape::Text | Shape::Name | Shape::RoutingKey | Shape::Tag | Shape::Uri | Shape::OneOf(_) | Shape::ExchangeType
+    )
 }
 
 fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
@@ -126,6 +114,9 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             Err(wrong_type("a duration with its unit", Some(hint)))
         }
         (Shape::Delay, _) => duration_value(node, 1, MAX_DELAY, subject),
+        (Shape::Seconds, _) => seconds_value(node, subject),
+        (Shape::Uri, Value::Text(text)) => uris::check(text, subject).map(|()| node.value.clone()),
+        (Shape::Uri, _) => Err(uris::not_a_uri()),
         (Shape::Factor, Value::Integer(number)) if *number < 1 => Err(small_factor(subject, number)),
         (Shape::Factor, Value::Float(number)) if *number < 1.0 => Err(small_factor(subject, number)),
         (Shape::Factor, Value::Integer(_) | Value::Float(_)) => Ok(node.value.clone()),
@@ -245,6 +236,18 @@ fn duration_value(node: &Node, min: i64, max: i64, subject: &str) -> Result<Valu
     within(milliseconds, min, max, subject, |number| {
         duration(number).unwrap_or_else(|| format!("{number} milliseconds"))
     })
+}
+
+/// Returns the number of seconds. A number without a unit could mean milliseconds, as in other durations.
+fn seconds_value(node: &Node, subject: &str) -> Result<Value, Problem> {
+    if let Value::Integer(number) = &node.value {
+        let hint = format!("write {number}s for seconds");
+        return Err(wrong_type("a duration with its unit", Some(hint)));
+    }
+    match duration_value(node, 0, MAX_DELAY, subject)? {
+        Value::Integer(milliseconds) if milliseconds % 1000 == 0 => Ok(Value::Integer(milliseconds / 1000)),
+        _ => Err(bad("wrong-value", format!("{subject} is not a whole number of seconds"), "", None)),
+    }
 }
 
 fn size_value(node: &Node, max: i64, subject: &str) -> Result<Value, Problem> {

@@ -35,6 +35,7 @@ fn parameters_become_records_or_other_objects() {
              "value":{"pattern":"^q","apply-to":"queues","priority":1,"definition":{"max-length":5}}},
             {"component":"operator_policy","vhost":"/","name":"other","value":{"pattern":"","definition":{}}},
             {"component":"shovel","vhost":"shop","name":"s","value":{}},
+            {"component":"shovel","vhost":"shop","name":"own","value":{"src-delete-after":"queue-length"}},
             {"component":"federation-upstream","vhost":"shop","name":"u","value":{}},
             {"component":"vhost-limits","vhost":"shop","name":"limits","value":{"max-queues":5}},
             {"component":"odd","vhost":"shop","name":"o","value":1}],"policies""#;
@@ -48,15 +49,17 @@ fn parameters_become_records_or_other_objects() {
     assert_eq!(cap.definition["max-length"], 5.into());
     let limit = RecordId { kind: RecordKind::VhostLimit, key: vec!["max-queues".to_owned()] };
     assert_eq!(snapshot.topology.records[&limit].limit(), Some(5));
+    let names: Vec<String> = snapshot.topology.records.keys().map(ToString::to_string).collect();
+    assert_eq!(names, ["operator policy cap", "vhost limit max-queues", "shovel s", "parameter odd o"]);
     let others: Vec<_> =
         snapshot.unsupported_objects.iter().map(|(thing, names)| format!("{thing}: {names:?}")).collect();
     assert_eq!(
         others,
         [
-            r#"federation upstream: ["u"]"#,
-            r#"parameter: ["o (component odd)"]"#,
             r#"repeated queue: ["q"]"#,
-            r#"shovel: ["s"]"#
+            r#"shovel: ["own"]"#,
+            // It has no URI.
+            r#"upstream: ["u"]"#,
         ]
     );
     assert!(snapshot.topology.queues[&"q".into()].arguments.contains_key("x-max-length"));
@@ -114,13 +117,12 @@ fn vhosts_of_parameters_and_permissions_are_found() {
     let file = FILE.replace("\"policies\"", entries);
     let names: Vec<String> = vhosts(&file).unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(names, ["/", "p", "s", "shop", "t"]);
-    for (vhost, record) in [("p", "permission u"), ("t", "topic permission u e"), ("s", "")] {
+    for (vhost, record) in [("p", "permission u"), ("t", "topic permission u e"), ("s", "shovel n")] {
         let snapshot = read(&file, &vhost.into(), None).unwrap();
         assert_eq!(snapshot.topology.settings, Some(Vhost::default()), "{vhost}");
         let records: Vec<String> = snapshot.topology.records.keys().map(ToString::to_string).collect();
         assert_eq!(records.join(", "), record, "{vhost}");
-        let shovels = [("shovel".to_owned(), vec!["n".to_owned()])];
-        assert_eq!(snapshot.unsupported_objects, if vhost == "s" { shovels.into() } else { BTreeMap::new() });
+        assert_eq!(snapshot.unsupported_objects, BTreeMap::new());
     }
 }
 
@@ -165,7 +167,7 @@ fn deeply_nested_parameters_are_read() {
     let cut = snapshot.topology.clone().remove_cut();
     assert_eq!(
         cut.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["operator policy p", "vhost limit max-queues"]
+        ["operator policy p", "vhost limit max-queues", "parameter odd p"]
     );
     assert_eq!(snapshot.unsupported_objects["shovel"], ["p"]);
 }

@@ -2,7 +2,8 @@
 //! objects.
 
 use crate::lint::{Finding, Rule, Subject};
-use crate::model::{ArgumentValue, ObjectId, RecordKind};
+use crate::model::record_kinds::FieldShape;
+use crate::model::{ArgumentValue, ObjectId};
 use crate::spec::{Location, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -48,9 +49,14 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             check_value(&ObjectId::Policy(name.clone()), Some(key), &setting.value, setting.key_at);
         }
     }
-    // The keys of a user contain references to secrets, and never their values.
-    for (id, declaration) in spec.records.iter().filter(|(id, _)| id.kind != RecordKind::User) {
-        for (field, value) in &declaration.record.fields {
+    for (id, declaration) in &spec.records {
+        let fields = id.fields();
+        // These fields contain references to secrets, and never their values.
+        let is_reference = |name: &str| {
+            let mut of_name = fields.iter().filter(|field| field.name == name);
+            of_name.any(|field| matches!(field.shape, FieldShape::Secret { .. }))
+        };
+        for (field, value) in declaration.record.fields.iter().filter(|(name, _)| !is_reference(name)) {
             let name = if field == "value" { id.name() } else { Some(field.as_str()) };
             check_value(&ObjectId::Record(id.clone()), name, value, declaration.at);
         }

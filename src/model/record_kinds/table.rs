@@ -3,6 +3,9 @@
 //! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, `rabbit_mgmt_wm_global_parameter`, and responses of
 //! 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
+use super::federation::{UPSTREAM, UPSTREAM_COMPONENT, UPSTREAM_SET, UPSTREAM_SET_COMPONENT};
+use super::permissions::{PERMISSION_FIELDS, TOPIC_PERMISSION_FIELDS};
+use super::shovels::{self, SHOVEL_COMPONENT};
 use super::users::{USER_FIELDS, USER_LIMITS, USERS, USERS_DOC};
 use super::{
     Comparison, FieldShape, Layout, ListPath, Owners, Place, RecordField, RecordKind, RecordRow, RecordScope,
@@ -22,6 +25,7 @@ const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
         comparison: Comparison::Always,
         example: "'^orders\\.'",
         doc: "A regular expression (PCRE) that object names must match. It is not anchored unless it contains `^` or `$`.",
+        ..RecordField::NEW
     },
     RecordField {
         key: "applyTo",
@@ -32,6 +36,7 @@ const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
         example: "",
         doc: "The kinds of objects that the policy applies to. `classic_queues`, `quorum_queues` and `streams` require \
               RabbitMQ 3.12.",
+        ..RecordField::NEW
     },
     RecordField {
         key: "priority",
@@ -41,6 +46,7 @@ const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
         comparison: Comparison::Always,
         example: "",
         doc: "The priority. If several operator policies match an object, the one with the highest priority applies.",
+        ..RecordField::NEW
     },
     RecordField {
         key: "definition",
@@ -53,6 +59,7 @@ const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
               `expires`, `messageTtl`, `maxLength`, `maxLengthBytes`, `maxInMemoryLength`, `maxInMemoryBytes` and \
               `deliveryLimit`; also `queueVersion` since RabbitMQ 3.11.24, `overflow` since 3.12.7, and \
               `target-group-size` since 3.13.",
+        ..RecordField::NEW
     },
 ];
 
@@ -65,6 +72,7 @@ const VHOST_LIMITS: &[RecordField] = &[
         comparison: Comparison::Always,
         example: "1000",
         doc: "The maximum number of connections to the vhost; -1 means no limit.",
+        ..RecordField::NEW
     },
     RecordField {
         key: "maxQueues",
@@ -74,6 +82,7 @@ const VHOST_LIMITS: &[RecordField] = &[
         comparison: Comparison::Always,
         example: "500",
         doc: "The maximum number of queues in the vhost; -1 means no limit. topo needs one queue for its lock.",
+        ..RecordField::NEW
     },
 ];
 
@@ -85,65 +94,8 @@ const GLOBAL_PARAMETER_VALUE: RecordField = RecordField {
     comparison: Comparison::Always,
     example: "{team: payments}",
     doc: "The value.",
+    ..RecordField::NEW
 };
-
-/// The pattern that matches no object.
-const NO_OBJECT: &str = "^$";
-
-const PERMISSION_FIELDS: &[RecordField] = &[
-    RecordField {
-        key: "configure",
-        name: "configure",
-        shape: FieldShape::Pattern,
-        default: NO_OBJECT,
-        comparison: Comparison::Always,
-        example: "'^orders\\.'",
-        doc: "A regular expression (PCRE) for the exchanges and queues that the user may declare and delete.",
-    },
-    RecordField {
-        key: "write",
-        name: "write",
-        shape: FieldShape::Pattern,
-        default: NO_OBJECT,
-        comparison: Comparison::Always,
-        example: "'^orders$'",
-        doc: "A regular expression for the exchanges to which the user may publish, for the destinations of bindings, and \
-              for the dead-letter and alternate exchanges of objects that the user declares. The default exchange is \
-              `amq.default`.",
-    },
-    RecordField {
-        key: "read",
-        name: "read",
-        shape: FieldShape::Pattern,
-        default: NO_OBJECT,
-        comparison: Comparison::Always,
-        example: "'^orders\\.'",
-        doc: "A regular expression for the queues that the user may consume from or purge, for the sources of bindings, and \
-              for the objects that the user declares with a dead-letter or alternate exchange.",
-    },
-];
-
-const TOPIC_PERMISSION_FIELDS: &[RecordField] = &[
-    RecordField {
-        key: "write",
-        name: "write",
-        shape: FieldShape::Pattern,
-        default: "",
-        comparison: Comparison::Always,
-        example: "'^order\\.'",
-        doc: "A regular expression (PCRE) for the routing keys with which the user may publish to the exchange. \
-              The broker replaces `{username}`, `{vhost}` and, for MQTT, `{client_id}`.",
-    },
-    RecordField {
-        key: "read",
-        name: "read",
-        shape: FieldShape::Pattern,
-        default: "",
-        comparison: Comparison::Always,
-        example: "'.*'",
-        doc: "A regular expression for the routing keys with which the user may bind queues and exchanges to the exchange.",
-    },
-];
 
 const PERMISSION_OWNERS: Owners =
     Owners { path: "users", field: "", word: "user", remedy: "create it first: rabbitmqctl add_user NAME" };
@@ -168,6 +120,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         reserved: &[],
         owners: None,
         path: "operator-policies",
+        is_wrapped: false,
+        plugins: &[],
         list: ListPath::OfKind,
         order: WriteOrder::BeforeQueues,
         layout: Layout::Fields(OPERATOR_POLICY_FIELDS),
@@ -194,6 +148,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         reserved: &[],
         owners: None,
         path: "vhost-limits",
+        is_wrapped: false,
+        plugins: &[],
         list: ListPath::OfKind,
         order: WriteOrder::BeforeQueues,
         layout: Layout::Settings(VHOST_LIMITS),
@@ -225,6 +181,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
             remedy: "create it first: rabbitmqctl add_user NAME",
         }),
         path: "user-limits",
+        is_wrapped: false,
+        plugins: &[],
         list: ListPath::OfKind,
         order: WriteOrder::BeforeQueues,
         layout: Layout::Settings(USER_LIMITS),
@@ -251,6 +209,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         reserved: &["cluster_name", "cluster_tags", "imported_definition_hash_value", "internal_cluster_id"],
         owners: None,
         path: "global-parameters",
+        is_wrapped: false,
+        plugins: &[],
         list: ListPath::OfKind,
         order: WriteOrder::BeforeQueues,
         layout: Layout::Value(&[GLOBAL_PARAMETER_VALUE]),
@@ -278,6 +238,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         reserved: &[],
         owners: Some(PERMISSION_OWNERS),
         path: "permissions",
+        is_wrapped: false,
+        plugins: &[],
         list: ListPath::OfVhost,
         order: WriteOrder::AfterObjects { rank: 1 },
         layout: Layout::Fields(PERMISSION_FIELDS),
@@ -306,6 +268,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         reserved: &[],
         owners: Some(PERMISSION_OWNERS),
         path: "topic-permissions",
+        is_wrapped: false,
+        plugins: &[],
         list: ListPath::OfVhost,
         order: WriteOrder::AfterObjects { rank: 0 },
         layout: Layout::Fields(TOPIC_PERMISSION_FIELDS),
@@ -331,6 +295,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         reserved: &[],
         owners: None,
         path: "users",
+        is_wrapped: false,
+        plugins: &[],
         list: ListPath::OfKind,
         order: WriteOrder::First,
         layout: Layout::Fields(USER_FIELDS),
@@ -338,5 +304,36 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         component: "",
         writer: Tag::Administrator,
         since: None,
+    },
+    shovels::ROW,
+    UPSTREAM,
+    UPSTREAM_SET,
+    RecordRow {
+        kind: RecordKind::Parameter,
+        word: "parameter",
+        what: "a parameter",
+        schema: "Parameter",
+        plural: "parameters",
+        section: "parameters",
+        doc: "The runtime parameters of other plugins in the vhost, by component and name, each with its value. Requires the \
+              `policymaker` tag.",
+        removed_doc: "",
+        key: &["component", "name"],
+        // These components have sections or keys of their own.
+        reserved: &[
+            SHOVEL_COMPONENT,
+            UPSTREAM_COMPONENT,
+            UPSTREAM_SET_COMPONENT,
+            "operator_policy",
+            "policy",
+            "vhost-limits",
+        ],
+        path: "parameters",
+        plugins: &[],
+        list: ListPath::OfAllVhosts,
+        order: WriteOrder::BeforeQueues,
+        layout: Layout::Value(&[GLOBAL_PARAMETER_VALUE]),
+        component: "",
+        ..UPSTREAM_SET
     },
 ];

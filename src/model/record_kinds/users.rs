@@ -14,6 +14,7 @@ pub(super) const USER_LIMITS: &[RecordField] = &[
         comparison: Comparison::Always,
         example: "200",
         doc: "The maximum number of connections of the user; -1 means no limit.",
+        ..RecordField::NEW
     },
     RecordField {
         key: "maxChannels",
@@ -23,6 +24,7 @@ pub(super) const USER_LIMITS: &[RecordField] = &[
         comparison: Comparison::Always,
         example: "2000",
         doc: "The maximum number of channels of the user, on all connections together; -1 means no limit.",
+        ..RecordField::NEW
     },
 ];
 
@@ -46,6 +48,7 @@ pub(super) const USER_FIELDS: &[RecordField] = &[
         example: "[monitoring]",
         doc: "The tags of the user: `management`, `policymaker`, `monitoring`, `administrator`, or any other tags. Without \
               this key, topo keeps the current tags, and a new user has no tags.",
+        ..RecordField::NEW
     },
     RecordField {
         key: "password",
@@ -57,6 +60,7 @@ pub(super) const USER_FIELDS: &[RecordField] = &[
         doc: "The password: `{env: NAME}` reads an environment variable, and `{file: PATH}` reads a file. topo compares the \
               password with the hash on the broker, and sends the password only if it does not match the hash. `none`: the \
               user cannot log in with a password, and authenticates with a certificate, LDAP or OAuth 2.",
+        ..RecordField::NEW
     },
     RecordField {
         key: "initialPassword",
@@ -66,6 +70,7 @@ pub(super) const USER_FIELDS: &[RecordField] = &[
         comparison: Comparison::Never,
         example: "{env: SHOP_REPORTS_PASSWORD}",
         doc: "The password of a new user. topo does not compare it, so the password of an existing user does not change.",
+        ..RecordField::NEW
     },
     RecordField {
         key: "passwordHash",
@@ -76,6 +81,7 @@ pub(super) const USER_FIELDS: &[RecordField] = &[
         example: "{env: SHOP_LEGACY_HASH}",
         doc: "The hash of the password, as `rabbitmqctl hash_password` prints it: the salt and the digest in Base64. The \
               broker does not apply its credential validator to a hash.",
+        ..RecordField::NEW
     },
     RecordField {
         key: "hashingAlgorithm",
@@ -85,5 +91,6 @@ pub(super) const USER_FIELDS: &[RecordField] = &[
         comparison: Comparison::IfSet,
         example: "sha512",
         doc: "The algorithm of `passwordHash`. The default is `sha256`.",
+        ..RecordField::NEW
     },
 ];

@@ -104,11 +104,13 @@ impl Layout<'_> {
 pub(super) enum Moment {
     /// After the vhost and before all other objects: users and raised limits, because later steps may require them.
     WithVhost,
+    /// After the exchanges and before the policies: federation upstreams and upstream sets, which policies can use.
+    BeforePolicies,
     /// With the policies and before the queues: other created and changed records, such as operator policies, which
     /// govern a new queue from the start.
     WithPolicies,
-    /// After all creations and changes of other objects, and before all deletions: permissions, including deleted
-    /// permissions.
+    /// After all creations and changes of other objects, and before all deletions: permissions and shovels, including
+    /// deleted permissions and shovels.
     AfterObjects,
     /// After all deletions of objects: lowered limits, deletions of records, and the password of this user.
     Last,
@@ -149,7 +151,7 @@ fn rank(action: &Action) -> i16 {
     let of_kind = |id: &RecordId| match id.kind.row().order {
         WriteOrder::First => 0,
         WriteOrder::BeforeQueues => 2,
-        WriteOrder::AfterObjects { rank } => i16::from(rank) + 2,
+        WriteOrder::BeforePolicies { rank } | WriteOrder::AfterObjects { rank } => i16::from(rank) + 2,
     };
     match (action, action.object()) {
         (Action::DeleteRecord { .. }, ObjectId::Record(id)) => DEFERRED - of_kind(&id),
@@ -222,6 +224,7 @@ fn moment_of(record: &Record, before: Option<&Record>, after: Option<&Record>) -
     match row.layout {
         _ if matches!(row.order, WriteOrder::AfterObjects { .. }) => Moment::AfterObjects,
         _ if row.order == WriteOrder::First && after.is_some() => Moment::WithVhost,
+        _ if matches!(row.order, WriteOrder::BeforePolicies { .. }) && after.is_some() => Moment::BeforePolicies,
         RecordLayout::Fields(_) | RecordLayout::Value(_) if after.is_some() => Moment::WithPolicies,
         RecordLayout::Fields(_) | RecordLayout::Value(_) => Moment::Last,
         RecordLayout::Settings(_) if limit(after) > limit(before) => Moment::WithVhost,

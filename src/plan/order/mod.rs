@@ -24,9 +24,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// | stage | comes after | because |
 /// |---|---|---|
 /// | 1. vhost | | the vhost contains all other objects |
-/// | 2. raised limits | vhost | later steps may require the raised limits |
+/// | 2. users, raised limits | vhost | later steps may require them |
 /// | 3. exchanges, alternates first | vhost | an exchange without its alternate drops unroutable messages |
-/// | 4. policies, other records | exchanges | a policy may reference an alternate or dead-letter exchange |
+/// | 4. upstreams, upstream sets, policies, other records | exchanges | a policy may reference an exchange or an upstream |
 /// | 5. queues | policies, exchanges | policies and dead-lettering apply to a new queue from the start |
 /// | 6. interrupted recreations | queues | restored bindings may route to new queues |
 /// | 7. bindings of dead-letter exchanges | queues | a message may be rejected as soon as a queue is bound or wired |
@@ -36,10 +36,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// | 11. migrations and recreations | policies, stage 7 | the new queue has its final settings and dead-letter routes |
 /// | 12. other bindings | recreations | a recreated queue receives messages only when it is complete |
 /// | 13. replacements of retired tiers | other bindings | rejected messages then require a full route |
-/// | 14. permissions | all creations and changes | a user who gains permissions finds all objects |
+/// | 14. permissions, shovels | all creations and changes | users and shovels find all objects; a deleted shovel does not declare its queue again |
 /// | 15. deletions of bindings | other bindings | a new binding replaces the old binding without an unrouted window |
 /// | 16. deletions of objects | deletions of bindings | no messages are routed to an object when it is deleted |
-/// | 17. lowered limits, deletions of other records | deletions of objects | the vhost must be below a lowered limit |
+/// | 17. lowered limits, deletions of other records, own password | deletions of objects | the vhost must be below a lowered limit |
 /// | 18. restored exchanges | all deletions | a deletion of the last binding also deletes an auto-delete exchange |
 ///
 /// A rollback (`--abort`) contains only stage 11.
@@ -71,6 +71,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     layout.records(&builder.changes, Moment::WithVhost);
     // 3 and 4
     layout.exchanges(&changes.exchanges);
+    layout.records(&builder.changes, Moment::BeforePolicies);
     layout.policies(policies);
     layout.records(&builder.changes, Moment::WithPolicies);
     // 5. If a migrated queue no longer exists, its migration declares the queue.

@@ -3,7 +3,7 @@
 
 use super::refusal::{self, Refusal};
 use crate::model::known_arguments::Versions;
-use crate::model::record_kinds::FieldShape;
+use crate::model::record_kinds::{FieldShape, LOCAL, LOCAL_PROTOCOL_SINCE};
 use crate::model::{ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Record, age};
 use crate::rabbitmq::pattern::pattern_error;
 use crate::rabbitmq::policy_keys::{Accepts, POLICY_KEYS, PolicyKey, Scope, Validator};
@@ -224,7 +224,9 @@ pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<R
         let patterns = row.settings().iter().filter(|field| field.shape == FieldShape::Pattern);
         let patterns = patterns.filter_map(|field| Some((field.name, record.fields.get(field.name)?.as_text()?)));
         let patterns = patterns.flat_map(|(name, text)| pattern_refusals(name, text, "use a shorter pattern", version));
-        return record.id.key.iter().filter_map(|segment| refusal::dot_segment(segment)).chain(patterns).collect();
+        let fields = field_refusals(record, version);
+        let segments = record.id.key.iter().filter_map(|segment| refusal::dot_segment(segment));
+        return segments.chain(patterns).chain(fields).collect();
     };
     let is_about_unsupported_key = |subject: &str| {
         let key = PolicyKey::named(subject);
@@ -240,6 +242,26 @@ pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<R
         }
         None => Refusal::new(key, format!("an operator policy cannot set {key}")).hint("set it in a policy instead"),
     }));
+    found
+}
+
+/// Returns the refusals of fields and values that this version does not support.
+fn field_refusals(record: &Record, version: BrokerVersion) -> Vec<Refusal> {
+    let mut found = Vec::new();
+    for field in record.id.fields() {
+        let value = record.fields.get(field.name).filter(|value| field.default_value().as_ref() != Some(value));
+        let Some(value) = value else { continue };
+        let is_local = field.key == "protocol" && value.as_text() == Some(LOCAL);
+        let (what, since) = match field.since {
+            Some(since) => (field.key.to_owned(), since),
+            None if is_local => (format!("protocol: {LOCAL}"), LOCAL_PROTOCOL_SINCE),
+            None => continue,
+        };
+        if version < since {
+            let text = format!("`{what}` requires RabbitMQ {since}; the broker is {version}");
+            found.push(Refusal::new(field.name, text).hint("remove it from the spec"));
+        }
+    }
     found
 }
 

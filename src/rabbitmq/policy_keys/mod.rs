@@ -128,7 +128,11 @@ impl PolicyKey {
     /// Returns the spelling of a key in specs; `None` if the key is unknown, or if it is a key of plugins or of
     /// mirroring, for which specs use the name on the wire.
     pub fn spelling(name: &str) -> Option<&'static str> {
-        let is_spelled = |key: &&Self| !key.accepts.is_empty() && matches!(key.scope, Scope::Queues | Scope::Exchanges);
+        let is_spelled = |key: &&Self| match key.scope {
+            Scope::Queues | Scope::Exchanges => !key.accepts.is_empty(),
+            Scope::Plugin => key.spec_key != key.name,
+            Scope::Mirroring => false,
+        };
         Self::named(name).filter(is_spelled).map(|key| key.spec_key)
     }
 

@@ -341,9 +341,9 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         accepts: &[(BEFORE_4_0, Mirroring, WHEN_PROMOTED)],
         ..MIRROR
     },
-    plugin("federation-upstream"),
-    plugin("federation-upstream-pattern"),
-    plugin("federation-upstream-set"),
+    PolicyKey { spec_key: "federationUpstream", ..plugin("federation-upstream") },
+    PolicyKey { spec_key: "federationUpstreamPattern", ..plugin("federation-upstream-pattern") },
+    PolicyKey { spec_key: "federationUpstreamSet", ..plugin("federation-upstream-set") },
     plugin("routing-key"),
     plugin("shards-per-node"),
     never_accepted("max-priority", CLASSIC),

@@ -1,0 +1,61 @@
+//! Replaces the passwords of shovels and federation upstreams, which topo does not read, with references to environment
+//! variables.
+
+use crate::model::record_kinds::{FieldShape, PASSWORD_IS_SET, PASSWORDS_DIFFER, RecordField};
+use crate::model::{AmqpUri, ArgumentValue, Record, SecretRef, Topology};
+use std::collections::BTreeSet;
+
+/// Replaces the passwords in the records of a topology with references, and returns the names of the environment
+/// variables. The name consists of the names of the record and of the mapping: `FROM_OLD_SOURCE_PASSWORD`.
+pub fn reference_passwords(topology: &mut Topology) -> BTreeSet<String> {
+    let mut variables = BTreeSet::new();
+    for (id, record) in topology.records.iter_mut().filter(|(id, _)| id.kind.row().has_uris()) {
+        for field in id.kind.row().settings() {
+            let is_set = record.fields.get(field.name).and_then(ArgumentValue::as_text) == Some(PASSWORD_IS_SET);
+            if !is_set || !matches!(field.shape, FieldShape::Secret { .. }) {
+                continue;
+            }
+            let parts = [id.name().unwrap_or_default(), field.group, field.key];
+            let words: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| word(part)).collect();
+            let name = unused(&words.join("_"), &variables);
+            record.fields.insert(field.name.to_owned(), SecretRef::Env(name.clone()).value());
+            variables.insert(name);
+        }
+    }
+    variables
+}
+
+/// Converts a name to a part of the name of an environment variable.
+fn word(name: &str) -> String {
+    let word: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    if word.starts_with(|c: char| c.is_ascii_digit()) { format!("_{word}") } else { word }
+}
+
+fn unused(name: &str, used: &BTreeSet<String>) -> String {
+    let numbered = (2..).map(|number| format!("{name}_{number}"));
+    let candidates = std::iter::once(name.to_owned()).chain(numbered);
+    candidates.into_iter().find(|name| !used.contains(name)).unwrap_or_default()
+}
+
+/// Returns the reason why a spec cannot represent a record; `None` if it can.
+pub(super) fn reason_for_link(record: &Record) -> Option<String> {
+    let row = record.id.kind.row();
+    if !row.has_uris() {
+        return None;
+    }
+    let known = |name: &&String| row.settings().iter().all(|field| field.name != **name);
+    if let Some(unknown) = record.fields.keys().find(known) {
+        return Some(format!("topo does not support {unknown}"));
+    }
+    let is_different = |value: &ArgumentValue| value.as_text() == Some(PASSWORDS_DIFFER);
+    if record.fields.values().any(is_different) {
+        return Some("its URIs have different passwords".to_owned());
+    }
+    let has_uris = |field: &&RecordField| matches!(field.shape, FieldShape::Uris { .. });
+    let mut uris = row.settings().iter().filter(has_uris).flat_map(|field| record.items(field.name));
+    let is_invalid = |uri: &ArgumentValue| {
+        uri.as_text().is_some_and(|text| AmqpUri::parse(text).map_or(true, |it| it.has_key_password()))
+    };
+    uris.any(is_invalid).then(|| "a URI is not valid, or contains the password of a private key".to_owned())
+}

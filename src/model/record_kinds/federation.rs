@@ -1,0 +1,203 @@
+//! The rows of federation upstreams and upstream sets in the table of record kinds.
+//!
+//! Sources: `rabbit_federation_parameters` and `rabbit_federation_upstream` of 3.8 to 4.3, and responses of 3.8.9, 3.10.8,
+//! 4.0.5 and 4.3.6.
+
+use super::shovels::{ACK_MODE, MAX_NUMBER, RECONNECT_DELAY};
+use super::{
+    Comparison, FieldShape, Layout, ListPath, Place, RecordField, RecordKind, RecordRow, RecordScope, Tag, WriteOrder,
+};
+use crate::model::version::BrokerVersion;
+
+/// The components of the runtime parameters of federation.
+pub(super) const UPSTREAM_COMPONENT: &str = "federation-upstream";
+/// See [`UPSTREAM_COMPONENT`].
+pub(super) const UPSTREAM_SET_COMPONENT: &str = "federation-upstream-set";
+/// The key of a set's member that contains the name of the upstream.
+pub const MEMBER_NAME: &str = "upstream";
+
+/// Since 4.1, the plugin `rabbitmq_federation_common` contains the upstreams.
+const PLUGINS: &[&str] = &["rabbitmq_federation", "rabbitmq_federation_common"];
+
+/// An optional field without a default.
+const OPTIONAL: RecordField = RecordField { comparison: Comparison::Optional, ..RecordField::NEW };
+
+const FIELDS: &[RecordField] = &[
+    RecordField {
+        key: "uri",
+        name: "uri",
+        shape: FieldShape::Uris { has_default_vhost: false },
+        example: "amqps://fed@us.example/shop",
+        doc: "The URI of the upstream broker, without a password; a list of URIs, of which each link uses one; or \
+              `{env: NAME}` or `{file: PATH}` for a complete URI. Without a vhost, the upstream vhost has the name of this \
+              vhost.",
+        ..RecordField::NEW
+    },
+    RecordField {
+        key: "password",
+        name: "uri-password",
+        shape: FieldShape::Secret { can_be_none: false },
+        example: "{env: US_PASSWORD}",
+        doc: "The password of the user in `uri`. topo encodes it, and adds it to each URI that contains a user.",
+        ..OPTIONAL
+    },
+    RecordField {
+        key: "exchange",
+        name: "exchange",
+        example: "orders",
+        doc: "The exchange of the upstream. The default is the name of the federated exchange.",
+        ..OPTIONAL
+    },
+    RecordField {
+        key: "queue",
+        name: "queue",
+        example: "orders.work",
+        doc: "The queue of the upstream. The default is the name of the federated queue.",
+        ..OPTIONAL
+    },
+    RecordField {
+        key: "consumerTag",
+        name: "consumer-tag",
+        example: "fed-us",
+        doc: "The tag of the consumer on the upstream.",
+        ..OPTIONAL
+    },
+    RecordField {
+        key: "prefetch",
+        name: "prefetch-count",
+        shape: FieldShape::Count(0, MAX_NUMBER),
+        default: "1000",
+        doc: "The maximum number of unacknowledged messages of a link.",
+        ..RecordField::NEW
+    },
+    RecordField {
+        key: "maxHops",
+        name: "max-hops",
+        shape: FieldShape::Count(1, MAX_NUMBER),
+        default: "1",
+        doc: "The maximum number of links that a message passes before it is discarded.",
+        ..RecordField::NEW
+    },
+    RecordField {
+        key: "expires",
+        name: "expires",
+        shape: FieldShape::Milliseconds,
+        example: "1h",
+        doc: "The time after which the upstream deletes the queue of a link that is not connected.",
+        ..OPTIONAL
+    },
+    RecordField {
+        key: "messageTtl",
+        name: "message-ttl",
+        shape: FieldShape::Milliseconds,
+        example: "1h",
+        doc: "The time to live of undelivered messages in the queue of a link.",
+        ..OPTIONAL
+    },
+    RecordField {
+        key: "trustUserId",
+        name: "trust-user-id",
+        shape: FieldShape::Boolean,
+        default: "false",
+        doc: "Whether messages keep the user ID that the upstream validated.",
+        ..RecordField::NEW
+    },
+    RecordField {
+        key: "bindNowait",
+        name: "bind-nowait",
+        shape: FieldShape::Boolean,
+        default: "false",
+        doc: "Whether a link does not wait for the results of its bind requests.",
+        ..RecordField::NEW
+    },
+    RecordField {
+        key: "resourceCleanupMode",
+        name: "resource-cleanup-mode",
+        shape: FieldShape::Words(&["default", "never"]),
+        default: "default",
+        doc: "Whether a link deletes its queue on the upstream when the link is stopped.",
+        ..RecordField::NEW
+    },
+    RecordField {
+        key: "channelUseMode",
+        name: "channel-use-mode",
+        shape: FieldShape::Words(&["multiple", "single"]),
+        default: "multiple",
+        doc: "The number of channels of a link; since RabbitMQ 3.8.13.",
+        since: Some(BrokerVersion::new(3, 8, 13)),
+        ..RecordField::NEW
+    },
+    RecordField {
+        key: "queueType",
+        name: "queue-type",
+        shape: FieldShape::Words(&["classic", "quorum"]),
+        default: "classic",
+        doc: "The type of a link's queue on the upstream, for exchange federation; since RabbitMQ 3.13.1.",
+        since: Some(BrokerVersion::new(3, 13, 1)),
+        ..RecordField::NEW
+    },
+    ACK_MODE,
+    RECONNECT_DELAY,
+];
+
+/// Returns the fields that a member of an upstream set can override: all except the URI.
+pub fn member_fields() -> impl Iterator<Item = &'static RecordField> {
+    FIELDS.iter().filter(|field| !matches!(field.shape, FieldShape::Uris { .. } | FieldShape::Secret { .. }))
+}
+
+pub(super) const UPSTREAM: RecordRow = RecordRow {
+    kind: RecordKind::Upstream,
+    word: "upstream",
+    what: "an upstream",
+    schema: "Upstream",
+    plural: "upstreams",
+    section: "upstreams",
+    scope: RecordScope::Vhost,
+    place: Place::Section,
+    doc: "The federation upstreams of the vhost, by name. A policy with `federationUpstream` or `federationUpstreamSet` \
+          connects exchanges or queues to them. Requires the plugin `rabbitmq_federation` on the broker, and the \
+          `policymaker` tag.",
+    removed_doc: "The names of federation upstreams to delete.",
+    key: &["name"],
+    is_last_key_in_body: false,
+    shorthand: None,
+    reserved: &[],
+    owners: None,
+    path: "parameters/federation-upstream",
+    is_wrapped: true,
+    plugins: PLUGINS,
+    list: ListPath::OfKind,
+    order: WriteOrder::BeforePolicies { rank: 0 },
+    layout: Layout::Fields(FIELDS),
+    definitions_key: "",
+    component: UPSTREAM_COMPONENT,
+    writer: Tag::Policymaker,
+    since: None,
+};
+
+pub(super) const UPSTREAM_SET: RecordRow = RecordRow {
+    kind: RecordKind::UpstreamSet,
+    word: "upstream set",
+    what: "an upstream set",
+    schema: "UpstreamSet",
+    plural: "upstream sets",
+    section: "upstreamSets",
+    scope: RecordScope::Vhost,
+    place: Place::Section,
+    doc: "The sets of federation upstreams, by name. Each member is the name of an upstream, or a mapping with `upstream` and \
+          with keys that override those of the upstream. The set `all` always contains all upstreams.",
+    removed_doc: "The names of upstream sets to delete.",
+    path: "parameters/federation-upstream-set",
+    is_wrapped: false,
+    order: WriteOrder::BeforePolicies { rank: 1 },
+    layout: Layout::Value(&[RecordField {
+        key: "value",
+        name: "value",
+        shape: FieldShape::Members,
+        example: "[us]",
+        doc: "The members.",
+        ..RecordField::NEW
+    }]),
+    component: UPSTREAM_SET_COMPONENT,
+    ..UPSTREAM
+};

@@ -1,0 +1,142 @@
+//! Adds the hazards of changed and deleted shovels and federation upstreams, and blocks plans that need a plugin that is
+//! not enabled.
+//!
+//! The broker restarts a shovel or the links of an upstream after any change (3.8 to 4.3). Messages that the source has
+//! delivered and that are not acknowledged are then delivered again, or lost with `no-ack`.
+
+use super::activity::Enabled;
+use super::changes_by_kind::PlanBuilder;
+use super::context::PlanContext;
+use super::document::{ChangeKind, PlannedChange};
+use super::hazard::HazardKind;
+use crate::model::count::count;
+use crate::model::record_kinds::{MEMBER_NAME, RecordRow};
+use crate::model::{Address, ArgumentValue, Object, ObjectId, Record, RecordId, RecordKind, Topology};
+use std::collections::BTreeSet;
+
+/// The acknowledgement mode with which messages can be lost.
+const NO_ACK: &str = "no-ack";
+
+/// Adds the hazards of changed and deleted shovels, upstreams and upstream sets.
+pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let of_change = |change: &PlannedChange| {
+        let before = record(change.before.as_ref())?;
+        let (kind, text) = hazard(before, record(change.after.as_ref()), context)?;
+        Some((change.address.clone(), kind, text))
+    };
+    let found: Vec<(Address, HazardKind, String)> = builder.changes.iter().filter_map(of_change).collect();
+    for (address, kind, text) in found {
+        builder.hazard(kind, &address, text, None);
+    }
+}
+
+fn record(object: Option<&Object>) -> Option<&Record> {
+    if let Some(Object::Record(record)) = object { Some(record) } else { None }
+}
+
+fn hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) -> Option<(HazardKind, String)> {
+    let name = before.id.name().unwrap_or_default();
+    let is_lossy = before.fields.get("ack-mode").and_then(ArgumentValue::as_text) == Some(NO_ACK);
+    match (before.id.kind, after) {
+        (RecordKind::Shovel, None) => Some((HazardKind::RoutingGap, format!("shovel {name} no longer moves messages"))),
+        (RecordKind::Shovel, Some(_)) => Some(restart(&format!("shovel {name} restarts"), is_lossy)),
+        (RecordKind::Upstream, None) => {
+            let text = format!("the links to upstream {name} end, and no longer receive its messages");
+            Some((HazardKind::RoutingGap, text))
+        }
+        (RecordKind::Upstream, Some(_)) => Some(restart(&format!("the links to upstream {name} restart"), is_lossy)),
+        (RecordKind::UpstreamSet, after) => {
+            let kept = after.map(members).unwrap_or_default();
+            let current = &context.current.records;
+            let is_known = |upstream: &&str| {
+                current.keys().any(|id| id.kind == RecordKind::Upstream && id.name() == Some(*upstream))
+            };
+            let lost: Vec<&str> = members(before).difference(&kept).copied().filter(is_known).collect();
+            let text = format!("objects that use the upstream set {name} lose their links to {}", lost.join(", "));
+            (!lost.is_empty()).then_some((HazardKind::RoutingGap, text))
+        }
+        (
+            RecordKind::OperatorPolicy
+            | RecordKind::VhostLimit
+            | RecordKind::UserLimit
+            | RecordKind::GlobalParameter
+            | RecordKind::Permission
+            | RecordKind::TopicPermission
+            | RecordKind::User
+            | RecordKind::Parameter,
+            _,
+        ) => None,
+    }
+}
+
+fn restart(what: &str, is_lossy: bool) -> (HazardKind, String) {
+    match is_lossy {
+        true => {
+            (HazardKind::MessageLoss, format!("{what}; messages in flight are lost, because its ackMode is {NO_ACK}"))
+        }
+        false => (HazardKind::Duplicates, format!("{what}; messages in flight can be delivered twice")),
+    }
+}
+
+/// Returns the names of the upstreams in a set.
+fn members(set: &Record) -> BTreeSet<&str> {
+    fn name(member: &ArgumentValue) -> Option<&str> {
+        if let ArgumentValue::Table(fields) = member { fields.get(MEMBER_NAME)?.as_text() } else { None }
+    }
+    set.items("value").iter().filter_map(name).collect()
+}
+
+/// Returns true if a record kind requires a plugin, and the desired records of this kind differ from the current records.
+/// topo reads the enabled plugins only in that case.
+pub fn needs_plugins(row: &RecordRow, desired: &Topology, current: &Topology) -> bool {
+    let differs = |(id, record): (&RecordId, &Record)| current.records.get(id) != Some(record);
+    !row.plugins.is_empty() && desired.records.iter().filter(|(id, _)| id.kind == row.kind).any(differs)
+}
+
+/// Blocks the plan if it writes records of a plugin that is not enabled. The broker would refuse these requests. It still
+/// lists and deletes such records.
+pub(super) fn block_disabled_plugins(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let is_write = |change: &&PlannedChange| matches!(change.kind, ChangeKind::Create | ChangeKind::Change);
+    let mut written: Vec<(&'static RecordRow, Address)> = Vec::new();
+    for change in builder.changes.iter().filter(is_write) {
+        let Some(ObjectId::Record(id)) = change.id() else { continue };
+        if !id.kind.row().plugins.is_empty() {
+            written.push((id.kind.row(), change.address.clone()));
+        }
+    }
+    let mut unknown = BTreeSet::new();
+    for (row, address) in written {
+        let plugin = row.plugins[0];
+        match &context.records.plugins {
+            Enabled::Names(enabled) if row.plugins.iter().any(|plugin| enabled.contains(*plugin)) => {}
+            Enabled::Names(_) => {
+                let remedy = format!("enable it on every node: rabbitmq-plugins enable {plugin}");
+                builder.block(&address, format!("the plugin {plugin} is not enabled"), Some(remedy));
+            }
+            Enabled::NotReadable(_) | Enabled::NotRead => drop(unknown.insert(plugin)),
+        }
+    }
+    if !unknown.is_empty() {
+        let plugins = unknown.len() as u64;
+        let names = unknown.into_iter().collect::<Vec<_>>().join(", ");
+        let right = match &context.records.plugins {
+            Enabled::NotReadable(tag) => format!(": reading plugins requires the tag {tag}"),
+            Enabled::Names(_) | Enabled::NotRead => String::new(),
+        };
+        let are = if plugins == 1 { "is" } else { "are" };
+        let text = format!("topo did not check whether {} ({names}) {are} enabled{right}", count(plugins, "plugin"));
+        builder.info(&context.address(&ObjectId::Vhost), text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_names_of_upstreams() {
+        let fields = serde_json::from_str(r#"{"value": ["us", {"upstream": "eu", "exchange": "x"}]}"#).unwrap();
+        let set = Record::new(RecordId::named(RecordKind::UpstreamSet, "regions"), fields).unwrap();
+        assert_eq!(members(&set), ["eu", "us"].into());
+    }
+}

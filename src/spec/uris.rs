@@ -1,0 +1,36 @@
+//! Checks the AMQP URIs of shovels and federation upstreams.
+
+use super::problem::{Problem, SECRET_AS_TEXT, bad, wrong_type};
+use crate::model::AmqpUri;
+
+/// Checks a URI. No message contains a part of a URI with a password.
+pub(super) fn check(text: &str, subject: &str) -> Result<(), Problem> {
+    let secret = |what: &str, hint: &str| {
+        let message = format!("expected a URI without a password for {subject}, found {what}");
+        let hint = format!("{hint}; if this spec was committed or shared, change the password");
+        Err(bad(SECRET_AS_TEXT, message, "a literal secret", Some(hint)))
+    };
+    match AmqpUri::parse(text) {
+        Ok(uri) if uri.password().is_some() => {
+            secret("a password", "remove the password from the URI, and add `password: {env: NAME}`")
+        }
+        Ok(uri) if uri.has_key_password() => {
+            secret("the parameter `password`", "use `uri: {env: NAME}` for the complete URI")
+        }
+        Ok(_) => Ok(()),
+        Err(problem) if text.contains('@') => {
+            let message = format!("{subject} is not a valid AMQP URI: {problem}");
+            let hint = "write the password under `password: {env: NAME}`, and not in the URI".to_owned();
+            Err(bad(SECRET_AS_TEXT, message, "this text can contain a password", Some(hint)))
+        }
+        Err(problem) => {
+            let message = format!("{subject} is not a valid AMQP URI: {problem}");
+            Err(bad("wrong-value", message, "expected a URI such as `amqps://user@host/vhost`", None))
+        }
+    }
+}
+
+/// Returns the error for a URI that is not a string.
+pub(super) fn not_a_uri() -> Problem {
+    wrong_type("a URI", None)
+}
