@@ -8,6 +8,8 @@ use crate::model::{BrokerVersion, RecordKind, Records, Scope, Topology, VhostNam
 use crate::plan::{ClusterFacts, Enabled};
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// The current records of a cluster, and other facts about the cluster.
 #[derive(Clone, Debug)]
@@ -60,15 +62,24 @@ impl Broker {
     }
 
     /// Returns the plugins that are enabled on every running node, which only a user with the tag `monitoring` may read.
+    /// A node lists its plugins only after its first statistics interval, so topo waits for a new node.
     pub(super) async fn enabled_plugins(&self) -> Result<Enabled, BrokerError> {
-        match self.get::<Vec<NodePlugins>>("/api/nodes?columns=name,running,enabled_plugins".to_owned()).await {
-            Ok(nodes) => {
-                let running = nodes.into_iter().filter(|node| node.running).map(|node| node.enabled_plugins);
-                Ok(Enabled::Names(running.reduce(|all, of_node| &all & &of_node).unwrap_or_default()))
+        for _ in 0..PLUGIN_READS {
+            let nodes =
+                self.get::<Vec<NodePlugins>>("/api/nodes?columns=name,running,enabled_plugins".to_owned()).await;
+            let nodes = match nodes {
+                Ok(nodes) => nodes,
+                Err(error) if is_hidden(&error) => return Ok(Enabled::NotReadable("monitoring")),
+                Err(error) => return Err(error),
+            };
+            let running = nodes.into_iter().filter(|node| node.running).map(|node| node.enabled_plugins);
+            if let Some(listed) = running.collect::<Option<Vec<_>>>() {
+                let of_all = listed.into_iter().reduce(|all, of_node| &all & &of_node);
+                return Ok(Enabled::Names(of_all.unwrap_or_default()));
             }
-            Err(error) if is_hidden(&error) => Ok(Enabled::NotReadable("monitoring")),
-            Err(error) => Err(error),
+            sleep(PLUGIN_INTERVAL).await;
         }
+        Ok(Enabled::NotRead)
     }
 
     /// Returns the enabled feature flags. Up to 3.13, only an administrator may read them.
@@ -86,12 +97,17 @@ impl Broker {
     }
 }
 
-/// An entry of `GET /api/nodes`. A node that is down has no plugins.
+/// The number of reads of the enabled plugins. Together with [`PLUGIN_INTERVAL`], longer than the default statistics
+/// interval of 5 s.
+const PLUGIN_READS: usize = 14;
+/// The time between two reads of the enabled plugins.
+const PLUGIN_INTERVAL: Duration = Duration::from_millis(500);
+
+/// An entry of `GET /api/nodes`. A node that is down, or that started in the last seconds, lists no plugins.
 #[derive(Deserialize)]
 struct NodePlugins {
     running: bool,
-    #[serde(default)]
-    enabled_plugins: BTreeSet<String>,
+    enabled_plugins: Option<BTreeSet<String>>,
 }
 
 /// An entry of `GET /api/feature-flags`.

@@ -21,7 +21,7 @@ use super::hazard::{Hazard, HazardKind};
 use super::migrate::{Goal, Migration};
 use crate::model::count::count;
 use crate::model::intervals::in_words;
-use crate::model::{Address, Object, ObjectId, QueueName, QueueType, Record, RecordKind, Topology};
+use crate::model::{Address, Object, ObjectId, QueueName, QueueType, Record, RecordId, RecordKind, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns true if a plan deletes or recreates a queue. topo reads the shovels only in that case.
@@ -70,8 +70,19 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
         }
         Shovels::Known(ends) => ends,
     };
+    let vhost = &context.current.vhost;
+    let is_deleted = |change: &PlannedChange, name: &str| {
+        change.kind == ChangeKind::Delete
+            && change.id() == Some(ObjectId::Record(RecordId::named(RecordKind::Shovel, name)))
+    };
     for end in ends {
         let Some(is_recreated) = deleted.get(&end.queue) else { continue };
+        let is_shovel_deleted =
+            end.vhost == *vhost && builder.changes.iter().any(|change| is_deleted(change, &end.shovel));
+        // The deletion of a shovel precedes the deletions of queues, but not the recreations.
+        if is_shovel_deleted && !*is_recreated {
+            continue;
+        }
         let address = context.address(&ObjectId::Queue(end.queue.clone()));
         builder.hazard(HazardKind::ShovelInterference, &address, shovel_text(end, *is_recreated), None);
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::diff::{Change, diff};
 use crate::model::naming::run_queue;
-use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
+use crate::model::{Address, Object, ObjectId, OnConflict, RecordKind, Topology};
 use crate::rabbitmq::{BrokerProfile, with_default_type};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,10 +24,16 @@ pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerPro
     migrate::has_interrupted_migration(current)
         || retries::has_leftover_retries(current, desired)
         || diff(current, &desired.topology, &desired.scope).iter().any(|change| match change {
-            Change::Create(object) => matches!(object, Object::Policy(..) | Object::Record(_)),
-            Change::Alter { .. } => true,
+            Change::Create(object) => matches!(object, Object::Policy(..)) || is_operator_policy(object),
+            Change::Alter { after, .. } => !matches!(after, Object::Record(_)) || is_operator_policy(after),
+            Change::Delete { object: object @ Object::Record(_), .. } => is_operator_policy(object),
             Change::Delete { object, .. } => !matches!(object, Object::Binding(_)),
         })
+}
+
+/// Returns true for an operator policy, the only record that can affect messages.
+fn is_operator_policy(object: &Object) -> bool {
+    matches!(object, Object::Record(record) if record.id.kind == RecordKind::OperatorPolicy)
 }
 
 /// Returns true if the plan may move messages. Does not consider the contents of queues. topo checks the transports

@@ -32,6 +32,7 @@ mod hostile_text;
 mod imported_definitions;
 mod interrupted_recreates;
 mod library;
+mod links;
 mod lint_hints;
 mod live_findings;
 mod lock;

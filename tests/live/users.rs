@@ -80,7 +80,7 @@ fn tags(user: &User<'_>) -> Vec<String> {
     tags
 }
 
-fn no_changes(topo: &Topo) {
+pub(super) fn no_changes(topo: &Topo) {
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 }
 
@@ -238,7 +238,7 @@ fn unset_secret_is_not_compared_and_blocks_an_apply() {
 }
 
 /// The forms in which a secret could occur in an output: raw, percent-encoded, in Base64 and in JSON.
-fn forms(secret: &str) -> [String; 5] {
+pub(super) fn forms(secret: &str) -> [String; 5] {
     use base64::Engine;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let encode = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -248,7 +248,7 @@ fn forms(secret: &str) -> [String; 5] {
     [secret.to_owned(), secret.bytes().map(encode).collect(), every, base64, json.trim_matches('"').to_owned()]
 }
 
-fn expect_no_secret(secrets: &[&str], text: &str) {
+pub(super) fn expect_no_secret(secrets: &[&str], text: &str) {
     for form in secrets.iter().flat_map(|secret| forms(secret)) {
         assert!(!text.contains(&form), "{form} occurs in {text}");
     }

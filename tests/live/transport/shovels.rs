@@ -5,7 +5,7 @@ use topo::broker::transport::{Fault, Leftover, Move, State};
 use serde_json::json;
 
 use super::fixture::{By, Fixture, TYPES, fill, numbers, shovel_transport, shovels, take};
-use crate::support::{Argument, Node, Options, block_on, until};
+use crate::support::{Argument, Node, Options, Topo, block_on, until};
 
 #[test]
 fn missing_plugin_is_reported() {
@@ -17,6 +17,14 @@ fn missing_plugin_is_reported() {
     // topo itself requires no plugin.
     fill(&fixture.amqp, &fixture.old, 0..10, 0);
     assert_eq!(fixture.move_all(By::Amqp, 10).moved, Some(10));
+    // A spec with a shovel is blocked before the first change.
+    let shovel = "{source: {queue: a}, destination: {queue: b}}";
+    let topo = Topo::new(&vhost).spec(&format!("queues: {{a: {{type: classic}}}}\nshovels: {{s: {shovel}}}\n"));
+    let blocked = topo.run(["apply", "-y"]).expect_code(3).expect_text("the plugin rabbitmq_shovel is not enabled");
+    blocked.expect_text("rabbitmq-plugins enable rabbitmq_shovel");
+    assert!(!vhost.names("queues").contains(&"a".to_owned()));
+    topo.rewrite("shovels: {}\n");
+    topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
 }
 
 /// The broker accepts the definition although the plugin is stopped.
