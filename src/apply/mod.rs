@@ -15,10 +15,13 @@ mod planning;
 mod recreates;
 mod request;
 mod run;
+mod started_shovels;
 
 pub use backup::{Backup, BackupError};
 pub use execute::{CONCURRENCY, apply};
-pub use outcome::{Consumers, FailedStep, Migrated, Missing, Outcome, Report, Status, StepDone, WaitingStep};
+pub use outcome::{
+    Consumers, FailedStep, Migrated, Missing, Outcome, Report, Status, StepDone, StoppedShovel, WaitingStep,
+};
 pub use planning::{plan, plan_snapshots};
 pub use request::{
     ApplyResources, BackupWriter, Interrupt, Progress, RunError, RunEvent, RunFailure, RunOptions, RunRequest,

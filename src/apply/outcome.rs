@@ -176,6 +176,17 @@ pub struct Outcome {
     /// The objects that still differ after every step was done, or the reason why the result could not be verified.
     /// Always empty after an incomplete run, which is not verified.
     pub left: Result<Vec<Address>, BrokerError>,
+    /// The shovels that the run wrote and that are not running, although the broker accepted them.
+    pub stopped_shovels: Vec<StoppedShovel>,
+}
+
+/// A shovel that the run wrote and that is not running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoppedShovel {
+    /// The address.
+    pub address: Address,
+    /// The shovel and its state, in one sentence.
+    pub text: String,
 }
 
 /// The status of a run.

@@ -8,6 +8,7 @@ use super::outcome::{Outcome, Report};
 use super::planning::plan;
 use super::request::Progress;
 use super::request::{ApplyResources, RunError, RunEvent, RunFailure, RunRequest};
+use super::started_shovels::stopped_shovels;
 use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};
 use crate::model::{Address, BrokerVersion, VhostName};
@@ -69,7 +70,9 @@ async fn run_under_locks(
         observe(RunEvent::Verifying);
     }
     let left = if is_complete { remaining_differences(request, &reports).await } else { Ok(Vec::new()) };
-    let outcome = Outcome { plan: approved, reports, left };
+    let stopped_shovels =
+        if is_complete { stopped_shovels(&request.access.broker, &reports).await } else { Vec::new() };
+    let outcome = Outcome { plan: approved, reports, left, stopped_shovels };
     observe(RunEvent::Ended(&outcome));
     Ok(outcome)
 }

@@ -55,6 +55,7 @@ pub use permissions::NamesByKind;
 pub use read::QueueState;
 pub use redact::{redacted_argument, redacted_url, redacted_urls_in};
 pub use secrets::{ReadSecret, Secrets};
+pub use shovels::ShovelState;
 pub use snapshot::{Snapshot, Survey, VhostLists};
 pub use statistics::{NodeState, QueueHistory, QueueReading, Window};
 pub use users::SecretDefinitions;

@@ -4,14 +4,17 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
+use super::permissions::is_hidden;
 use super::plain::Plain;
+use super::redact::sanitize;
 use crate::model::naming::is_shovel;
-use crate::model::{QueueName, VhostName};
+use crate::model::{AmqpUri, QueueName, VhostName};
 use crate::plan::request::path;
 use crate::plan::{ShovelEnd, Shovels};
 use percent_encoding::percent_decode_str;
-use reqwest::Url;
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// The vhost that a URI without a path refers to.
 const DEFAULT_VHOST: &str = "/";
@@ -55,6 +58,61 @@ impl Broker {
     }
 }
 
+/// The state of a dynamic shovel.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct ShovelState {
+    /// The broker's word for the state; `None` if the broker does not list the shovel. Up to 4.0, a shovel that cannot
+    /// connect is at times not listed.
+    state: Option<String>,
+    /// The reason of a terminated shovel.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+impl ShovelState {
+    /// Returns true if the shovel is connected.
+    pub fn is_running(&self) -> bool {
+        self.state.as_deref() == Some("running")
+    }
+
+    /// Returns true if the shovel could not connect.
+    pub fn has_failed(&self) -> bool {
+        self.state.as_deref() == Some("terminated")
+    }
+}
+
+/// Describes the state and its reason, without credentials.
+impl fmt::Display for ShovelState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.as_deref().unwrap_or("not connected");
+        match &self.reason {
+            Some(reason) => write!(f, "{}: {}", sanitize(state), sanitize(reason.trim_matches('"'))),
+            None => f.write_str(&sanitize(state)),
+        }
+    }
+}
+
+/// An entry of `GET /api/shovels`.
+#[derive(Deserialize)]
+struct ListedShovel {
+    name: String,
+    #[serde(flatten)]
+    state: ShovelState,
+}
+
+impl Broker {
+    /// Returns the states of the shovels in a vhost, by name. `None` if this user may not read them (tag `monitoring`), or
+    /// if the plugin `rabbitmq_shovel_management` is not enabled.
+    pub async fn shovel_states(&self, vhost: &VhostName) -> Result<Option<BTreeMap<String, ShovelState>>, BrokerError> {
+        match self.get::<Vec<ListedShovel>>(path("shovels", &[vhost.as_str()])).await {
+            Ok(listed) => Ok(Some(listed.into_iter().map(|shovel| (shovel.name, shovel.state)).collect())),
+            Err(BrokerError::NotFound { .. }) => Ok(None),
+            Err(error) if is_hidden(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// Returns the ends of a shovel that are, or may be, queues in this vhost.
 fn ends(parameter: &Parameter, vhost: &VhostName) -> Vec<ShovelEnd> {
     let Parameter { vhost: home, name, value } = parameter;
@@ -84,10 +142,10 @@ fn queue_of_address(address: &str) -> String {
 /// without a vhost may refer to the default vhost or to the shovel's own vhost, `home`. A URI that cannot be parsed may
 /// refer to any vhost.
 fn may_refer_to(uri: &str, home: &str, vhost: &VhostName) -> bool {
-    let Ok(url) = Url::parse(uri) else { return true };
-    match url.path().trim_start_matches('/') {
-        "" => [DEFAULT_VHOST, home].contains(&vhost.as_str()),
-        encoded => percent_decode_str(encoded).decode_utf8_lossy() == vhost.as_str(),
+    let Ok(uri) = AmqpUri::parse(uri) else { return true };
+    match uri.vhost() {
+        None | Some("") => [DEFAULT_VHOST, home].contains(&vhost.as_str()),
+        Some(name) => name == vhost.as_str(),
     }
 }
 

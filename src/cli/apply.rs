@@ -10,13 +10,14 @@ use super::progress::Progress;
 use super::run_display::RunDisplay;
 use super::sources::Sources;
 use super::{backup, connection, files, findings, input, interaction, output, planning, rights, secrets};
-use crate::apply::{self, Backup, Interrupt, Outcome, Report, RunEvent, RunOptions, RunRequest, Status};
+use crate::apply::{self, Backup, Interrupt, Outcome, Report, RunEvent, RunOptions, RunRequest, Status, StoppedShovel};
 use crate::broker::Access;
 use crate::model::names::DEFAULT_VHOST;
 use crate::model::printable::clean_json;
 use crate::model::{Address, QueueName, VhostName};
 use crate::plan::{Allowance, Desired, Options, Plan, blockers_of};
 use crate::render::shell::quote;
+use crate::render::style::clean;
 use crate::render::{report_json, report_text, shell};
 use std::cell::RefCell;
 use std::path::Path;
@@ -72,32 +73,32 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
             failure = failure.hint(format!("to allow the hazards and apply: {command}"));
         }
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.reviewed, Status::Blocked.as_str())?;
+            print_json(&[], Some(&[]), &[], (&intent.reviewed, Status::Blocked.as_str()))?;
         }
         return Err(failure);
     }
     let unset = if arguments.dry_run { Ok(()) } else { secrets::check_set(&access.broker, &intent.reviewed) };
     if let Err(failure) = unset {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.reviewed, Status::Failed.as_str())?;
+            print_json(&[], Some(&[]), &[], (&intent.reviewed, Status::Failed.as_str()))?;
         }
         return Err(failure);
     }
     if let Some(failure) = intent.lint_failure.take() {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.reviewed, Status::Failed.as_str())?;
+            print_json(&[], Some(&[]), &[], (&intent.reviewed, Status::Failed.as_str()))?;
         }
         return Err(failure);
     }
     if intent.reviewed.step_count() == 0 || arguments.dry_run {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.reviewed, "nothing to do")?;
+            print_json(&[], Some(&[]), &[], (&intent.reviewed, "nothing to do"))?;
         }
         return Ok(Exit::Done);
     }
     if let Some(failure) = rights::refusal(missing_rights).filter(|_| !arguments.ignore_missing_rights) {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.reviewed, Status::Failed.as_str())?;
+            print_json(&[], Some(&[]), &[], (&intent.reviewed, Status::Failed.as_str()))?;
         }
         return Err(failure);
     }
@@ -260,12 +261,15 @@ async fn run_plan(
 }
 
 fn print_report(arguments: &ApplyArguments, next_command: &str, outcome: &Outcome) -> Result<(), Failure> {
-    let Outcome { plan, reports, left } = outcome;
+    let Outcome { plan, reports, left, stopped_shovels } = outcome;
     let left = left.as_ref().ok().map(Vec::as_slice);
     let printed = match arguments.format {
         ReportFormat::Text => output::print(&report_text::report(reports, left, next_command, output::width())),
-        ReportFormat::Json => print_json(reports, left, plan.plan(), outcome.status().as_str()),
+        ReportFormat::Json => print_json(reports, left, stopped_shovels, (plan.plan(), outcome.status().as_str())),
     };
+    for StoppedShovel { address, text } in stopped_shovels {
+        output::eprint(&format!("warning: {address}: {}\n", clean(text)));
+    }
     printed.map_err(|failure| match outcome.has_changed() {
         true => failure
             .exit(Exit::Partial)
@@ -274,7 +278,12 @@ fn print_report(arguments: &ApplyArguments, next_command: &str, outcome: &Outcom
     })
 }
 
-fn print_json(reports: &[Report], left: Option<&[Address]>, plan: &Plan, result: &str) -> Result<(), Failure> {
-    let value = report_json::report(reports, left, &plan.fingerprint, result);
+fn print_json(
+    reports: &[Report],
+    left: Option<&[Address]>,
+    stopped: &[StoppedShovel],
+    (plan, result): (&Plan, &str),
+) -> Result<(), Failure> {
+    let value = report_json::report(reports, left, stopped, &plan.fingerprint, result);
     output::print(&clean_json(format!("{value:#}\n")))
 }

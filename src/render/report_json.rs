@@ -1,7 +1,7 @@
 //! Renders the report of an apply as JSON.
 
 use super::report_text::action;
-use crate::apply::{Migrated, Report};
+use crate::apply::{Migrated, Report, StoppedShovel};
 use crate::model::Address;
 use crate::plan::Step;
 use serde_json::{Value, json};
@@ -27,8 +27,15 @@ fn migration(one: &Migrated) -> Value {
 }
 
 /// Renders one JSON document: the overall result, and every step with its result. `left` contains the addresses that
-/// still differ, or is `None` if topo could not read the broker after the apply.
-pub fn report(reports: &[Report], left: Option<&[Address]>, fingerprint: &str, result: &str) -> Value {
+/// still differ, or is `None` if topo could not read the broker after the apply. `stopped` contains the shovels that are
+/// not running.
+pub fn report(
+    reports: &[Report],
+    left: Option<&[Address]>,
+    stopped: &[StoppedShovel],
+    fingerprint: &str,
+    result: &str,
+) -> Value {
     let step = |step: &Step| {
         json!({
             "id": step.id,
@@ -73,6 +80,10 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, fingerprint: &str, r
         let mut value = part(report);
         value.as_object_mut().and_then(|fields| fields.shift_remove("vhost"));
         document["cluster"] = value;
+    }
+    if !stopped.is_empty() {
+        let shovel = |it: &StoppedShovel| json!({ "address": it.address, "text": it.text });
+        document["stoppedShovels"] = stopped.iter().map(shovel).collect();
     }
     document
 }

@@ -174,7 +174,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// The pages with commands, by path.
-pub(crate) const PAGES: [&str; 20] = [
+pub(crate) const PAGES: [&str; 21] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -195,6 +195,7 @@ pub(crate) const PAGES: [&str; 20] = [
     "how-to/super-streams",
     "how-to/users",
     "how-to/environments",
+    "how-to/shovels",
 ];
 
 #[test]
@@ -341,4 +342,9 @@ fn users_commands_print_the_shown_output() {
 #[test]
 fn environments_commands_print_the_shown_output() {
     check_page(PAGES[19], &[], &[]);
+}
+
+#[test]
+fn shovels_commands_print_the_shown_output() {
+    check_page(PAGES[20], &["harbor"], &[]);
 }

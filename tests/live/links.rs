@@ -9,6 +9,11 @@ use super::users::{expect_no_secret, no_changes};
 use crate::support::vhost::segment;
 use crate::support::{Fault, Node, Output, Proxy, Topo, Vhost, gets, puts, until, writes};
 
+/// A spec with a shovel that connects to the shared node as `guest`, with the password in the variable `OLD`.
+fn spec() -> String {
+    SPEC.replace("PORT", &Node::shared().amqp_port().to_string())
+}
+
 const SPEC: &str = "\
 exchanges: {orders: {type: topic}}
 queues: {incoming: {type: classic}}
@@ -22,7 +27,7 @@ policies:
 shovels:
   from-old:
     source: {queue: incoming, prefetch: 500}
-    destination: {uri: 'amqp://sync@127.0.0.1:1', password: {env: OLD}, exchange: orders, addForwardHeaders: true}
+    destination: {uri: 'amqp://guest@127.0.0.1:PORT', password: {env: OLD}, exchange: orders, addForwardHeaders: true}
     reconnectDelay: 30s
 ";
 
@@ -48,7 +53,7 @@ fn status(vhost: &Vhost<'_>, name: &str) -> Value {
 fn links_are_created_changed_and_deleted() {
     let vhost = Node::shared().vhost("links");
     let proxy = Proxy::to(Node::shared());
-    let topo = Topo::new(&vhost).through(&proxy).env("US", "pa#s s/ü").env("OLD", "rose").spec(SPEC);
+    let topo = Topo::new(&vhost).through(&proxy).env("US", "pa#s s/ü").env("OLD", "guest").spec(&spec());
     topo.run(["apply", "-y"]).expect_code(0).expect_text("Verified");
     let uri = "amqps://fed:pa%23s%20s%2F%C3%BC@us.invalid/shop";
     assert_eq!(live(&vhost, "federation-upstream", "us"), json!({"uri": uri, "message-ttl": 3_600_000}));
@@ -56,7 +61,7 @@ fn links_are_created_changed_and_deleted() {
     assert_eq!(live(&vhost, "federation-upstream-set", "special"), member);
     let shovel = json!({
         "src-uri": format!("amqp:///{}", vhost.name()), "src-queue": "incoming", "src-prefetch-count": 500,
-        "dest-uri": "amqp://sync:rose@127.0.0.1:1", "dest-exchange": "orders", "dest-add-forward-headers": true,
+        "dest-uri": format!("amqp://guest:guest@127.0.0.1:{}", Node::shared().amqp_port()), "dest-exchange": "orders", "dest-add-forward-headers": true,
         "reconnect-delay": 30,
     });
     assert_eq!(live(&vhost, "shovel", "from-old"), shovel);
@@ -74,7 +79,7 @@ fn links_are_created_changed_and_deleted() {
     // Changes.
     let shovel_restarts = ("duplicates", "shovel from-old restarts; messages in flight can be delivered twice");
     let links_restart = ("duplicates", "the links to upstream us restart; messages in flight can be delivered twice");
-    let mut spec = SPEC.to_owned();
+    let mut spec = spec();
     for (old, new, (hazard, text)) in [
         ("prefetch: 500", "prefetch: 600", shovel_restarts),
         ("reconnectDelay: 30s", "reconnectDelay: 40s\n    ackMode: no-ack", shovel_restarts),
@@ -147,7 +152,7 @@ fn with_each_field(kind: RecordKind, is_set: bool) -> String {
         if matches!(field.shape, FieldShape::Secret { .. }) || is_local || field.comparison == Comparison::Never {
             continue;
         }
-        let uri = if field.key == "uri" && is_set { "" } else { "uri: 'amqp://127.0.0.1:1'" };
+        let uri = if field.key == "uri" && is_set { "" } else { "uri: 'amqp://'" };
         if kind == RecordKind::Upstream {
             spec += &format!("  {}: {{{uri}, {value}}}\n", field.name).replace("{,", "{").replace(", }", "}");
             continue;
@@ -163,7 +168,7 @@ fn with_each_field(kind: RecordKind, is_set: bool) -> String {
                     (false, false) => "queue: a",
                 };
             let own = if field.group == group { value.as_str() } else { "" };
-            let uri = if field.group == group { uri } else { "uri: 'amqp://127.0.0.1:1'" };
+            let uri = if field.group == group { uri } else { "uri: 'amqp://'" };
             let keys: Vec<&str> = [uri, target, own].into_iter().filter(|key| !key.is_empty()).collect();
             format!("{{{}}}", keys.join(", "))
         };
@@ -178,7 +183,11 @@ fn with_each_field(kind: RecordKind, is_set: bool) -> String {
 #[test]
 fn every_field_is_written_and_compared() {
     let vhost = Node::shared().vhost("links-fields");
-    let topo = Topo::new(&vhost);
+    let topo = Topo::new(&vhost).spec(
+        "queues: {a: {type: classic}, orders.work: {type: classic}, orders.copy: {type: quorum}}\n\
+                                      exchanges: {orders: {type: topic}}\n",
+    );
+    topo.run(["apply", "-y"]).expect_code(0);
     for is_set in [true, false, true] {
         let [shovels, upstreams] = [RecordKind::Shovel, RecordKind::Upstream].map(|kind| with_each_field(kind, is_set));
         topo.rewrite(&format!("shovels:\n{shovels}upstreams:\n{upstreams}"));
@@ -339,6 +348,26 @@ fn no_output_contains_a_password_of_a_uri() {
     }
 }
 
+/// The broker accepts a shovel that cannot connect, and topo reports it.
+#[test]
+fn shovel_that_does_not_run_is_reported() {
+    let vhost = Node::shared().vhost("links-stopped");
+    let uri = format!("amqp://guest@127.0.0.1:{}", Node::shared().amqp_port());
+    let spec = format!(
+        "shovels: {{s: {{source: {{uri: '{uri}', password: {{env: PW}}, queue: a}}, destination: {{queue: b}}}}}}\n"
+    );
+    let topo = Topo::new(&vhost).env("PW", "tulip").spec(&spec);
+    let applied = topo.run(["apply", "-y", "--format=json"]).expect_code(0).expect_no_text("tulip");
+    let stopped = applied.json()["stoppedShovels"].clone();
+    assert_eq!(stopped[0]["address"], format!("shovels/{}/s", vhost.name()), "{applied}");
+    let text = stopped[0]["text"].as_str().unwrap();
+    assert!(text.starts_with("shovel s is not running: "), "{text}");
+    assert!(applied.stderr.contains(&format!("warning: shovels/{}/s: {text}", vhost.name())), "{applied}");
+    let topo = topo.env("PW", "guest");
+    let applied = topo.run(["apply", "-y", "--allow=duplicates"]).expect_code(0);
+    assert!(!applied.says("is not running"), "{applied}");
+}
+
 /// The broker's reason is shown if it contains no URI.
 #[test]
 fn refusal_without_a_uri_is_shown() {
@@ -429,7 +458,7 @@ fn shovel_is_deleted_before_its_queue() {
 #[test]
 fn links_are_exported_and_read_from_definitions_files() {
     let vhost = Node::shared().vhost("links-export");
-    let topo = Topo::new(&vhost).env("US", "rose").env("OLD", "tulip").spec(SPEC);
+    let topo = Topo::new(&vhost).env("US", "rose").env("OLD", "guest").spec(&spec());
     topo.run(["apply", "-y"]).expect_code(0);
     put(&vhost, "federation-upstream", "mixed", &json!({"uri": ["amqp://a:b@127.0.0.1:1", "amqp://a:c@127.0.0.1:1"]}));
     put(
@@ -440,13 +469,13 @@ fn links_are_exported_and_read_from_definitions_files() {
                                           "dest-queue": "b", "src-delete-after": "queue-length"}),
     );
     let exported = topo.run(["export", "--with=shovels,upstreams,upstreamSets,parameters", "--vhost", vhost.name()]);
-    let exported = exported.expect_code(0).expect_no_text("rose").expect_no_text("tulip");
+    let exported = exported.expect_code(0).expect_no_text("rose").expect_no_text(":guest@");
     let needed = "an apply needs these environment variables FROM_OLD_DESTINATION_PASSWORD, US_PASSWORD";
     assert!(exported.says(needed), "{exported}");
     assert!(exported.says("(its URIs have different passwords)"), "{exported}");
     topo.write("topology.yaml", &exported.stdout);
     no_changes(&topo);
-    let topo = topo.env("FROM_OLD_DESTINATION_PASSWORD", "tulip").env("US_PASSWORD", "other");
+    let topo = topo.env("FROM_OLD_DESTINATION_PASSWORD", "guest").env("US_PASSWORD", "other");
     let changed = topo.run(["plan", "--detailed-exitcode"]).expect_code(3);
     assert!(changed.says("a different value → environment variable US_PASSWORD"), "{changed}");
     let topo = topo.env("US_PASSWORD", "rose");
@@ -460,7 +489,7 @@ fn links_are_exported_and_read_from_definitions_files() {
     let against = ["plan", "--against=definitions.json", "--detailed-exitcode"];
     topo.run(against).expect_code(0).expect_text("No changes");
     let from_file = ["export", "--definitions=definitions.json", "--with=all", "--vhost", vhost.name()];
-    topo.run(from_file).expect_code(0).expect_text("FROM_OLD_DESTINATION_PASSWORD").expect_no_text("tulip");
+    topo.run(from_file).expect_code(0).expect_text("FROM_OLD_DESTINATION_PASSWORD").expect_no_text("rose");
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! Checks after a run whether the shovels that it wrote are running. The broker accepts a shovel that can never connect.
+
+use super::outcome::{Report, StoppedShovel};
+use crate::broker::{Broker, BrokerError, ShovelState};
+use crate::model::{Address, ObjectId, RecordId, RecordKind, VhostName};
+use crate::plan::Action;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The time in which a shovel can connect.
+const WAIT: Duration = Duration::from_secs(10);
+/// The time between two reads of the states.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Returns the shovels that the run wrote and that are not running. Waits until all of them are running or have failed.
+/// Returns nothing if this user may not read the states (tag `monitoring`), or if the plugin that lists them is not
+/// enabled.
+pub(super) async fn stopped_shovels(broker: &Broker, reports: &[Report]) -> Vec<StoppedShovel> {
+    let mut stopped = Vec::new();
+    for report in reports {
+        let written: Vec<&str> = report.done.iter().filter_map(|done| written_shovel(&done.step.action)).collect();
+        if written.is_empty() {
+            continue;
+        }
+        let states = settled_states(broker, &report.vhost, &written).await;
+        // The states are not part of the verification: without them, the run is as complete as for any other record.
+        let Ok(Some(states)) = states else { continue };
+        for name in written {
+            let state = states.get(name).cloned().unwrap_or_default();
+            if !state.is_running() {
+                let id = ObjectId::Record(RecordId::named(RecordKind::Shovel, name));
+                let text = format!("shovel {name} is not running: {state}");
+                stopped.push(StoppedShovel { address: Address::of(&report.vhost, &id), text });
+            }
+        }
+    }
+    stopped
+}
+
+fn written_shovel(action: &Action) -> Option<&str> {
+    let Action::PutRecord { record, .. } = action else { return None };
+    record.id.name().filter(|_| record.id.kind == RecordKind::Shovel)
+}
+
+/// Returns the states of the shovels in a vhost as soon as all of these shovels are running or have failed.
+async fn settled_states(
+    broker: &Broker,
+    vhost: &VhostName,
+    names: &[&str],
+) -> Result<Option<BTreeMap<String, ShovelState>>, BrokerError> {
+    let deadline = Instant::now() + WAIT;
+    loop {
+        let states = broker.shovel_states(vhost).await?;
+        let is_settled = |name: &&str| match &states {
+            Some(states) => states.get(*name).is_some_and(|state| state.is_running() || state.has_failed()),
+            None => true,
+        };
+        if names.iter().all(is_settled) || Instant::now() >= deadline {
+            return Ok(states);
+        }
+        sleep(INTERVAL).await;
+    }
+}
