@@ -340,6 +340,10 @@ fn records(
             }
         }
     }
+    for entry in file.entries(VHOSTS.key).filter(|entry| entry.name("name") == vhost.as_str()) {
+        let metadata = entry.field("metadata").and_then(|text| serde_json::from_str::<Arguments>(text).ok());
+        read.records.extend(from_list(RecordKind::DeletionProtection, metadata.into_iter().collect()));
+    }
     for (kind, list) in [(RecordKind::Permission, &PERMISSIONS), (RecordKind::TopicPermission, &TOPIC_PERMISSIONS)] {
         read.records.extend(from_list(kind, file.of_vhost(list, vhost, version)?));
     }

@@ -66,7 +66,8 @@ impl Broker {
                 | RecordKind::Permission
                 | RecordKind::TopicPermission
                 | RecordKind::UpstreamSet
-                | RecordKind::Parameter => self.send(&sent).await.map(|_| Performed::Done),
+                | RecordKind::Parameter
+                | RecordKind::DeletionProtection => self.send(&sent).await.map(|_| Performed::Done),
             },
             Action::Bind { .. } => self.send(&sent).await.map(|_| Performed::Done),
             Action::DeleteExchange { .. } | Action::DeletePolicy { .. } | Action::DeleteRecord { .. } => {

@@ -127,8 +127,12 @@ impl Broker {
             (ListPath::OfKind, RecordScope::Cluster) | (ListPath::OfAllVhosts, _) => path(row.path, &[]),
             (ListPath::OfKind, RecordScope::Vhost) => path(row.path, &[vhost.as_str()]),
             (ListPath::OfVhost, _) => path("vhosts", &[vhost.as_str(), row.path]),
+            (ListPath::Vhost, _) => path("vhosts", &[vhost.as_str()]) + "?columns=" + VHOST_COLUMNS,
         };
-        let mut entries: Vec<Arguments> = self.get(list).await?;
+        let mut entries: Vec<Arguments> = match row.list {
+            ListPath::Vhost => vec![self.get(list).await?],
+            ListPath::OfKind | ListPath::OfVhost | ListPath::OfAllVhosts => self.get(list).await?,
+        };
         if row.list == ListPath::OfAllVhosts {
             let is_in_vhost =
                 |entry: &Arguments| entry.get("vhost").and_then(ArgumentValue::as_text) == Some(vhost.as_str());
@@ -151,6 +155,9 @@ impl Broker {
         }
     }
 }
+
+/// The columns of a vhost that contain records.
+const VHOST_COLUMNS: &str = "name,protected_from_deletion";
 
 /// Returns the record names of a kind.
 fn of_kind<'a>(ids: impl Iterator<Item = &'a RecordId>, kind: RecordKind) -> impl Iterator<Item = &'a str> {

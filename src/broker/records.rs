@@ -17,6 +17,11 @@ pub(super) fn from_list(kind: RecordKind, entries: Vec<Arguments>) -> Records {
     let records = entries.into_iter().flat_map(|mut entry| {
         let segments = row.key.iter().map(|field| Some(entry.get(*field)?.as_text()?.to_owned()));
         let Some(key) = segments.collect::<Option<Vec<String>>>() else { return Vec::new() };
+        if let Layout::Value([field]) = row.layout
+            && let Some(value) = entry.remove(field.old_name)
+        {
+            entry.insert(field.name.to_owned(), value);
+        }
         if key.first().is_some_and(|name| row.reserved.contains(&name.as_str())) {
             return Vec::new();
         }

@@ -93,10 +93,8 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
             if !used.is_empty() {
                 let variables =
                     if used.len() == 1 { "this environment variable" } else { "these environment variables" };
-                output::eprint(&format!(
-                    "  not in the spec: the passwords in URIs; an apply needs {variables} {}\n",
-                    clean(&used.join(", "))
-                ));
+                let line = format!("the passwords in URIs; an apply needs {variables} {}", used.join(", "));
+                output::eprint(&format!("  not in the spec: {}\n", clean(&line)));
             }
             let is_exported = |thing: &str| with.iter().any(|kind| kind.row().word == thing);
             let others = permissions.get(index).into_iter().flatten().filter(|(thing, _)| !is_exported(thing));

@@ -27,14 +27,19 @@ pub(super) fn sections(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> {
 /// Returns the entries of the `vhost` section that contain records.
 pub(super) fn vhost_keys(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> {
     let rows = RECORD_KINDS.iter().filter_map(|row| match row.place {
+        Place::Vhost(key) if matches!(row.layout, Layout::Value(_)) => {
+            let record = kept.records.values().find(|record| record.id.kind == row.kind)?;
+            Some(write(ObjectId::Record(record.id.clone()), key, record_tree(record, row)))
+        }
         Place::Vhost(key) => {
             let settings = settings_of(&kept.records, row, None).into_iter();
             let entries = settings.map(|(id, key, value)| write(ObjectId::Record(id), key, value));
-            Some((key, entries.collect()))
+            let entries: Vec<Entry> = entries.collect();
+            (!entries.is_empty()).then(|| entry(key, Tree::table(entries)))
         }
         Place::Section | Place::Entry(..) | Place::Entries(_) => None,
     });
-    non_empty_tables(rows)
+    rows.collect()
 }
 
 /// Converts the tables that are not empty to entries.

@@ -75,14 +75,15 @@ impl RecordId {
 /// Writes the kind and the key: `operator policy ceiling`, `vhost limit max-queues`.
 impl fmt::Display for RecordId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.kind.row().word, self.key.join(" "))
+        f.write_str(self.kind.row().word)?;
+        self.key.iter().try_for_each(|segment| write!(f, " {segment}"))
     }
 }
 
 impl Record {
     /// Creates a record from JSON fields and the defaults of its kind. Keeps unknown fields of a runtime parameter, which a
     /// later version of RabbitMQ may support, and ignores all other unknown fields. Returns `None` if a required field is
-    /// missing, or if the record has no effect, such as a negative limit.
+    /// missing, or if the record has no effect, such as a negative limit or a flag that is false.
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
         let mut normalized = Arguments::new();
         for field in id.fields() {
@@ -211,13 +212,14 @@ impl FieldShape {
         if has_default_vhost { uri.clone().without_vhost(DEFAULT_VHOST).to_string() } else { uri.to_string() }
     }
 
-    /// Normalizes a value, so that equivalent values are equal. Returns `None` for a negative limit, which is
-    /// equivalent to a missing record.
+    /// Normalizes a value, so that equivalent values are equal. Returns `None` for a negative limit and for a flag that is
+    /// false, which are equivalent to a missing record.
     fn normalize(self, value: ArgumentValue) -> Option<ArgumentValue> {
         match (self, value) {
             // 1 and 1.0 are the same priority.
             (Self::Number, ArgumentValue::Float(number)) => Some(Priority(number.0).into()),
             (Self::Limit, ArgumentValue::Integer(number)) if number < 0 => None,
+            (Self::Flag, ArgumentValue::Boolean(false)) => None,
             (Self::Pattern, ArgumentValue::Text(pattern)) if pattern.is_empty() => Some("^$".into()),
             // The broker lists an empty object as an empty list.
             (Self::Any, ArgumentValue::Table(table)) if table.is_empty() => Some(ArgumentValue::List(Vec::new())),

@@ -44,6 +44,8 @@ pub enum RecordKind {
     UpstreamSet,
     /// A runtime parameter of any other component.
     Parameter,
+    /// The protection of a vhost from its deletion.
+    DeletionProtection,
 }
 
 /// The properties of a record kind: one row of the table.
@@ -118,6 +120,9 @@ pub enum ListPath {
     OfKind,
     /// `vhosts/VHOST`, followed by [`RecordRow::path`].
     OfVhost,
+    /// `vhosts/VHOST` alone. The fields of the vhost are the fields of the only record, and a POST to
+    /// [`RecordRow::path`] below the vhost creates the record.
+    Vhost,
     /// [`RecordRow::path`] alone, which lists the records of all vhosts. The path of a record contains the first segment
     /// of its key, the vhost, and the other segments.
     OfAllVhosts,
@@ -249,6 +254,7 @@ impl RecordKind {
             Self::Upstream => &RECORD_KINDS[8],
             Self::UpstreamSet => &RECORD_KINDS[9],
             Self::Parameter => &RECORD_KINDS[10],
+            Self::DeletionProtection => &RECORD_KINDS[11],
         }
     }
 

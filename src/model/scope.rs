@@ -104,7 +104,8 @@ impl Scope {
     /// Returns true if an undeclared record is one of several settings, such as the limits of a user, and the spec has
     /// an entry for its owner (the user or the vhost). The spec then requires that this setting is unset.
     pub fn leaves_unset(&self, id: &RecordId) -> bool {
-        let declared = self.sections.get(&id.kind).filter(|_| id.setting().is_some());
+        let is_setting = id.setting().is_some() || id.kind.row().key.is_empty();
+        let declared = self.sections.get(&id.kind).filter(|_| is_setting);
         declared.is_some_and(|names| names.contains(id.name().unwrap_or_default()))
     }
 

@@ -28,6 +28,7 @@ pub(super) fn body(link: &Record) -> Value {
             | FieldShape::Any
             | FieldShape::Tags
             | FieldShape::Boolean
+            | FieldShape::Flag
             | FieldShape::Count(..)
             | FieldShape::Milliseconds
             | FieldShape::Seconds

@@ -63,7 +63,8 @@ fn hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) ->
             | RecordKind::Permission
             | RecordKind::TopicPermission
             | RecordKind::User
-            | RecordKind::Parameter,
+            | RecordKind::Parameter
+            | RecordKind::DeletionProtection,
             _,
         ) => None,
     }

@@ -18,7 +18,7 @@ pub enum Method {
     Get,
     /// Creates or overwrites an object.
     Put,
-    /// Creates a binding, or an exchange with its bindings.
+    /// Creates a binding, an exchange with its bindings, or the deletion protection of a vhost.
     Post,
     /// Deletes an object.
     Delete,
@@ -187,6 +187,9 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
 /// Builds the request that writes a record.
 fn put_record(vhost: &VhostName, record: &Record, keeps_password: bool) -> Request {
     let (row, mut id) = (record.id.kind.row(), record.id.clone());
+    if row.list == ListPath::Vhost {
+        return Request { method: Method::Post, path: record_path(vhost, &id), body: None };
+    }
     let mut body = match row.kind {
         RecordKind::User => user_request::body(record, keeps_password),
         RecordKind::Shovel | RecordKind::Upstream => link_request::body(record),
@@ -197,7 +200,8 @@ fn put_record(vhost: &VhostName, record: &Record, keeps_password: bool) -> Reque
         | RecordKind::Permission
         | RecordKind::TopicPermission
         | RecordKind::UpstreamSet
-        | RecordKind::Parameter => json!(record.fields),
+        | RecordKind::Parameter
+        | RecordKind::DeletionProtection => json!(record.fields),
     };
     if row.is_last_key_in_body
         && let (Some(field), Some(segment)) = (row.key.last(), id.key.pop())
@@ -208,9 +212,13 @@ fn put_record(vhost: &VhostName, record: &Record, keeps_password: bool) -> Reque
 }
 
 /// Builds the path of a record: `/api/operator-policies/shop/ceiling`. The path of a cluster record contains no vhost. The
-/// path of a runtime parameter contains the component before the vhost: `/api/parameters/my-plugin/shop/main`.
+/// path of a runtime parameter contains the component before the vhost: `/api/parameters/my-plugin/shop/main`. The path of
+/// a deletion protection is below the vhost: `/api/vhosts/shop/deletion/protection`.
 pub(crate) fn record_path(vhost: &VhostName, id: &RecordId) -> String {
     let row = id.kind.row();
+    if row.list == ListPath::Vhost {
+        return path("vhosts", &[vhost.as_str()]) + "/" + row.path;
+    }
     let vhost = match row.scope {
         RecordScope::Vhost => Some(vhost.as_str()),
         RecordScope::Cluster => None,

@@ -20,7 +20,7 @@ impl From<FieldShape> for Shape {
             FieldShape::Any => Self::Any,
             FieldShape::Tags => Self::List(&Shape::Tag),
             FieldShape::Secret { can_be_none } => Self::Secret(can_be_none),
-            FieldShape::Boolean => Self::Boolean,
+            FieldShape::Boolean | FieldShape::Flag => Self::Boolean,
             FieldShape::Count(min, max) => Self::Count(min, max),
             FieldShape::Milliseconds => Self::Duration(0, MAX_DELAY),
             FieldShape::Seconds => Self::Seconds,

@@ -96,7 +96,8 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
                 | RecordKind::Permission
                 | RecordKind::TopicPermission
                 | RecordKind::UpstreamSet
-                | RecordKind::Parameter => {}
+                | RecordKind::Parameter
+                | RecordKind::DeletionProtection => {}
             }
             for record in records(row, &key, at, node, &spec.vhost.value) {
                 let id = record.record.id.clone();

@@ -86,7 +86,7 @@ fn links_are_created_changed_and_deleted() {
         (
             "reconnectDelay: 40s",
             "reconnectDelay: 50s",
-            ("message-loss", "shovel from-old restarts; messages in flight are lost, because its ackMode is no-ack"),
+            ("message-loss", "shovel from-old restarts; messages in flight are lost, because its ackMode"),
         ),
         ("messageTtl: 1h", "maxHops: 2", links_restart),
     ] {

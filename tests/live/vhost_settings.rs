@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Node, Topo, Vhost};
+use crate::support::{Node, Proxy, Topo, Vhost, until, writes};
 
 /// Up to RabbitMQ 3.9.4, the description and the tags of an existing vhost cannot change.
 fn can_change() -> bool {
@@ -127,4 +127,53 @@ fn tags_of_several_documents_are_merged() {
         "version: 1\nvhost: {name: v, tags: [a]}\n---\nversion: 1\nvhost: {name: v, tags: [b]}\n",
     );
     offline.run(["plan", "--against=empty"]).expect_code(0).expect_text("tags a, b");
+}
+
+/// The protection of a vhost is set, kept by other changes, and removed.
+#[test]
+fn deletion_protection_is_set_kept_and_removed() {
+    let vhost = Node::shared().vhost("vhost-protection");
+    let proxy = Proxy::to(Node::shared());
+    let spec = |settings: &str| format!("version: 1\nvhost: {{name: \"{{vhost}}\", {settings}}}\n");
+    let topo = Topo::new(&vhost).through(&proxy).spec(&spec("protectFromDeletion: true"));
+    if !Node::shared().is_at_least_patch(4, 0, 6) {
+        let text = "deletion protections require RabbitMQ 4.0.6";
+        topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text);
+        return;
+    }
+    let is_protected = || {
+        let found = vhost.http().get(&format!("/api/vhosts/{}", vhost.name())).expect_status(200);
+        found["protected_from_deletion"].as_bool().unwrap()
+    };
+    let no_changes = || topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
+    topo.run(["apply", "-y"]).expect_code(0).expect_text("Verified");
+    assert!(is_protected());
+    assert_eq!(vhost.http().delete(&format!("/api/vhosts/{}", vhost.name())).status, 412);
+    no_changes();
+    let written = proxy.count(&writes());
+    topo.run(["apply", "-y"]).expect_code(0);
+    assert_eq!(proxy.count(&writes()), written, "a second apply writes nothing");
+    let exported = topo.run(["export", "--with=deletionProtection", "--vhost", vhost.name()]).expect_code(0);
+    let exported = exported.expect_text("protectFromDeletion: true").stdout;
+    // A change of the description keeps the protection, and so does a spec without the key.
+    topo.rewrite(&spec("description: docks, protectFromDeletion: true"));
+    topo.run(["apply", "-y"]).expect_code(0).expect_text("1 of 1 step done");
+    assert!(is_protected());
+    topo.rewrite(&spec("description: docks"));
+    no_changes();
+    let definitions = until("the definitions", || {
+        let answer = Node::shared().http().get("/api/definitions");
+        (answer.status == 200).then_some(answer.body)
+    });
+    topo.write("definitions.json", &definitions.to_string());
+    topo.rewrite(&spec("protectFromDeletion: true"));
+    topo.run(["plan", "--against=definitions.json", "--detailed-exitcode"]).expect_code(0);
+    topo.rewrite(&spec("description: docks, protectFromDeletion: false"));
+    topo.run(["apply", "-y"]).expect_code(0).expect_text("1 of 1 step done");
+    assert!(!is_protected());
+    no_changes();
+    topo.write("topology.yaml", &exported);
+    topo.run(["apply", "-y"]).expect_code(0);
+    assert!(is_protected());
+    vhost.http().delete(&format!("/api/vhosts/{}/deletion/protection", vhost.name())).expect_status(204);
 }

@@ -67,6 +67,8 @@ pub enum FieldShape {
     },
     /// `true` or `false`.
     Boolean,
+    /// `true` or `false`. A record with `false` is equivalent to a missing record.
+    Flag,
     /// An integer with its minimum and maximum.
     Count(i64, i64),
     /// A duration that requests contain in milliseconds.
@@ -117,6 +119,7 @@ impl RecordField {
             FieldShape::Seconds => self.default.trim_end_matches('s').parse().ok().map(ArgumentValue::Integer),
             FieldShape::Boolean => self.default.parse().ok().map(ArgumentValue::Boolean),
             FieldShape::Text
+            | FieldShape::Flag
             | FieldShape::Pattern
             | FieldShape::Words(_)
             | FieldShape::Definition

@@ -97,6 +97,16 @@ const GLOBAL_PARAMETER_VALUE: RecordField = RecordField {
     ..RecordField::NEW
 };
 
+const DELETION_PROTECTION: RecordField = RecordField {
+    key: "protectFromDeletion",
+    name: "value",
+    shape: FieldShape::Flag,
+    example: "true",
+    doc: "Whether the broker refuses to delete the vhost.",
+    old_name: "protected_from_deletion",
+    ..RecordField::NEW
+};
+
 const PERMISSION_OWNERS: Owners =
     Owners { path: "users", field: "", word: "user", remedy: "create it first: rabbitmqctl add_user NAME" };
 
@@ -335,5 +345,33 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         layout: Layout::Value(&[GLOBAL_PARAMETER_VALUE]),
         component: "",
         ..UPSTREAM_SET
+    },
+    RecordRow {
+        kind: RecordKind::DeletionProtection,
+        word: "deletion protection",
+        what: "the protection of a vhost",
+        schema: "DeletionProtection",
+        plural: "deletion protections",
+        section: "deletionProtection",
+        scope: RecordScope::Vhost,
+        place: Place::Vhost("protectFromDeletion"),
+        doc: "Whether the broker refuses to delete the vhost; since RabbitMQ 4.0.6. Without this key, topo keeps the current \
+              protection. Writing it requires the `administrator` tag.",
+        removed_doc: "",
+        key: &[],
+        is_last_key_in_body: false,
+        shorthand: None,
+        reserved: &[],
+        owners: None,
+        path: "deletion/protection",
+        is_wrapped: false,
+        plugins: &[],
+        list: ListPath::Vhost,
+        order: WriteOrder::BeforeQueues,
+        layout: Layout::Value(&[DELETION_PROTECTION]),
+        definitions_key: "",
+        component: "",
+        writer: Tag::Administrator,
+        since: Some(BrokerVersion::new(4, 0, 6)),
     },
 ];
