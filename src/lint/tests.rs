@@ -42,9 +42,11 @@ fn lint_text(text: &str, profile: &BrokerProfile) -> Vec<Finding> {
 }
 
 fn lint_at(text: &str, profile: &BrokerProfile, levels: &Levels) -> Vec<Finding> {
-    let vhost = if text.starts_with("vhost:") { "" } else { "vhost: shop\n" };
+    let has_subject = ["vhost:", "cluster:"].iter().any(|key| text.starts_with(key));
+    let vhost = if has_subject { "" } else { "vhost: shop\n" };
     let file = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\n{vhost}{text}") };
-    let spec = parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{text}\n{found}")).vhosts.remove(0);
+    let mut specs = parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{text}\n{found}"));
+    let spec = specs.cluster.take().unwrap_or_else(|| specs.vhosts.remove(0));
     let expansion = expand(&spec, profile).unwrap_or_else(|found| panic!("{text}\n{found}"));
     lint(&Subject::new(&spec, &expansion, profile), levels)
 }

@@ -125,6 +125,11 @@ impl AmqpUri {
         self.vhost.as_deref()
     }
 
+    /// Returns true if the URI has no host: it refers to the broker that opens the connection.
+    pub fn is_local(&self) -> bool {
+        self.host.is_empty()
+    }
+
     /// Returns true if the query contains the password of a private key.
     pub fn has_key_password(&self) -> bool {
         self.query.iter().any(|(name, _)| name == KEY_PASSWORD)

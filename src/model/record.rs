@@ -180,6 +180,15 @@ impl Record {
         }
     }
 
+    /// Returns the names of the upstreams in an upstream set.
+    pub fn upstreams(&self) -> impl Iterator<Item = &str> {
+        fn name(member: &ArgumentValue) -> Option<&str> {
+            if let ArgumentValue::Table(fields) = member { fields.get(MEMBER_NAME)?.as_text() } else { None }
+        }
+        let is_set = self.id.kind == RecordKind::UpstreamSet;
+        self.items("value").iter().filter(move |_| is_set).filter_map(name)
+    }
+
     /// Returns the field that contains the password of the URIs in a field. They belong to the same mapping of a spec.
     pub fn password_field(uris: &RecordField, kind: RecordKind) -> Option<&'static RecordField> {
         let fields = kind.row().settings().iter();
@@ -328,6 +337,13 @@ mod tests {
         assert_eq!(policy.priority, Priority(0.0));
         assert_eq!(policy.definition["max-length"], 5.into());
         assert_eq!(record.fields.keys().collect::<Vec<_>>(), ["apply-to", "definition", "pattern", "priority"]);
+    }
+
+    #[test]
+    fn members_of_a_set_are_names_of_upstreams() {
+        let members = fields(r#"{"value": ["us", {"upstream": "eu", "exchange": "x"}]}"#);
+        let set = Record::new(RecordId::named(RecordKind::UpstreamSet, "regions"), members).unwrap();
+        assert_eq!(set.upstreams().collect::<Vec<_>>(), ["us", "eu"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::context::PlanContext;
 use super::document::{ChangeKind, PlannedChange};
 use super::hazard::HazardKind;
 use crate::model::count::count;
-use crate::model::record_kinds::{MEMBER_NAME, RecordRow};
+use crate::model::record_kinds::RecordRow;
 use crate::model::{Address, ArgumentValue, Object, ObjectId, Record, RecordId, RecordKind, Topology};
 use std::collections::BTreeSet;
 
@@ -46,12 +46,12 @@ fn hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) ->
         }
         (RecordKind::Upstream, Some(_)) => Some(restart(&format!("the links to upstream {name} restart"), is_lossy)),
         (RecordKind::UpstreamSet, after) => {
-            let kept = after.map(members).unwrap_or_default();
+            let kept: BTreeSet<&str> = after.into_iter().flat_map(Record::upstreams).collect();
             let current = &context.current.records;
             let is_known = |upstream: &&str| {
                 current.keys().any(|id| id.kind == RecordKind::Upstream && id.name() == Some(*upstream))
             };
-            let lost: Vec<&str> = members(before).difference(&kept).copied().filter(is_known).collect();
+            let lost: Vec<&str> = before.upstreams().filter(|name| !kept.contains(name)).filter(is_known).collect();
             let text = format!("objects that use the upstream set {name} lose their links to {}", lost.join(", "));
             (!lost.is_empty()).then_some((HazardKind::RoutingGap, text))
         }
@@ -77,14 +77,6 @@ fn restart(what: &str, is_lossy: bool) -> (HazardKind, String) {
         }
         false => (HazardKind::Duplicates, format!("{what}; messages in flight can be delivered twice")),
     }
-}
-
-/// Returns the names of the upstreams in a set.
-fn members(set: &Record) -> BTreeSet<&str> {
-    fn name(member: &ArgumentValue) -> Option<&str> {
-        if let ArgumentValue::Table(fields) = member { fields.get(MEMBER_NAME)?.as_text() } else { None }
-    }
-    set.items("value").iter().filter_map(name).collect()
 }
 
 /// Returns true if a record kind requires a plugin, and the desired records of this kind differ from the current records.
@@ -127,17 +119,5 @@ pub(super) fn block_disabled_plugins(builder: &mut PlanBuilder, context: &PlanCo
         let are = if plugins == 1 { "is" } else { "are" };
         let text = format!("topo did not check whether {} ({names}) {are} enabled{right}", count(plugins, "plugin"));
         builder.info(&context.address(&ObjectId::Vhost), text);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_are_names_of_upstreams() {
-        let fields = serde_json::from_str(r#"{"value": ["us", {"upstream": "eu", "exchange": "x"}]}"#).unwrap();
-        let set = Record::new(RecordId::named(RecordKind::UpstreamSet, "regions"), fields).unwrap();
-        assert_eq!(members(&set), ["eu", "us"].into());
     }
 }

@@ -22,6 +22,7 @@ mod ladder_near_delivery_limit;
 mod lazy_mode;
 mod limit_too_small;
 mod mirrored_queue_policy;
+mod misspelled_tag;
 mod name_breaks_metrics;
 mod name_with_whitespace;
 mod no_dead_letter;
@@ -42,6 +43,7 @@ mod refused_by_broker;
 mod reject_comes_straight_back;
 mod reject_publish_with_tiers;
 mod secret_in_spec;
+mod shovel_declares_queue;
 mod slow_quarantine;
 mod stream_dead_letter_queue_loses_messages;
 mod threshold_above_max_length;
@@ -54,9 +56,11 @@ mod unbound_queue;
 mod unbounded_queue;
 mod unbounded_stream;
 mod unknown_argument;
+mod unknown_upstream;
 mod unreachable_exchange;
 mod unused_allow;
 mod unused_entry;
+mod upstream_unused;
 mod wildcard_inside_word;
 mod wildcard_on_direct;
 mod wildcard_on_fanout;
@@ -97,6 +101,7 @@ pub static RULES: &[&Rule] = &[
     &lazy_mode::RULE,
     &limit_too_small::RULE,
     &mirrored_queue_policy::RULE,
+    &misspelled_tag::RULE,
     &name_breaks_metrics::RULE,
     &name_with_whitespace::RULE,
     &no_dead_letter::RULE,
@@ -117,6 +122,7 @@ pub static RULES: &[&Rule] = &[
     &reject_comes_straight_back::RULE,
     &reject_publish_with_tiers::RULE,
     &secret_in_spec::RULE,
+    &shovel_declares_queue::RULE,
     &slow_quarantine::RULE,
     &stream_dead_letter_queue_loses_messages::RULE,
     &threshold_above_max_length::RULE,
@@ -129,9 +135,11 @@ pub static RULES: &[&Rule] = &[
     &unbounded_queue::RULE,
     &unbounded_stream::RULE,
     &unknown_argument::RULE,
+    &unknown_upstream::RULE,
     &unreachable_exchange::RULE,
     &unused_allow::RULE,
     &unused_entry::RULE,
+    &upstream_unused::RULE,
     &wildcard_inside_word::RULE,
     &wildcard_on_direct::RULE,
     &wildcard_on_fanout::RULE,

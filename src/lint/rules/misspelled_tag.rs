@@ -1,0 +1,32 @@
+//! Reports user tags that differ in few characters from a tag that RabbitMQ knows. The broker accepts any tag, and ignores
+//! the tags that it does not know.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{ObjectId, RecordKind};
+use crate::spec::{Severity, closest};
+
+pub(super) static RULE: Rule = Rule {
+    name: "misspelled-tag",
+    severity: Severity::Warning,
+    other_severities: &[],
+    is_optional: false,
+    summary: "a user tag is similar to a tag of RabbitMQ",
+    check,
+    page: include_str!("misspelled_tag.md"),
+};
+
+/// The tags that RabbitMQ knows (3.8 to 4.3).
+const KNOWN: [&str; 5] = ["administrator", "impersonator", "management", "monitoring", "policymaker"];
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (id, user) in subject.spec.records.iter().filter(|(id, _)| id.kind == RecordKind::User) {
+        for tag in user.record.tags().filter(|tag| !KNOWN.contains(tag)) {
+            let Some(near) = closest(&tag.to_lowercase(), KNOWN) else { continue };
+            let text = format!("RabbitMQ does not know the tag `{tag}`, so it grants no rights");
+            let finding = RULE.finding(subject, &ObjectId::Record(id.clone()), "tags", text);
+            findings.push(finding.hint(format!("did you mean `{near}`?")));
+        }
+    }
+    findings
+}
