@@ -80,9 +80,9 @@ const INTERNAL: &str = "internal";
 
 /// Returns true if a spec cannot contain the shovel, because the broker creates it, or because it deletes itself.
 fn is_foreign(fields: &Arguments) -> bool {
-    let is_never = |field: &&str| fields.get(*field).is_none_or(|value| value.as_text() == Some(NEVER));
+    let is_never = |field: &str| fields.get(field).is_none_or(|value| value.as_text() == Some(NEVER));
     fields.get(INTERNAL) == Some(&ArgumentValue::Boolean(true))
-        || !DELETES_ITSELF.iter().all(|field| is_never(&field))
+        || !DELETES_ITSELF.iter().all(|field| is_never(field))
         || fields.contains_key("src-delete-after-duration")
 }
 

@@ -77,9 +77,9 @@ impl Secrets {
             let Some(uris) = filled.body.as_mut().and_then(|body| body.get_mut("value")?.get_mut(field)) else {
                 continue;
             };
-            match uris {
-                Value::Array(items) => items.iter_mut().try_for_each(|item| self.fill_value(item))?,
-                uri => self.fill_value(uri)?,
+            match uris.as_array_mut() {
+                Some(items) => items.iter_mut().try_for_each(|item| self.fill_value(item))?,
+                None => self.fill_value(uris)?,
             }
         }
         Ok(filled)

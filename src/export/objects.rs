@@ -115,12 +115,10 @@ fn field_tree(field: &RecordField, value: &ArgumentValue) -> Tree {
         (FieldShape::Definition, ArgumentValue::Table(table)) => definition_tree(table),
         (FieldShape::Number, ArgumentValue::Float(float)) => number_tree(float.0),
         (FieldShape::Any | FieldShape::Tags, value) => exact(value),
-        (FieldShape::Secret { .. } | FieldShape::Uris { .. } | FieldShape::Table | FieldShape::Arguments, value) => {
-            match value {
-                ArgumentValue::Text(text) => Tree::text(text),
-                value => exact(value),
-            }
-        }
+        (
+            FieldShape::Secret { .. } | FieldShape::Uris { .. } | FieldShape::Table | FieldShape::Arguments,
+            value @ (ArgumentValue::List(_) | ArgumentValue::Table(_)),
+        ) => exact(value),
         (FieldShape::Members, ArgumentValue::List(members)) => Tree::list(members.iter().map(member_tree)),
         (FieldShape::Seconds, ArgumentValue::Integer(seconds)) => Tree::text(&format!("{seconds}s")),
         (_, ArgumentValue::Text(text)) => Tree::text(text),

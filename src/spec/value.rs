@@ -244,10 +244,13 @@ fn seconds_value(node: &Node, subject: &str) -> Result<Value, Problem> {
         let hint = format!("write {number}s for seconds");
         return Err(wrong_type("a duration with its unit", Some(hint)));
     }
-    match duration_value(node, 0, MAX_DELAY, subject)? {
-        Value::Integer(milliseconds) if milliseconds % 1000 == 0 => Ok(Value::Integer(milliseconds / 1000)),
-        _ => Err(bad("wrong-value", format!("{subject} is not a whole number of seconds"), "", None)),
+    let value = duration_value(node, 0, MAX_DELAY, subject)?;
+    if let Value::Integer(milliseconds) = value
+        && milliseconds % 1000 == 0
+    {
+        return Ok(Value::Integer(milliseconds / 1000));
     }
+    Err(bad("wrong-value", format!("{subject} is not a whole number of seconds"), "", None))
 }
 
 fn size_value(node: &Node, max: i64, subject: &str) -> Result<Value, Problem> {

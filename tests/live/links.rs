@@ -128,13 +128,13 @@ fn links_are_created_changed_and_deleted() {
 /// Returns the spec of a value for a field that differs from its default, and the arguments of the shovel that the field
 /// requires.
 fn other_value(field: &RecordField) -> String {
-    match field.shape {
-        FieldShape::Boolean => (field.default != "true").to_string(),
-        FieldShape::Words(words) => words.iter().find(|word| **word != field.default).unwrap().to_string(),
-        FieldShape::Count(..) => "7".to_owned(),
-        FieldShape::Seconds => "70s".to_owned(),
-        _ => field.example.to_owned(),
+    if let FieldShape::Words(words) = field.shape {
+        return words.iter().find(|word| **word != field.default).unwrap().to_string();
     }
+    let known = [(FieldShape::Boolean, "true"), (FieldShape::Seconds, "70s")];
+    let is_count = matches!(field.shape, FieldShape::Count(..));
+    let of_shape = known.iter().find(|(shape, _)| *shape == field.shape).map(|(_, value)| *value);
+    of_shape.unwrap_or(if is_count { "7" } else { field.example }).to_owned()
 }
 
 /// The keys that only AMQP 1.0 supports.
@@ -201,17 +201,19 @@ fn every_field_is_written_and_compared() {
         if field.since.is_none_or(|since| version >= since) {
             continue;
         }
-        let value = if matches!(field.shape, FieldShape::Boolean) { json!(true) } else { json!({}) };
-        let value = match field.shape {
-            FieldShape::Words(words) => json!(words[1]),
-            FieldShape::Text => json!("x"),
-            _ => value,
+        let value = if let FieldShape::Words(words) = field.shape {
+            json!(words[1])
+        } else if field.shape == FieldShape::Text {
+            json!("x")
+        } else if field.shape == FieldShape::Boolean {
+            json!(true)
+        } else {
+            json!({})
         };
-        let mut fields = match kind {
-            RecordKind::Shovel => {
-                json!({"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"})
-            }
-            _ => json!({"uri": "amqp://"}),
+        let mut fields = if *kind == RecordKind::Shovel {
+            json!({"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"})
+        } else {
+            json!({"uri": "amqp://"})
         };
         fields[field.name] = value;
         let path = vhost.path(kind.row().path, &["refused"]);
