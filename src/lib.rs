@@ -111,6 +111,8 @@ pub mod plan;
 
 pub mod export;
 
+pub mod import;
+
 pub mod graph;
 
 pub mod broker;

@@ -20,9 +20,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The kinds of runtime parameters with URIs.
 const KINDS: [(RecordKind, &str); 2] = [(RecordKind::Shovel, "shovel"), (RecordKind::Upstream, "federation upstream")];
-/// The fields of shovels that delete themselves, with the value that has no effect.
+/// The fields that make a shovel delete itself. The value [`NEVER`] has no effect.
 const DELETES_ITSELF: [&str; 2] = ["src-delete-after", "delete-after"];
+/// The value with which a shovel does not delete itself.
 const NEVER: &str = "never";
+/// The field that makes a shovel delete itself after a time.
+const DURATION: &str = "src-delete-after-duration";
 
 /// Converts the entries of a list of parameters to records. If the URIs of a record are those of the desired record, the
 /// record contains the same URIs and references.
@@ -54,7 +57,7 @@ pub(super) fn add(
     mut fields: Arguments,
     (desired, secrets): (&Topology, &Secrets),
 ) -> Result<bool, BrokerError> {
-    if is_shovel(name) || is_foreign(&fields) {
+    if is_shovel(name) || is_excluded(&fields) {
         return Ok(false);
     }
     fields.retain(|name, _| !DELETES_ITSELF.contains(&name.as_str()) && name != INTERNAL);
@@ -79,11 +82,11 @@ pub(super) fn add(
 const INTERNAL: &str = "internal";
 
 /// Returns true if a spec cannot contain the shovel, because the broker creates it, or because it deletes itself.
-fn is_foreign(fields: &Arguments) -> bool {
+fn is_excluded(fields: &Arguments) -> bool {
     let is_never = |field: &str| fields.get(field).is_none_or(|value| value.as_text() == Some(NEVER));
     fields.get(INTERNAL) == Some(&ArgumentValue::Boolean(true))
         || !DELETES_ITSELF.iter().all(|field| is_never(field))
-        || fields.contains_key("src-delete-after-duration")
+        || fields.contains_key(DURATION)
 }
 
 /// A URI of the broker; `None` if topo cannot parse it.
@@ -331,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_shovels_are_omitted() {
+    fn self_deleting_and_internal_shovels_are_omitted() {
         let of = |name: &str, more: Value| {
             let mut value = json!({"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"});
             value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

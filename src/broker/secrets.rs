@@ -85,8 +85,8 @@ impl Secrets {
         Ok(filled)
     }
 
-    /// Hides the text of the broker in the error of a request that contains URIs, unless the text contains neither a URI
-    /// nor a part of one. The broker repeats the URI in some errors (3.8 to 4.3).
+    /// Hides the broker's response in the error of a request with URIs if the response can contain a URI or a secret. Some
+    /// errors repeat the URI (3.8 to 4.3).
     pub(super) fn redact_uris(&self, mut error: BrokerError) -> BrokerError {
         let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         let is_secret = |text: &str| {

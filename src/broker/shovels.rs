@@ -62,9 +62,9 @@ impl Broker {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct ShovelState {
     /// The broker's word for the state; `None` if the broker does not list the shovel. Up to 4.0, a shovel that cannot
-    /// connect is at times not listed.
+    /// connect is sometimes not listed.
     state: Option<String>,
-    /// The reason of a terminated shovel.
+    /// The reason why the shovel terminated.
     #[serde(default)]
     reason: Option<String>,
 }

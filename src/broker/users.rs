@@ -208,7 +208,7 @@ fn has_current_fields(request: &Request) -> bool {
     body.is_some_and(|body| body.values().any(|value| matches!(Template::of(value), Some(Template::Current(_)))))
 }
 
-/// The definitions of objects with secrets, in the form of a definitions file, which restores them.
+/// Definitions of objects with secrets. Importing them as a definitions file restores the objects.
 #[derive(Clone, Default)]
 pub struct SecretDefinitions {
     /// The users, with the hashes of their passwords.

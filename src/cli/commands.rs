@@ -7,6 +7,7 @@ use super::dlq::DlqArguments;
 use super::explain::ExplainArguments;
 use super::export::ExportArguments;
 use super::graph::GraphArguments;
+use super::import::ImportArguments;
 use super::lock::LockArguments;
 use super::plan_arguments::{ApplyArguments, PlanArguments, ValidateArguments};
 use super::rules::RulesArguments;
@@ -123,6 +124,8 @@ pub(super) enum Command {
         after_long_help = "Examples:\n  topo export --vhost shop --out topology.yaml\n  topo export --definitions definitions.json --match 'orders*'"
     )]
     Export(Box<ExportArguments>),
+    /// Write a spec from a Terraform state, or from the resources of the topology operator
+    Import(ImportArguments),
     /// Print what workers must do: retries, acknowledgements, exchanges, dead-lettering
     #[command(
         after_long_help = "Examples:\n  topo contract topology.yaml\n  topo contract topology.yaml --queue orders.work --format env"

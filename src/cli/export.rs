@@ -8,13 +8,14 @@ use super::progress::Progress;
 use super::validate::record_counts;
 use super::value_parsers::{WithKinds, broker_version};
 use super::{connection, files, hints, output};
+use crate::broker::definitions::DefinitionsError;
 use crate::broker::{ClusterSnapshot, NamesByKind, Secrets, Snapshot, definitions};
 use crate::export::{
     ClusterExport, CurrentVhost, Export, export, export_cluster, format_count_and_names, reference_passwords,
 };
 use crate::model::count::{count, number};
-use crate::model::record_kinds::{Layout, RecordScope};
-use crate::model::{BrokerVersion, Glob, Intervals, Record, RecordKind, Records, SecretRef, Topology, VhostName};
+use crate::model::record_kinds::{Layout, RecordRow, RecordScope};
+use crate::model::{BrokerVersion, Glob, Intervals, Record, RecordKind, Records, Topology, VhostName};
 use crate::render::shell::quote;
 use crate::render::style::{Painted, YELLOW, clean};
 use clap::Args;
@@ -28,7 +29,7 @@ use tokio::join;
 const CONCURRENT_VHOSTS: usize = 4;
 
 /// The vhosts to export, and the objects that no spec can declare.
-struct Source {
+pub(super) struct Source {
     snapshots: Vec<Snapshot>,
     /// The records of the cluster, if they are exported.
     cluster: Option<ClusterSnapshot>,
@@ -41,6 +42,17 @@ struct Source {
     is_uncounted: bool,
 }
 
+/// The parts of a source to write as specs, and where.
+pub(super) struct Written<'a> {
+    pub(super) target: ExportTarget,
+    /// True if existing files may be replaced.
+    pub(super) may_replace: bool,
+    /// The globs of `--match`; empty for all objects.
+    pub(super) patterns: &'a [String],
+    /// The optional kinds to write.
+    pub(super) with: BTreeSet<RecordKind>,
+}
+
 pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<Exit, Failure> {
     connection::refuse_password(&arguments.connection)?;
     if let Some(stray) = &arguments.stray {
@@ -48,18 +60,25 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     }
     let target = ExportTarget::of(arguments.out.as_deref())?;
     let with: BTreeSet<RecordKind> = arguments.with.iter().flat_map(|with| with.kinds.iter().copied()).collect();
-    let Source { mut snapshots, cluster, cluster_wide, permissions, is_uncounted } = match &arguments.definitions {
+    let source = match &arguments.definitions {
         Some(path) => read_file(path, arguments)?,
         None => read_broker(arguments, &with, global).await?,
     };
-    let secrets: Vec<BTreeSet<String>> =
-        snapshots.iter_mut().map(|snapshot| reference_passwords(&mut snapshot.topology)).collect();
-    let globs: Vec<Glob> = arguments.patterns.iter().map(Glob::new).collect();
+    let written = Written { target, may_replace: arguments.force, patterns: &arguments.patterns, with };
+    write(source, &written, global)
+}
+
+/// Writes a source as specs, and prints a summary.
+pub(super) fn write(source: Source, written: &Written<'_>, global: &Global) -> Result<Exit, Failure> {
+    let Source { mut snapshots, cluster, cluster_wide, permissions, is_uncounted } = source;
+    let Written { target, may_replace, patterns, with } = written;
+    reference_all_passwords(&mut snapshots);
+    let globs: Vec<Glob> = patterns.iter().map(Glob::new).collect();
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
     for snapshot in &snapshots {
         let vhost = snapshot.topology.vhost.clone();
         let lock_holder = connection::process().other_holder(&snapshot.topology);
-        let one = export(&current_vhost(snapshot, &with, lock_holder.as_deref()), &globs).map_err(|error| {
+        let one = export(&current_vhost(snapshot, with, lock_holder.as_deref()), &globs).map_err(|error| {
             Failure::failed(format!("vhost `{}` cannot be represented as a spec", clean(vhost.as_str())))
                 .because(error.to_string())
                 .hint("this is a bug in topo: please report it, with the definitions of the vhost")
@@ -68,13 +87,13 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     }
     let of_cluster = cluster.as_ref().map(|cluster| export_cluster(&cluster.snapshot.topology.records, &globs));
     let of_cluster = of_cluster.filter(|one| !one.records.is_empty() || !one.left_out.is_empty());
-    if !arguments.patterns.is_empty() && of_cluster.is_none() && exported.iter().all(|(_, one)| is_empty(one)) {
-        return Err(no_match(&arguments.patterns, &snapshots, &exported));
+    if !patterns.is_empty() && of_cluster.is_none() && exported.iter().all(|(_, one)| is_empty(one)) {
+        return Err(no_match(patterns, &snapshots, &exported));
     }
     let cluster_name = VhostName::cluster();
     let mut texts: Vec<(&VhostName, &str)> = of_cluster.iter().map(|one| (&cluster_name, one.text.as_str())).collect();
     texts.extend(exported.iter().map(|(vhost, one)| (vhost, one.text.as_str())));
-    target.write(&texts, arguments.force)?;
+    target.write(&texts, *may_replace)?;
     if !global.quiet {
         if let Some(one) = &of_cluster {
             output::eprint(&cluster_summary(one));
@@ -88,8 +107,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         }
         for (index, (vhost, one)) in exported.iter().enumerate() {
             output::eprint(&summary(vhost, one));
-            let is_used = |variable: &&String| uses_secret(one, variable);
-            let used: Vec<&str> = secrets[index].iter().filter(is_used).map(String::as_str).collect();
+            let used = uri_secrets(one);
             if !used.is_empty() {
                 let variables =
                     if used.len() == 1 { "this environment variable" } else { "these environment variables" };
@@ -177,10 +195,18 @@ fn current_vhost<'a>(
     }
 }
 
-/// Returns true if a record of an export refers to an environment variable.
-fn uses_secret(export: &Export, variable: &str) -> bool {
-    let mut secrets = export.topology.records.values().flat_map(Record::secrets);
-    secrets.any(|(_, secret)| secret == SecretRef::Env(variable.to_owned()))
+/// Replaces the passwords in the URIs of all vhosts with references to environment variables.
+fn reference_all_passwords(snapshots: &mut [Snapshot]) {
+    for snapshot in snapshots {
+        reference_passwords(&mut snapshot.topology);
+    }
+}
+
+/// Returns the environment variables that contain the URIs of an exported vhost, or their passwords.
+fn uri_secrets(export: &Export) -> Vec<String> {
+    let secrets = export.topology.records.values().flat_map(Record::secrets).map(|(_, secret)| secret);
+    let names: BTreeSet<String> = secrets.filter_map(|secret| secret.variable().map(str::to_owned)).collect();
+    names.into_iter().collect()
 }
 
 fn is_empty(export: &Export) -> bool {
@@ -307,23 +333,47 @@ fn read_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure
             Failure::usage(format!("{} does not specify a vhost", path.display())).hint("specify it: --vhost NAME")
         );
     }
-    let read = |vhost: &VhostName| definitions::read(&text, vhost, arguments.broker_version).map_err(unusable);
-    let snapshots: Vec<Snapshot> = vhosts.iter().map(read).collect::<Result<_, _>>()?;
+    let snapshots = read_vhosts(&text, &vhosts, arguments.broker_version).map_err(unusable)?;
     check_vhosts_exist(&snapshots, &known)?;
-    let cluster_wide = definitions::cluster_wide(&text).map_err(unusable)?;
     let kinds = cluster_kinds(arguments);
-    let cluster = match kinds.is_empty() {
-        true => None,
-        false => {
+    Source::of_file(&text, snapshots, &kinds, arguments.broker_version).map_err(unusable)
+}
+
+fn read_vhosts(
+    text: &str,
+    vhosts: &[VhostName],
+    version: Option<BrokerVersion>,
+) -> Result<Vec<Snapshot>, DefinitionsError> {
+    vhosts.iter().map(|vhost| definitions::read(text, vhost, version)).collect()
+}
+
+impl Source {
+    /// Reads all vhosts and the cluster from the text of a definitions file.
+    pub(super) fn of_definitions(text: &str, version: Option<BrokerVersion>) -> Result<Self, DefinitionsError> {
+        let snapshots = read_vhosts(text, &definitions::vhosts(text)?, version)?;
+        let kinds = RecordRow::of_scope(RecordScope::Cluster).map(|row| row.kind).collect();
+        Self::of_file(text, snapshots, &kinds, version)
+    }
+
+    /// Adds the cluster in the text of a definitions file, with the records of these kinds.
+    fn of_file(
+        text: &str,
+        snapshots: Vec<Snapshot>,
+        kinds: &BTreeSet<RecordKind>,
+        version: Option<BrokerVersion>,
+    ) -> Result<Self, DefinitionsError> {
+        let cluster_wide = definitions::cluster_wide(text)?;
+        let cluster = if kinds.is_empty() {
+            None
+        } else {
             let desired = Topology::of_cluster(Records::new());
             let secrets = Secrets::new(|_| Ok(None));
-            let mut read =
-                definitions::read_cluster(&text, arguments.broker_version, &desired, &secrets).map_err(unusable)?;
+            let mut read = definitions::read_cluster(text, version, &desired, &secrets)?;
             read.snapshot.topology.records.retain(|id, _| kinds.contains(&id.kind));
             Some(read)
-        }
-    };
-    Ok(Source { snapshots, cluster, cluster_wide, permissions: Vec::new(), is_uncounted: false })
+        };
+        Ok(Self { snapshots, cluster, cluster_wide, permissions: Vec::new(), is_uncounted: false })
+    }
 }
 
 /// Summarizes the export of a vhost: the number of exported objects, and the omitted objects.

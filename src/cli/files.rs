@@ -84,22 +84,16 @@ pub(super) fn is_spec_path(path: &Path) -> bool {
     path.extension().is_some_and(is_yaml) || path.is_dir()
 }
 
+/// Reads the text of a file of another tool; `-` is standard input.
+pub(super) fn import_text(path: &Path) -> Result<String, Failure> {
+    refuse_unsafe_links(path)?;
+    let bytes = read_bytes(path, "pass the files themselves, or `-` for standard input")?;
+    String::from_utf8(bytes).map_err(|_| Failure::spec(format!("{} is not UTF-8", redacted_path(path))))
+}
+
 /// Reads the text of a definitions file; `-` is standard input.
 pub(super) fn definitions_text(path: &Path) -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    let read = if path.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_end(&mut bytes)
-    } else {
-        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
-    };
-    read.map_err(|error| {
-        let failure = Failure::usage(format!("cannot read {}", redacted_path(path)));
-        if error.kind() == ErrorKind::IsADirectory {
-            failure.because("it is a directory").hint("pass a definitions file, or `-` for standard input")
-        } else {
-            failure.because(error.to_string())
-        }
-    })?;
+    let bytes = read_bytes(path, "pass a definitions file, or `-` for standard input")?;
     String::from_utf8(bytes).map_err(|error| {
         let is_wide = matches!(error.as_bytes(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         let failure = Failure::spec(unusable_message(path));
@@ -111,6 +105,25 @@ pub(super) fn definitions_text(path: &Path) -> Result<String, Failure> {
             failure.because("it is not UTF-8")
         }
     })
+}
+
+/// Reads a file. `hint` is the hint for a directory.
+fn read_bytes(path: &Path, hint: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = if path.as_os_str() == "-" {
+        std::io::stdin().lock().read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    read.map_err(|error| {
+        let failure = Failure::usage(format!("cannot read {}", redacted_path(path)));
+        if error.kind() == ErrorKind::IsADirectory {
+            failure.because("it is a directory").hint(hint)
+        } else {
+            failure.because(error.to_string())
+        }
+    })?;
+    Ok(bytes)
 }
 
 /// Returns the failure for a file that is not a usable definitions file.

@@ -20,6 +20,7 @@ mod findings;
 mod generate;
 mod graph;
 mod hints;
+mod import;
 mod input;
 mod interaction;
 mod lock;
@@ -93,6 +94,7 @@ fn run(cli: commands::Cli) -> Result<Exit, Failure> {
         Command::Test(arguments) => in_runtime(test::run(&arguments, &cli.global)),
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
         Command::Export(arguments) => in_runtime(export::run(&arguments, &cli.global)),
+        Command::Import(arguments) => import::run(&arguments, &cli.global),
         Command::Contract(arguments) => contract::run(&arguments),
         Command::Explain(arguments) => in_runtime(explain::run(&arguments, &cli.global)),
         Command::Graph(arguments) => graph::run(&arguments),

@@ -1,13 +1,13 @@
-//! Replaces the passwords of shovels and federation upstreams, which topo does not read, with references to environment
-//! variables.
+//! Replaces the marks of passwords in shovels and federation upstreams with references to environment variables. The records
+//! never contain the passwords.
 
 use crate::model::record_kinds::{FieldShape, PASSWORD_IS_SET, PASSWORDS_DIFFER, RecordField};
 use crate::model::{AmqpUri, ArgumentValue, Record, SecretRef, Topology};
 use std::collections::BTreeSet;
 
-/// Replaces the passwords in the records of a topology with references, and returns the names of the environment
-/// variables. The name consists of the names of the record and of the mapping: `FROM_OLD_SOURCE_PASSWORD`.
-pub fn reference_passwords(topology: &mut Topology) -> BTreeSet<String> {
+/// Replaces the marks of passwords in the records of a topology with references to environment variables. A variable is named
+/// after the record, the mapping and the key: `FROM_OLD_SOURCE_PASSWORD`.
+pub fn reference_passwords(topology: &mut Topology) {
     let mut variables = BTreeSet::new();
     for (id, record) in topology.records.iter_mut().filter(|(id, _)| id.kind.row().has_uris()) {
         for field in id.kind.row().settings() {
@@ -22,7 +22,6 @@ pub fn reference_passwords(topology: &mut Topology) -> BTreeSet<String> {
             variables.insert(name);
         }
     }
-    variables
 }
 
 /// Converts a name to a part of the name of an environment variable.

@@ -24,7 +24,8 @@ pub enum UriProblem {
     Vhost,
     /// The text contains a fragment (`#`).
     Fragment,
-    /// The text contains an `@` after the host. The password probably contains a `/`, `?` or `@` that is not encoded.
+    /// The user name, the password or the vhost contains an `@` that is not encoded, or the password contains a `/` or a
+    /// `?` that is not encoded.
     At,
 }
 
@@ -70,7 +71,8 @@ impl AmqpUri {
             Some((login, address)) => (Some(login), address),
             None => (None, authority),
         };
-        if login.is_some_and(|login| login.contains('@')) || vhost.is_some_and(|vhost| vhost.contains('@')) {
+        let has_at = |part: Option<&str>| part.is_some_and(|part| part.contains('@'));
+        if has_at(login) || has_at(vhost) || has_at(query) {
             return Err(UriProblem::At);
         }
         if vhost.is_some_and(|vhost| vhost.contains('/')) {
@@ -197,12 +199,12 @@ impl fmt::Display for UriProblem {
         f.write_str(match self {
             Self::Scheme => "it does not start with amqp:// or amqps://",
             Self::Port => "its port is not a number from 0 to 65535",
-            Self::Characters => {
-                "it contains a space, a control character or a character outside ASCII: percent-encode it"
+            Self::Characters => "it contains a space, a control character or a non-ASCII character (percent-encode it)",
+            Self::Vhost => "its vhost contains a `/` (write %2F)",
+            Self::Fragment => "it contains a `#` (write %23)",
+            Self::At => {
+                "it contains an unencoded `@`, `/` or `?` in the user name, password or vhost (write %40, %2F or %3F)"
             }
-            Self::Vhost => "its vhost contains a `/`: write %2F",
-            Self::Fragment => "it contains a `#`: write %23",
-            Self::At => "it contains an `@` in the user name or after the host: write %40",
         })
     }
 }
@@ -265,6 +267,8 @@ mod tests {
             ("amqp://u:pa#ss@h", UriProblem::Fragment),
             ("amqp://u:pa/ss@h", UriProblem::At),
             ("amqp://u:pa@ss@h", UriProblem::At),
+            ("amqp://u:12?x@h", UriProblem::At),
+            ("amqp://u:pa?ss@h", UriProblem::At),
             ("amqp://h/a/b", UriProblem::Vhost),
         ] {
             assert_eq!(AmqpUri::parse(text), Err(expected), "{text}");

@@ -81,8 +81,8 @@ impl fmt::Display for RecordId {
 }
 
 impl Record {
-    /// Creates a record from JSON fields and the defaults of its kind. Keeps unknown fields of a runtime parameter, which a
-    /// later version of RabbitMQ may support, and ignores all other unknown fields. Returns `None` if a required field is
+    /// Creates a record from JSON fields and the defaults of its kind. Keeps unknown fields of shovels and upstreams,
+    /// because a later version of RabbitMQ may support these fields. Ignores all other unknown fields. Returns `None` if a required field is
     /// missing, or if the record has no effect, such as a negative limit or a flag that is false.
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
         let mut normalized = Arguments::new();

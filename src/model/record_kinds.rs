@@ -44,7 +44,7 @@ pub enum RecordKind {
     UpstreamSet,
     /// A runtime parameter of any other component.
     Parameter,
-    /// The protection of a vhost from its deletion.
+    /// The deletion protection of a vhost.
     DeletionProtection,
 }
 
@@ -84,7 +84,7 @@ pub struct RecordRow {
     pub owners: Option<Owners>,
     /// The path of these records, without `/api/`, the vhost and the key.
     pub path: &'static str,
-    /// True if requests and responses contain the fields inside of a `value` object, as runtime parameters do.
+    /// True if the fields of the record are the members of the `value` object of a runtime parameter.
     pub is_wrapped: bool,
     /// The plugins of which one must be enabled to write these records, the usual one first; empty if there is none.
     pub plugins: &'static [&'static str],
@@ -120,11 +120,11 @@ pub enum ListPath {
     OfKind,
     /// `vhosts/VHOST`, followed by [`RecordRow::path`].
     OfVhost,
-    /// `vhosts/VHOST` alone. The fields of the vhost are the fields of the only record, and a POST to
-    /// [`RecordRow::path`] below the vhost creates the record.
+    /// `vhosts/VHOST` alone. The response contains the fields of the kind's only record. A POST to [`RecordRow::path`]
+    /// below the vhost creates the record.
     Vhost,
-    /// [`RecordRow::path`] alone, which lists the records of all vhosts. The path of a record contains the first segment
-    /// of its key, the vhost, and the other segments.
+    /// [`RecordRow::path`] alone, which lists the records of all vhosts. The path of a record contains, in this order: the
+    /// first segment of its key, the vhost, the other segments.
     OfAllVhosts,
 }
 

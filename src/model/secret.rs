@@ -50,6 +50,11 @@ impl SecretRef {
         text(ENV).map(Self::Env).or_else(|| text(FILE).map(Self::File)).filter(|_| table.len() == 1)
     }
 
+    /// Returns the name of the environment variable; `None` for a file.
+    pub fn variable(&self) -> Option<&str> {
+        if let Self::Env(name) = self { Some(name) } else { None }
+    }
+
     /// Describes a secret without a value: `environment variable NAME is not set`, `file PATH does not exist`.
     pub fn missing(&self) -> String {
         match self {

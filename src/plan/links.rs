@@ -9,7 +9,6 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, PlannedChange};
 use super::hazard::HazardKind;
-use crate::model::count::count;
 use crate::model::record_kinds::RecordRow;
 use crate::model::{Address, ArgumentValue, Object, ObjectId, Record, RecordId, RecordKind, Topology};
 use std::collections::BTreeSet;
@@ -41,7 +40,7 @@ fn hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) ->
         (RecordKind::Shovel, None) => Some((HazardKind::RoutingGap, format!("shovel {name} no longer moves messages"))),
         (RecordKind::Shovel, Some(_)) => Some(restart(&format!("shovel {name} restarts"), is_lossy)),
         (RecordKind::Upstream, None) => {
-            let text = format!("the links to upstream {name} end, and no longer receive its messages");
+            let text = format!("the links to upstream {name} stop: no more messages arrive from it");
             Some((HazardKind::RoutingGap, text))
         }
         (RecordKind::Upstream, Some(_)) => Some(restart(&format!("the links to upstream {name} restart"), is_lossy)),
@@ -72,9 +71,7 @@ fn hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) ->
 
 fn restart(what: &str, is_lossy: bool) -> (HazardKind, String) {
     match is_lossy {
-        true => {
-            (HazardKind::MessageLoss, format!("{what}; messages in flight are lost, because its ackMode is {NO_ACK}"))
-        }
+        true => (HazardKind::MessageLoss, format!("{what}; messages in flight are lost with ackMode {NO_ACK}")),
         false => (HazardKind::Duplicates, format!("{what}; messages in flight can be delivered twice")),
     }
 }
@@ -110,14 +107,13 @@ pub(super) fn block_disabled_plugins(builder: &mut PlanBuilder, context: &PlanCo
         }
     }
     if !unknown.is_empty() {
-        let plugins = unknown.len() as u64;
-        let names = unknown.into_iter().collect::<Vec<_>>().join(", ");
+        let (noun, are) = if unknown.len() == 1 { ("plugin", "is") } else { ("plugins", "are") };
+        let names = unknown.into_iter().collect::<Vec<_>>().join(" and ");
         let right = match &context.records.plugins {
             Enabled::NotReadable(tag) => format!(": reading plugins requires the tag {tag}"),
             Enabled::Names(_) | Enabled::NotRead => String::new(),
         };
-        let are = if plugins == 1 { "is" } else { "are" };
-        let text = format!("topo did not check whether {} ({names}) {are} enabled{right}", count(plugins, "plugin"));
+        let text = format!("topo did not check whether the {noun} {names} {are} enabled{right}");
         builder.info(&context.address(&ObjectId::Vhost), text);
     }
 }

@@ -31,7 +31,7 @@ pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerPro
         })
 }
 
-/// Returns true for an operator policy, the only record that can affect messages.
+/// Returns true for an operator policy, the only record whose hazards depend on message or consumer counts.
 fn is_operator_policy(object: &Object) -> bool {
     matches!(object, Object::Record(record) if record.id.kind == RecordKind::OperatorPolicy)
 }

@@ -170,7 +170,8 @@ fn is_set(value: &ArgumentValue) -> bool {
     [Some(PASSWORD_IS_SET), Some(PASSWORDS_DIFFER)].contains(&value.as_text())
 }
 
-/// Returns true if the setting is one of the passwords of a user, which topo reads only if they are equal.
+/// Returns true if the setting is a password of a user. A current record contains the reference only if the password
+/// matches the hash on the broker.
 fn is_user_secret(name: &str) -> bool {
     let is_secret = |field: &RecordField| field.name == name && matches!(field.shape, FieldShape::Secret { .. });
     RecordKind::User.row().settings().iter().any(is_secret)

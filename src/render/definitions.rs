@@ -97,7 +97,8 @@ fn permissions_of_users(topology: &Topology) -> Vec<Value> {
 /// limits of a vhost.
 fn parameters(topology: &Topology) -> Vec<Value> {
     let mut values: BTreeMap<(&str, &str), Value> = BTreeMap::new();
-    // The URIs of shovels and upstreams contain no passwords.
+    // Shovels and upstreams are in `SecretDefinitions`: the URIs in a topology contain no passwords, so they could not
+    // restore a connection.
     let records = topology.records.iter().filter(|(id, _)| !id.kind.row().has_uris());
     for (id, record) in records {
         let row = id.kind.row();

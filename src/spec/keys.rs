@@ -264,7 +264,7 @@ pub(crate) static POLICY_KEYS: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
         ),
         (
             "federation-upstream-set",
-            "The upstream set that the exchanges or queues are federated with; `all` is every upstream.",
+            "The upstream set that the exchanges or queues are federated with; the set `all` contains every upstream.",
         ),
         (
             "federation-upstream-pattern",

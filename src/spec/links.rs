@@ -56,8 +56,8 @@ fn check_end(end: &Entry, diagnostics: &mut Diagnostics) {
     if let (Some(key), None) = (node.entry("routingKey"), node.entry("exchange"))
         && !is_amqp_1_0
     {
-        let message = "`routingKey` needs `exchange`";
-        let hint = "a shovel publishes to a queue with the queue's name as the routing key: remove `routingKey`";
+        let message = "`routingKey` requires `exchange`";
+        let hint = "remove `routingKey`, or use `exchange` instead of `queue`";
         if end.key == DESTINATION || node.entry("queue").is_some() {
             diagnostics.push(Diagnostic::error("missing-key", message, key.at).hint(hint));
         }
@@ -77,9 +77,8 @@ pub(super) fn check_password(table: &Node, diagnostics: &mut Diagnostics) {
     // An invalid URI has an error of its own.
     let is_invalid = |uri: &&Node| uri.text().is_none() && SecretRef::of(&value_of(uri)).is_none();
     if !uris.iter().any(|uri| has_user(uri) || is_invalid(uri)) {
-        let message = "`password` needs a `uri` with a user";
-        let hint = "add the user to the URI: `uri: amqps://USER@HOST`; a reference such as `uri: {env: NAME}` is a complete \
-                    URI with its password";
+        let message = "`password` requires a `uri` with a user name";
+        let hint = "add a user name: `uri: amqps://USER@HOST`; remove `password` if `uri` is a reference";
         diagnostics.push(Diagnostic::error("missing-key", message, password.at).hint(hint));
     }
 }

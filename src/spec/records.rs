@@ -262,8 +262,8 @@ fn keys_of(row: &RecordRow) -> Vec<Key> {
     let groups = GROUPS.iter().filter(|(kind, ..)| *kind == row.kind);
     let group = |(_, group, object): &'static (RecordKind, &'static str, Object)| {
         let (doc, example) = match *group {
-            SOURCE => ("Where the shovel gets the messages.", "{queue: orders.work}"),
-            _ => ("Where the shovel publishes the messages.", "{exchange: orders}"),
+            SOURCE => ("The source of the messages.", "{queue: orders.work}"),
+            _ => ("The destination of the messages.", "{exchange: orders}"),
         };
         key(group, Shape::Object(object), doc).required().with_example(example)
     };

@@ -172,7 +172,7 @@ pub(super) fn uri() -> Value {
         "title": "AMQP URI",
         "type": "string",
         "pattern": "^[Aa][Mm][Qq][Pp][Ss]?://([^:@/?#]*@)?[^@#]*$",
-        "patternErrorMessage": "a URI has no password, such as amqps://user@host/vhost",
+        "patternErrorMessage": "a URI must not contain a password: use the form amqps://user@host/vhost",
     })])
 }
 

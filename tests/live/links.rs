@@ -86,7 +86,7 @@ fn links_are_created_changed_and_deleted() {
         (
             "reconnectDelay: 40s",
             "reconnectDelay: 50s",
-            ("message-loss", "shovel from-old restarts; messages in flight are lost, because its ackMode"),
+            ("message-loss", "shovel from-old restarts; messages in flight are lost with ackMode no-ack"),
         ),
         ("messageTtl: 1h", "maxHops: 2", links_restart),
     ] {
@@ -112,7 +112,7 @@ fn links_are_created_changed_and_deleted() {
         "exchanges: {{orders: {{type: topic}}}}\nqueues: {{incoming: {{type: classic}}}}\n{removed}"
     ));
     let plan = topo.run(["plan"]).expect_code(0).expect_text("shovel from-old no longer moves messages");
-    plan.expect_text("the links to upstream us end, and no longer receive its messages");
+    plan.expect_text("the links to upstream us stop: no more messages arrive from it");
     let seen = proxy.requests().len();
     topo.run(["apply", "-y", "--allow=routing-gap,mass-delete"]).expect_code(0).expect_text("Verified");
     let requests = proxy.requests();
@@ -125,8 +125,7 @@ fn links_are_created_changed_and_deleted() {
     no_changes(&topo);
 }
 
-/// Returns the spec of a value for a field that differs from its default, and the arguments of the shovel that the field
-/// requires.
+/// Returns a value in the notation of a spec that differs from the field's default.
 fn other_value(field: &RecordField) -> String {
     if let FieldShape::Words(words) = field.shape {
         return words.iter().find(|word| **word != field.default).unwrap().to_string();
@@ -194,7 +193,7 @@ fn every_field_is_written_and_compared() {
         topo.run(["apply", "-y", "--allow=duplicates,message-loss"]).expect_code(0).expect_text("Verified");
         no_changes(&topo);
     }
-    // Only the broker knows whether a version supports a field.
+    // The broker rejects each field that the table marks as unsupported in this version.
     let fields = [RecordKind::Shovel, RecordKind::Upstream].map(|kind| (kind, kind.row().settings()));
     let version: BrokerVersion = Node::shared().version().parse().unwrap();
     for (kind, field) in fields.iter().flat_map(|(kind, fields)| fields.iter().map(move |field| (kind, field))) {
@@ -268,7 +267,7 @@ fn equivalent_values_are_equal() {
         with(json!({"src-prefetch-count": 1000, "dest-add-timestamp-header": false, "src-delete-after": "never"})),
     ] {
         put(&vhost, "shovel", "s", &value);
-        let upstream = json!({"uri": [uri.to_uppercase().replace(&uri.to_uppercase(), &uri)], "prefetch-count": 1000,
+        let upstream = json!({"uri": [uri.replace("amqp", "AMQP").replace("127.0.0.1:1/", "127.0.0.1:01/")], "prefetch-count": 1000,
                               "max-hops": 1, "ack-mode": "on-confirm", "reconnect-delay": 5, "trust-user-id": false});
         put(&vhost, "federation-upstream", "us", &upstream);
         no_changes(&topo);
@@ -414,7 +413,7 @@ fn password_of_a_user_changes_before_its_shovel() {
     let uri = format!("amqp://{}@127.0.0.1:{}/{}", user.name, Node::shared().amqp_port(), segment(vhost.name()));
     let spec = format!(
         "version: 1\ncluster: {{}}\nusers: {{{}: {{password: {{env: PW}}}}}}\n---\nversion: 1\nvhost: \"{{vhost}}\"\n\
-         queues: {{a: {{type: classic}}, b: {{type: classic}}}}\nshovels:\n  mover:\n    \
+         queues: {{a: {{type: classic}}, b: {{type: classic}}}}\nshovels:\n  orders-copy:\n    \
          source: {{uri: '{uri}', password: {{env: PW}}, queue: a}}\n    \
          destination: {{uri: '{uri}', password: {{env: PW}}, queue: b}}\n",
         user.name
@@ -422,13 +421,13 @@ fn password_of_a_user_changes_before_its_shovel() {
     let proxy = Proxy::to(Node::shared());
     let topo = super::cluster::topo(&vhost).through(&proxy).env("PW", "tulip-1").spec(&spec);
     topo.run(["apply", "-y", "--allow=credential-change"]).expect_code(0);
-    let is_running = || (status(&vhost, "mover")["state"] == "running").then_some(());
+    let is_running = || (status(&vhost, "orders-copy")["state"] == "running").then_some(());
     until("the shovel runs", is_running);
     vhost.amqp().publish("", "a", "first");
     until("the message is moved", || (vhost.amqp().ready("b") == 1).then_some(()));
     let topo = topo.env("PW", "tulip-2");
     let plan = topo.run(["plan"]).expect_code(0).expect_text("credential-change");
-    assert!(plan.says("shovel mover"), "{plan}");
+    assert!(plan.says("shovel orders-copy"), "{plan}");
     let seen = proxy.requests().len();
     topo.run(["apply", "-y", "--allow=credential-change,duplicates"]).expect_code(0).expect_text("Verified");
     let requests = proxy.requests();
@@ -446,11 +445,11 @@ fn password_of_a_user_changes_before_its_shovel() {
 fn shovel_is_deleted_before_its_queue() {
     let vhost = Node::shared().vhost("links-queue");
     let spec = "queues: {a: {type: quorum}, b: {type: classic}}\n\
-                shovels: {mover: {source: {queue: a}, destination: {queue: b}, reconnectDelay: 1s}}\n";
+                shovels: {orders-copy: {source: {queue: a}, destination: {queue: b}, reconnectDelay: 1s}}\n";
     let topo = Topo::new(&vhost).spec(spec);
     topo.run(["apply", "-y"]).expect_code(0);
-    until("the shovel runs", || (status(&vhost, "mover")["state"] == "running").then_some(()));
-    topo.rewrite("queues: {b: {type: classic}}\nremoved: {queues: [a], shovels: [mover]}\n");
+    until("the shovel runs", || (status(&vhost, "orders-copy")["state"] == "running").then_some(()));
+    topo.rewrite("queues: {b: {type: classic}}\nremoved: {queues: [a], shovels: [orders-copy]}\n");
     topo.run(["plan"]).expect_code(0).expect_no_text("shovel-interference");
     topo.run(["apply", "-y", "--allow=routing-gap,mass-delete,consumer-disruption"]).expect_code(0);
     std::thread::sleep(std::time::Duration::from_secs(4));
@@ -509,8 +508,8 @@ fn policymaker_tag_is_required() {
     assert!(plan.says("reading plugins requires the tag monitoring"), "{plan}");
 }
 
-/// A plan sends one request for each section with records. A plan that writes such records also reads the plugins, and, as
-/// each plan with changes, the rights of the user with two requests.
+/// A plan sends one request for each section with records. A plan that writes such records also reads the plugins. Like every
+/// plan with changes, it also sends two requests for the user's rights.
 #[test]
 fn requests_of_a_plan_are_counted() {
     let vhost = Node::shared().vhost("links-requests");

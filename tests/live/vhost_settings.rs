@@ -137,7 +137,7 @@ fn deletion_protection_is_set_kept_and_removed() {
     let spec = |settings: &str| format!("version: 1\nvhost: {{name: \"{{vhost}}\", {settings}}}\n");
     let topo = Topo::new(&vhost).through(&proxy).spec(&spec("protectFromDeletion: true"));
     if !Node::shared().is_at_least_patch(4, 0, 6) {
-        let text = "deletion protections require RabbitMQ 4.0.6";
+        let text = "deletion protection requires RabbitMQ 4.0.6";
         topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text);
         return;
     }
@@ -155,7 +155,7 @@ fn deletion_protection_is_set_kept_and_removed() {
     assert_eq!(proxy.count(&writes()), written, "a second apply writes nothing");
     let exported = topo.run(["export", "--with=deletionProtection", "--vhost", vhost.name()]).expect_code(0);
     let exported = exported.expect_text("protectFromDeletion: true").stdout;
-    // A change of the description keeps the protection, and so does a spec without the key.
+    // A change of the description keeps the protection. A spec without the key also keeps it.
     topo.rewrite(&spec("description: docks, protectFromDeletion: true"));
     topo.run(["apply", "-y"]).expect_code(0).expect_text("1 of 1 step done");
     assert!(is_protected());

@@ -1,4 +1,4 @@
-//! Reports user tags that differ in few characters from a tag that RabbitMQ knows. The broker accepts any tag, and ignores
+//! Reports user tags that differ by a few characters from a tag that RabbitMQ knows. The broker accepts any tag, and ignores
 //! the tags that it does not know.
 
 use crate::lint::{Finding, Rule, Subject};
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "a user tag is similar to a tag of RabbitMQ",
+    summary: "a user tag looks like a misspelled RabbitMQ tag",
     check,
     page: include_str!("misspelled_tag.md"),
 };
@@ -23,7 +23,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (id, user) in subject.spec.records.iter().filter(|(id, _)| id.kind == RecordKind::User) {
         for tag in user.record.tags().filter(|tag| !KNOWN.contains(tag)) {
             let Some(near) = closest(&tag.to_lowercase(), KNOWN) else { continue };
-            let text = format!("RabbitMQ does not know the tag `{tag}`, so it grants no rights");
+            let text = format!("`{tag}` is not a RabbitMQ tag, and grants no access");
             let finding = RULE.finding(subject, &ObjectId::Record(id.clone()), "tags", text);
             findings.push(finding.hint(format!("did you mean `{near}`?")));
         }

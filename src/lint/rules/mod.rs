@@ -60,7 +60,7 @@ mod unknown_upstream;
 mod unreachable_exchange;
 mod unused_allow;
 mod unused_entry;
-mod upstream_unused;
+mod unused_upstream;
 mod wildcard_inside_word;
 mod wildcard_on_direct;
 mod wildcard_on_fanout;
@@ -139,7 +139,7 @@ pub static RULES: &[&Rule] = &[
     &unreachable_exchange::RULE,
     &unused_allow::RULE,
     &unused_entry::RULE,
-    &upstream_unused::RULE,
+    &unused_upstream::RULE,
     &wildcard_inside_word::RULE,
     &wildcard_on_direct::RULE,
     &wildcard_on_fanout::RULE,

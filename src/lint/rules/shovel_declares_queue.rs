@@ -1,6 +1,6 @@
 //! Reports shovels whose source or destination is an object of the same vhost that the spec does not declare. A shovel
-//! declares a missing queue when it connects: as a classic queue without arguments (3.8 to 4.3). A missing exchange stops
-//! the shovel.
+//! declares a missing queue when it connects, with the default queue type of the vhost (3.8 to 4.3). If the source exchange is
+//! missing, the shovel does not start; if the destination exchange is missing, the shovel fails at the first message.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::record_kinds::{DESTINATION, RecordField, SOURCE};
@@ -27,12 +27,15 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             }
             let id = ObjectId::Record(id.clone());
             if let Some((field, name)) = end.text("queue").filter(|(_, name)| !has_queue(subject, name)) {
-                let text = format!("queue `{name}` is not declared, so the shovel declares it as a classic queue");
+                let text =
+                    format!("the spec does not declare queue `{name}`: the shovel declares a missing queue itself");
                 let hint = "declare the queue, or declare it with `external: true` if it belongs to another spec";
                 findings.push(RULE.finding(subject, &id, field, text).hint(hint));
             }
             if let Some((field, name)) = end.text("exchange").filter(|(_, name)| !has_exchange(subject, name)) {
-                let text = format!("exchange `{name}` is not declared, and the shovel cannot start without it");
+                let text = format!(
+                    "the spec does not declare exchange `{name}`: the shovel fails if the exchange does not exist"
+                );
                 let hint = "declare the exchange, or declare it with `external: true` if it belongs to another spec";
                 findings.push(RULE.finding(subject, &id, field, text).hint(hint));
             }

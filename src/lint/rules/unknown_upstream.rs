@@ -1,5 +1,5 @@
 //! Reports policies and upstream sets that refer to an upstream, or a set, that the spec does not declare. The broker accepts
-//! such a reference, and no link exists (3.8 to 4.3). Specs without upstreams are not checked, because their upstreams can
+//! such a reference, and creates no link (3.8 to 4.3). Specs without upstreams are not checked, because their upstreams can
 //! belong to other specs.
 
 use crate::lint::{Finding, Rule, Subject};
@@ -34,10 +34,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         return findings;
     }
     let mut report = |id: ObjectId, field: &str, what: &str, name: &str, known: &BTreeSet<&str>| {
-        let finding = RULE.finding(subject, &id, field, format!("{what} `{name}` is not declared, so no link exists"));
+        let finding = RULE.finding(subject, &id, field, format!("the spec does not declare {what} `{name}`"));
         findings.push(match closest(name, known.iter().copied()) {
             Some(near) => finding.hint(format!("did you mean `{near}`?")),
-            None => finding.hint("declare it, or correct the name"),
+            None => finding.hint(format!("declare the {what}, or correct the name")),
         });
     };
     for (id, set) in subject.spec.records.iter().filter(|(id, _)| id.kind == RecordKind::UpstreamSet) {

@@ -28,9 +28,8 @@ const FIELDS: &[RecordField] = &[
         name: "uri",
         shape: FieldShape::Uris { has_default_vhost: false },
         example: "amqps://fed@us.example/shop",
-        doc: "The URI of the upstream broker, without a password; a list of URIs, of which each link uses one; or \
-              `{env: NAME}` or `{file: PATH}` for a complete URI. Without a vhost, the upstream vhost has the name of this \
-              vhost.",
+        doc: "The URI of the upstream broker, without a password. A list: each link connects to one of the URIs. \
+              `{env: NAME}` or `{file: PATH}`: a complete URI. If the URI has no vhost, the name of this vhost is used.",
         ..RecordField::NEW
     },
     RecordField {
@@ -75,7 +74,7 @@ const FIELDS: &[RecordField] = &[
         name: "max-hops",
         shape: FieldShape::Count(1, MAX_NUMBER),
         default: "1",
-        doc: "The maximum number of links that a message passes before it is discarded.",
+        doc: "The maximum number of federation links that a message can traverse; only for federated exchanges.",
         ..RecordField::NEW
     },
     RecordField {
@@ -83,7 +82,7 @@ const FIELDS: &[RecordField] = &[
         name: "expires",
         shape: FieldShape::Milliseconds,
         example: "1h",
-        doc: "The time after which the upstream deletes the queue of a link that is not connected.",
+        doc: "The time after which the upstream deletes the queue of a link that is not connected; only for federated exchanges.",
         ..OPTIONAL
     },
     RecordField {
@@ -91,7 +90,7 @@ const FIELDS: &[RecordField] = &[
         name: "message-ttl",
         shape: FieldShape::Milliseconds,
         example: "1h",
-        doc: "The time to live of undelivered messages in the queue of a link.",
+        doc: "The time to live of undelivered messages in the queue of a link; only for federated exchanges.",
         ..OPTIONAL
     },
     RecordField {
@@ -115,7 +114,7 @@ const FIELDS: &[RecordField] = &[
         name: "resource-cleanup-mode",
         shape: FieldShape::Words(&["default", "never"]),
         default: "default",
-        doc: "Whether a link deletes its queue on the upstream when the link is stopped.",
+        doc: "`default`: a link deletes its internal queue on the upstream when it stops. `never`: the queue is kept.",
         ..RecordField::NEW
     },
     RecordField {
@@ -123,7 +122,7 @@ const FIELDS: &[RecordField] = &[
         name: "channel-use-mode",
         shape: FieldShape::Words(&["multiple", "single"]),
         default: "multiple",
-        doc: "The number of channels of a link; since RabbitMQ 3.8.13.",
+        doc: "Whether a link uses multiple channels or a single channel; since RabbitMQ 3.8.13.",
         since: Some(BrokerVersion::new(3, 8, 13)),
         ..RecordField::NEW
     },
@@ -137,7 +136,7 @@ const FIELDS: &[RecordField] = &[
         ..RecordField::NEW
     },
     ACK_MODE,
-    RECONNECT_DELAY,
+    RecordField { doc: "The delay before a link reconnects after a failure, in whole seconds.", ..RECONNECT_DELAY },
 ];
 
 /// Returns the fields that a member of an upstream set can override: all except the URI.
@@ -154,8 +153,8 @@ pub(super) const UPSTREAM: RecordRow = RecordRow {
     section: "upstreams",
     scope: RecordScope::Vhost,
     place: Place::Section,
-    doc: "The federation upstreams of the vhost, by name. A policy with `federationUpstream` or `federationUpstreamSet` \
-          connects exchanges or queues to them. Requires the plugin `rabbitmq_federation` on the broker, and the \
+    doc: "The federation upstreams of the vhost, by name. A policy with `federationUpstream`, `federationUpstreamSet` or \
+          `federationUpstreamPattern` connects exchanges or queues to them. Requires the plugin `rabbitmq_federation` on the broker, and the \
           `policymaker` tag.",
     removed_doc: "The names of federation upstreams to delete.",
     key: &["name"],

@@ -22,9 +22,9 @@ pub const DESTINATION: &str = "destination";
 /// The component of a dynamic shovel's runtime parameter.
 pub(super) const SHOVEL_COMPONENT: &str = "shovel";
 
-/// The value that represents a password in the URIs of the broker that is not the password of the spec.
+/// The mark for a current password that does not match the spec.
 pub const PASSWORD_IS_SET: &str = "set";
-/// The value that represents several different passwords in the URIs of the broker.
+/// The mark for URIs with several different passwords.
 pub const PASSWORDS_DIFFER: &str = "set (several)";
 /// The first version with the protocol `local`.
 pub const LOCAL_PROTOCOL_SINCE: BrokerVersion = BrokerVersion::new(4, 2, 0);
@@ -43,8 +43,8 @@ pub(super) const ACK_MODE: RecordField = RecordField {
     name: "ack-mode",
     shape: FieldShape::Words(ACK_MODES),
     default: "on-confirm",
-    doc: "When a message is acknowledged to the source: `on-confirm`, after the destination confirms it; `on-publish`, after \
-          it is published; `no-ack`, never. Messages can be lost with `on-publish` and `no-ack`.",
+    doc: "When the source message is acknowledged: `on-confirm`, after the destination confirms it; `on-publish`, after it is \
+          published. `no-ack`: acknowledgements are not used. Messages can be lost with `on-publish` and `no-ack`.",
     ..RecordField::NEW
 };
 
@@ -54,7 +54,7 @@ pub(super) const RECONNECT_DELAY: RecordField = RecordField {
     shape: FieldShape::Seconds,
     default: "5s",
     example: "10s",
-    doc: "The delay before a new connection after a failure, in whole seconds.",
+    doc: "The delay before the shovel reconnects after a failure, in whole seconds. `0s`: the shovel does not reconnect.",
     ..RecordField::NEW
 };
 
@@ -64,8 +64,8 @@ const FIELDS: &[RecordField] = &[
         name: "src-uri",
         shape: FieldShape::Uris { has_default_vhost: true },
         example: "amqps://sync@old.example/shop",
-        doc: "The URI of the source, without a password; a list of URIs, of which the shovel uses one; or `{env: NAME}` or \
-              `{file: PATH}` for a complete URI. The default is this vhost on this broker.",
+        doc: "The URI of the source, without a password. A list: the shovel connects to one of the URIs. `{env: NAME}` or \
+              `{file: PATH}`: a complete URI. The default is this vhost on this broker.",
         ..OF_SOURCE
     },
     RecordField {
@@ -89,8 +89,8 @@ const FIELDS: &[RecordField] = &[
         key: "queue",
         name: "src-queue",
         example: "orders.work",
-        doc: "The queue that the shovel consumes. The shovel declares a queue that does not exist, as a classic queue, \
-              unless `queueArguments` set the type.",
+        doc: "The queue that the shovel consumes from. If the queue does not exist, the shovel declares it. `queueArguments` \
+              can set its type; the default is the default queue type of the vhost.",
         ..OF_SOURCE
     },
     RecordField {
@@ -190,8 +190,8 @@ const FIELDS: &[RecordField] = &[
         key: "queue",
         name: "dest-queue",
         example: "orders.copy",
-        doc: "The queue that the shovel publishes to. The shovel declares a queue that does not exist, as a classic queue, \
-              unless `queueArguments` set the type.",
+        doc: "The queue that the shovel publishes to. If the queue does not exist, the shovel declares it. `queueArguments` \
+              can set its type; the default is the default queue type of the vhost.",
         ..OF_DESTINATION
     },
     RecordField {

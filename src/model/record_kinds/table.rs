@@ -349,9 +349,9 @@ pub static RECORD_KINDS: &[RecordRow] = &[
     RecordRow {
         kind: RecordKind::DeletionProtection,
         word: "deletion protection",
-        what: "the protection of a vhost",
+        what: "the deletion protection of a vhost",
         schema: "DeletionProtection",
-        plural: "deletion protections",
+        plural: "deletion protection",
         section: "deletionProtection",
         scope: RecordScope::Vhost,
         place: Place::Vhost("protectFromDeletion"),

@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// | 11. migrations and recreations | policies, stage 7 | the new queue has its final settings and dead-letter routes |
 /// | 12. other bindings | recreations | a recreated queue receives messages only when it is complete |
 /// | 13. replacements of retired tiers | other bindings | rejected messages then require a full route |
-/// | 14. permissions, shovels | all creations and changes | users and shovels find all objects; a deleted shovel does not declare its queue again |
+/// | 14. permissions, shovels | all creations and changes | users and shovels can access all objects; a deleted shovel does not declare its queue again |
 /// | 15. deletions of bindings | other bindings | a new binding replaces the old binding without an unrouted window |
 /// | 16. deletions of objects | deletions of bindings | no messages are routed to an object when it is deleted |
 /// | 17. lowered limits, deletions of other records, own password | deletions of objects | the vhost must be below a lowered limit |

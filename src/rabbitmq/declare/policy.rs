@@ -217,7 +217,8 @@ fn limits_patterns(version: BrokerVersion) -> bool {
 pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal> {
     let (row, version) = (record.id.kind.row(), profile.version);
     if let Some(since) = row.since.filter(|since| version < *since) {
-        let text = format!("{} require RabbitMQ {since}; the broker is {version}", row.plural);
+        let require = if row.plural == row.word { "requires" } else { "require" };
+        let text = format!("{} {require} RabbitMQ {since}; the broker is {version}", row.plural);
         return vec![Refusal::new("", text)];
     }
     let Some((name, policy)) = record.operator_policy() else {

@@ -7,13 +7,13 @@ use crate::rabbitmq::Pattern;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
-    name: "upstream-unused",
+    name: "unused-upstream",
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
     summary: "no policy of the spec uses the upstream",
     check,
-    page: include_str!("upstream_unused.md"),
+    page: include_str!("unused_upstream.md"),
 };
 
 /// The policy key with a regular expression for the names of upstreams.
@@ -37,8 +37,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let upstreams = subject.spec.records.keys().filter(|id| id.kind == RecordKind::Upstream);
     let unused = upstreams.filter(|id| id.name().is_some_and(|name| !is_used(name)));
     let finding = |id: &RecordId| {
-        let hint = "add a policy with `federationUpstream` or `federationUpstreamSet`, unless another spec has one";
-        RULE.finding(subject, &ObjectId::Record(id.clone()), "uri", "no policy uses it, so it has no links").hint(hint)
+        let hint = "add a policy with `federationUpstream`, `federationUpstreamSet` or `federationUpstreamPattern`";
+        RULE.finding(subject, &ObjectId::Record(id.clone()), "uri", "no policy of the spec uses the upstream")
+            .hint(hint)
     };
     unused.map(finding).collect()
 }

@@ -1,0 +1,46 @@
+//! Converts the state of other tools, such as Terraform, to a definitions file, which `export` then converts to a spec. Pure
+//! functions.
+
+mod definitions;
+pub mod operator;
+pub mod terraform;
+
+use serde_json::Value;
+
+/// The converted objects of another tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// The objects, as a definitions file.
+    pub definitions: Value,
+    /// The objects that are not converted.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An object or a setting that is not converted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The name of the object in the other tool: `rabbitmq_user.app`, `Shovel/from-old`.
+    pub what: String,
+    /// The reason.
+    pub why: String,
+}
+
+/// The reason why a file cannot be converted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// The file is not JSON.
+    #[error("it is not JSON: {0}")]
+    NotJson(String),
+    /// The file is not a document of the tool.
+    #[error("{0}")]
+    Unknown(&'static str),
+    /// The file contains no objects of RabbitMQ.
+    #[error("it contains no {0}")]
+    Nothing(&'static str),
+    /// The objects belong to several clusters.
+    #[error("the objects belong to several clusters: {}", .0.join(", "))]
+    SeveralClusters(Vec<String>),
+    /// No object belongs to this cluster.
+    #[error("no object belongs to the cluster {0}")]
+    UnknownCluster(String),
+}
