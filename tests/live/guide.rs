@@ -43,7 +43,7 @@ fn check_page(page: &str, vhosts: &[&str], users: &[&str]) {
         held: None,
         _users: users.iter().map(|name| User::to_come(node, name)).collect(),
     };
-    for files in ["examples", "docs/how-to/existing.json"] {
+    for files in ["examples", "docs/how-to/existing.json", "docs/how-to/state.json", "docs/how-to/manifests.yaml"] {
         let copied = Command::new("cp").arg("-r").arg(root().join(files)).arg(page_run.shell.folder()).status();
         assert!(copied.is_ok_and(|status| status.success()), "{files}");
     }
@@ -174,7 +174,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// The pages with commands, by path.
-pub(crate) const PAGES: [&str; 21] = [
+pub(crate) const PAGES: [&str; 22] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -196,6 +196,7 @@ pub(crate) const PAGES: [&str; 21] = [
     "how-to/users",
     "how-to/environments",
     "how-to/shovels",
+    "how-to/moving",
 ];
 
 #[test]
@@ -342,6 +343,11 @@ fn users_commands_print_the_shown_output() {
 #[test]
 fn environments_commands_print_the_shown_output() {
     check_page(PAGES[19], &[], &[]);
+}
+
+#[test]
+fn moving_commands_print_the_shown_output() {
+    check_page(PAGES[21], &[], &[]);
 }
 
 #[test]

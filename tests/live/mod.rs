@@ -29,6 +29,7 @@ mod global_parameters;
 pub(crate) mod guide;
 mod harness;
 mod hostile_text;
+mod import;
 mod imported_definitions;
 mod interrupted_recreates;
 mod library;
