@@ -30,7 +30,9 @@ pub(super) async fn stopped_shovels(broker: &Broker, reports: &[Report]) -> Vec<
             let state = states.get(name).cloned().unwrap_or_default();
             if !state.is_running() {
                 let id = ObjectId::Record(RecordId::named(RecordKind::Shovel, name));
-                let text = format!("shovel {name} is not running: {state}");
+                let state = Some(state.to_string()).filter(|state| !broker.secrets().occurs_in(state));
+                let text =
+                    format!("shovel {name} is not running: {}", state.as_deref().unwrap_or("its state is hidden"));
                 stopped.push(StoppedShovel { address: Address::of(&report.vhost, &id), text });
             }
         }

@@ -192,7 +192,7 @@ fn read_unbounded(
         None => None,
     };
     let mut others = BTreeMap::new();
-    let ReadRecords { records, not_compared } = records(&file, vhost, version, compared, &mut others)?;
+    let ReadRecords { records, not_compared, excluded } = records(&file, vhost, version, compared, &mut others)?;
     let mut queues: Vec<wire::Queue> = file.of_vhost(&QUEUES, vhost, version)?;
     keep_first(&mut queues, "repeated queue", |it| &it.name, &mut others);
     let mut exchanges: Vec<wire::Exchange> = file.of_vhost(&EXCHANGES, vhost, version)?;
@@ -205,7 +205,7 @@ fn read_unbounded(
         policies: file.of_vhost(&POLICIES, vhost, version)?,
         records,
     };
-    let mut record_facts = RecordFacts { not_compared, ..RecordFacts::default() };
+    let mut record_facts = RecordFacts { not_compared, excluded, ..RecordFacts::default() };
     for row in RecordRow::of_scope(RecordScope::Vhost) {
         let users = row.owners.and_then(|owners| file.list(owners.path));
         let names = users.map(|users| users.elements().map(|entry| entry.name("name")).collect());

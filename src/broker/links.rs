@@ -11,11 +11,12 @@ use super::records::ReadRecords;
 use super::secrets::Secrets;
 use crate::model::naming::is_shovel;
 use crate::model::record_kinds::{FieldShape, PASSWORD_IS_SET, PASSWORDS_DIFFER, RecordField, RecordRow};
+use crate::model::secret::Template;
 use crate::model::{AmqpUri, ArgumentValue, Arguments, Record, RecordId, RecordKind, SecretRef, Topology};
 use crate::plan::request::{Request, path, record_path};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The kinds of runtime parameters with URIs.
@@ -57,11 +58,28 @@ pub(super) fn add(
     mut fields: Arguments,
     (desired, secrets): (&Topology, &Secrets),
 ) -> Result<bool, BrokerError> {
-    if is_shovel(name) || is_excluded(&fields) {
+    let id = RecordId::named(row.kind, name);
+    if is_shovel(name) {
+        return Ok(false);
+    }
+    if is_excluded(&fields) {
+        read.excluded.insert(id);
         return Ok(false);
     }
     fields.retain(|name, _| !DELETES_ITSELF.contains(&name.as_str()) && name != INTERNAL);
-    let id = RecordId::named(row.kind, name);
+    // No version has fields with these names, which represent the passwords in URIs.
+    fields.retain(|name, _| row.settings().iter().all(|field| field.name != name || !is_secret(field)));
+    let mut references = Vec::new();
+    for field in row.settings().iter().filter(|field| matches!(field.shape, FieldShape::Uris { .. })) {
+        match fields.get(field.name).map(uri_kind) {
+            Some(UriKind::Reference(secret)) => references.push((field.name, secret)),
+            Some(UriKind::Texts) | None => {}
+            Some(UriKind::Other) => return Ok(false),
+        }
+    }
+    for (name, secret) in references {
+        fields.insert(name.to_owned(), secret.value());
+    }
     for field in row.settings() {
         if let Some(value) = fields.remove(field.old_name) {
             fields.entry(field.name.to_owned()).or_insert(value);
@@ -72,6 +90,9 @@ pub(super) fn add(
             read.not_compared.insert(id.clone(), reason);
         }
     }
+    // A value of an unknown field can be a secret.
+    let is_known = |name: &str| row.settings().iter().any(|field| field.name == name);
+    fields.iter_mut().filter(|(name, _)| !is_known(name)).for_each(|(_, value)| *value = NOT_SHOWN.into());
     let record = Record::new(id.clone(), fields);
     let is_record = record.is_some();
     read.records.extend(record.map(|record| (id, record)));
@@ -87,6 +108,32 @@ fn is_excluded(fields: &Arguments) -> bool {
     fields.get(INTERNAL) == Some(&ArgumentValue::Boolean(true))
         || !DELETES_ITSELF.iter().all(|field| is_never(field))
         || fields.contains_key(DURATION)
+}
+
+/// The replacement for the value of a field that topo does not know.
+const NOT_SHOWN: &str = "(not shown)";
+
+fn is_secret(field: &RecordField) -> bool {
+    matches!(field.shape, FieldShape::Secret { .. })
+}
+
+/// The value of a field with URIs.
+enum UriKind {
+    /// One URI, or a list of URIs.
+    Texts,
+    /// A reference to a complete URI, which only a converted file of another tool contains.
+    Reference(SecretRef),
+    /// A value that the broker does not accept.
+    Other,
+}
+
+fn uri_kind(value: &ArgumentValue) -> UriKind {
+    if let Some(Template::Secret(secret)) = Template::of(&json!(value)) {
+        return UriKind::Reference(secret);
+    }
+    let is_text = |value: &ArgumentValue| value.as_text().is_some();
+    let are_texts = matches!(value, ArgumentValue::List(items) if items.iter().all(is_text));
+    if is_text(value) || are_texts { UriKind::Texts } else { UriKind::Other }
 }
 
 /// A URI of the broker; `None` if topo cannot parse it.
@@ -122,7 +169,13 @@ fn split(
                 continue;
             };
             match secrets.value(&secret)? {
-                Some(value) => are_equal &= is_same_uri(value.expose_secret(), text, uri, field, &secret)?,
+                Some(value) => match AmqpUri::parse(value.expose_secret()) {
+                    Ok(wanted) => are_equal &= uri.as_ref().is_some_and(|uri| is_same_uri(&wanted, uri, field)),
+                    Err(_) if value.expose_secret() == text => {}
+                    Err(problem) => {
+                        not_compared = Some(format!("the value of {secret} is not a valid AMQP URI: {problem}"));
+                    }
+                },
                 None => not_compared = Some(secret.missing()),
             }
         }
@@ -161,24 +214,11 @@ fn split(
     Ok(not_compared)
 }
 
-/// Returns true if the value of a secret is an equivalent URI with the same password.
-fn is_same_uri(
-    value: &str,
-    text: &str,
-    live: &Parsed,
-    field: &RecordField,
-    secret: &SecretRef,
-) -> Result<bool, BrokerError> {
-    let uri = AmqpUri::parse(value).map_err(|problem| BrokerError::Secret {
-        secret: secret.to_string(),
-        reason: format!("the value is not a valid AMQP URI: {problem}"),
-    })?;
-    let is_equivalent = |live: &AmqpUri| {
-        field.shape.uri_text(live) == field.shape.uri_text(&uri)
-            && live.password() == uri.password()
-            && live.has_same_query(&uri)
-    };
-    Ok(value == text || live.as_ref().is_some_and(is_equivalent))
+/// Returns true if the URIs are equivalent, and have the same passwords.
+fn is_same_uri(wanted: &AmqpUri, current: &AmqpUri, field: &RecordField) -> bool {
+    field.shape.uri_text(current) == field.shape.uri_text(wanted)
+        && current.password() == wanted.password()
+        && current.has_same_query(wanted)
 }
 
 impl Broker {
@@ -261,7 +301,6 @@ mod tests {
     use super::*;
     use crate::model::Records;
     use secrecy::SecretString;
-    use serde_json::json;
 
     #[test]
     fn users_are_found_in_all_uris() {

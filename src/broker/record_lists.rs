@@ -45,6 +45,7 @@ impl Broker {
                 Ok(read) => {
                     snapshot.topology.records.extend(read.records);
                     snapshot.record_facts.not_compared.extend(read.not_compared);
+                    snapshot.record_facts.excluded.extend(read.excluded);
                 }
                 // The vhost does not exist yet.
                 Err(BrokerError::NotFound { .. }) if scope == RecordScope::Vhost => {}

@@ -2,13 +2,15 @@
 
 use crate::model::record_kinds::{Layout, RecordRow};
 use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Records};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The records of a broker, and the records whose secrets topo could not compare, each with the reason.
 #[derive(Default)]
 pub(super) struct ReadRecords {
     pub(super) records: Records,
     pub(super) not_compared: BTreeMap<RecordId, String>,
+    /// The shovels that topo does not manage.
+    pub(super) excluded: BTreeSet<RecordId>,
 }
 
 /// Converts the list that the broker returns for a kind. Omits entries that are not records of this kind.

@@ -88,18 +88,20 @@ impl Secrets {
     /// Hides the broker's response in the error of a request with URIs if the response can contain a URI or a secret. Some
     /// errors repeat the URI (3.8 to 4.3).
     pub(super) fn redact_uris(&self, mut error: BrokerError) -> BrokerError {
-        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_secret = |text: &str| {
-            let in_text = |secret: &SecretString| {
-                let secret = secret.expose_secret();
-                let password = AmqpUri::parse(secret).ok().and_then(|uri| uri.password().map(str::to_owned));
-                [Some(secret.to_owned()), password].into_iter().flatten().any(|secret| text.contains(&secret))
-            };
-            values.values().flatten().flatten().any(in_text)
-        };
-        let is_about_uri = |text: &str| ["://", "@", "URI"].iter().any(|part| text.contains(part));
-        hide_texts(&mut error, |text| is_about_uri(text) || is_secret(text));
+        let is_about_uri = |text: &str| ["@", "URI"].iter().any(|part| text.contains(part));
+        hide_texts(&mut error, |text| is_about_uri(text) || self.occurs_in(text));
         error
+    }
+
+    /// Returns true if a text contains the value of a secret that topo has read, or the password of such a URI.
+    pub fn occurs_in(&self, text: &str) -> bool {
+        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_in_text = |secret: &SecretString| {
+            let secret = secret.expose_secret();
+            let password = AmqpUri::parse(secret).ok().and_then(|uri| uri.password().map(str::to_owned));
+            [Some(secret.to_owned()), password].into_iter().flatten().any(|secret| text.contains(&secret))
+        };
+        values.values().flatten().flatten().any(is_in_text)
     }
 
     /// Hides the text of the broker in the error of a request that contains secrets, because the text can repeat them in

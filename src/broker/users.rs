@@ -164,7 +164,7 @@ impl Broker {
     pub(super) async fn read_users(&self, snapshot: &mut Snapshot, desired: &Topology) -> Result<(), BrokerError> {
         match self.get::<Vec<UserEntry>>("/api/users").await {
             Ok(users) => {
-                let ReadRecords { records, not_compared } = records(users, desired, self.secrets())?;
+                let ReadRecords { records, not_compared, .. } = records(users, desired, self.secrets())?;
                 snapshot.topology.records.extend(records);
                 snapshot.record_facts.not_compared.extend(not_compared);
             }

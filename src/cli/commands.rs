@@ -5,7 +5,7 @@ use super::arguments::{CompletionsArguments, Global, ManArguments};
 use super::contract::ContractArguments;
 use super::dlq::DlqArguments;
 use super::explain::ExplainArguments;
-use super::export::ExportArguments;
+use super::export_arguments::ExportArguments;
 use super::graph::GraphArguments;
 use super::import::ImportArguments;
 use super::lock::LockArguments;

@@ -1,46 +1,23 @@
 //! `topo export`: writes the current topology as a spec, to standard output or to files.
 
 use super::arguments::Global;
-use super::connection::ConnectionArguments;
+use super::export_arguments::ExportArguments;
 use super::export_files::ExportTarget;
-use super::failure::{Exit, Failure, no_such_vhost};
-use super::progress::Progress;
+use super::export_source::{Source, read_broker, read_file};
+use super::failure::{Exit, Failure};
 use super::validate::record_counts;
-use super::value_parsers::{WithKinds, broker_version};
-use super::{connection, files, hints, output};
-use crate::broker::definitions::DefinitionsError;
-use crate::broker::{ClusterSnapshot, NamesByKind, Secrets, Snapshot, definitions};
+use super::{connection, hints, output};
+use crate::broker::Snapshot;
 use crate::export::{
     ClusterExport, CurrentVhost, Export, export, export_cluster, format_count_and_names, reference_passwords,
 };
 use crate::model::count::{count, number};
-use crate::model::record_kinds::{Layout, RecordRow, RecordScope};
-use crate::model::{BrokerVersion, Glob, Intervals, Record, RecordKind, Records, Topology, VhostName};
+use crate::model::record_kinds::Layout;
+use crate::model::{Glob, Record, RecordKind, VhostName};
 use crate::render::shell::quote;
 use crate::render::style::{Painted, YELLOW, clean};
-use clap::Args;
-use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
-use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use tokio::join;
-
-/// The number of vhosts whose permissions are read concurrently.
-const CONCURRENT_VHOSTS: usize = 4;
-
-/// The vhosts to export, and the objects that no spec can declare.
-pub(super) struct Source {
-    snapshots: Vec<Snapshot>,
-    /// The records of the cluster, if they are exported.
-    cluster: Option<ClusterSnapshot>,
-    /// The cluster-wide objects that are not in the specs.
-    cluster_wide: NamesByKind,
-    /// The permissions in each vhost, in the order of the snapshots. Empty if permissions are not counted, and for a
-    /// definitions file, whose snapshots contain the permissions.
-    permissions: Vec<NamesByKind>,
-    /// True if users and permissions are not counted, because the user has no right to read them.
-    is_uncounted: bool,
-}
+use std::path::Path;
 
 /// The parts of a source to write as specs, and where.
 pub(super) struct Written<'a> {
@@ -197,8 +174,9 @@ fn current_vhost<'a>(
 
 /// Replaces the passwords in the URIs of all vhosts with references to environment variables.
 fn reference_all_passwords(snapshots: &mut [Snapshot]) {
+    let mut variables = BTreeSet::new();
     for snapshot in snapshots {
-        reference_passwords(&mut snapshot.topology);
+        reference_passwords(&mut snapshot.topology, &mut variables);
     }
 }
 
@@ -213,68 +191,6 @@ fn is_empty(export: &Export) -> bool {
     let topology = &export.topology;
     let is_bare = topology.exchanges.is_empty() && topology.queues.is_empty() && topology.policies.is_empty();
     is_bare && topology.bindings.is_empty() && topology.records.is_empty()
-}
-
-/// Reads the vhosts and the cluster from the broker.
-async fn read_broker(
-    arguments: &ExportArguments,
-    with: &BTreeSet<RecordKind>,
-    global: &Global,
-) -> Result<Source, Failure> {
-    let access = connection::connect(&arguments.connection, Intervals::default())?;
-    let broker = &access.broker;
-    let progress = Progress::new(global);
-    let reading = progress.start_spinner(format!("reading {}", broker.shown_url()));
-    let vhosts = match &arguments.vhost[..] {
-        [] => {
-            let visible = broker.vhosts().await?;
-            if visible.is_empty() {
-                return Err(no_vhosts(broker.username()));
-            }
-            let (vhosts, others): (Vec<_>, Vec<_>) = visible.into_iter().partition(can_be_read);
-            for vhost in others.iter().filter(|_| !global.quiet) {
-                output::eprint(&format!(
-                    "{} vhost `{vhost}` cannot be exported: the management API cannot address it\n",
-                    Painted(YELLOW, "info:")
-                ));
-            }
-            vhosts
-        }
-        named => named.iter().map(VhostName::new).collect(),
-    };
-    let kinds = cluster_kinds(arguments);
-    let (survey, listed) = join!(broker.survey(), broker.lists(&vhosts));
-    let survey = survey?;
-    let cluster = if kinds.is_empty() { None } else { Some(broker.read_cluster(&survey, &kinds).await?) };
-    let mut snapshots = listed.snapshots(survey)?;
-    for snapshot in &mut snapshots {
-        broker.read_records(snapshot, with).await?;
-    }
-    if snapshots.iter().any(is_missing) {
-        check_vhosts_exist(&snapshots, &broker.vhosts().await?)?;
-    }
-    let mut source =
-        Source { snapshots, cluster, cluster_wide: NamesByKind::new(), permissions: Vec::new(), is_uncounted: false };
-    let is_administrator = broker.user().await.is_some_and(|user| user.is_administrator());
-    // With `--match` or `--quiet`, topo does not count users, global parameters and permissions.
-    let should_count = arguments.patterns.is_empty() && !global.quiet;
-    source.is_uncounted = should_count && !is_administrator;
-    if should_count && is_administrator {
-        if arguments.vhost.is_empty() {
-            source.cluster_wide = broker.cluster_wide().await?;
-        }
-        let permissions = stream::iter(&vhosts).map(|vhost| broker.permissions_in(vhost));
-        source.permissions = permissions.buffered(CONCURRENT_VHOSTS).try_collect().await?;
-    }
-    drop(reading);
-    Ok(source)
-}
-
-/// Returns the cluster kinds to export. With `--vhost`, `--with all` does not include cluster kinds.
-fn cluster_kinds(arguments: &ExportArguments) -> BTreeSet<RecordKind> {
-    let with = arguments.with.iter().filter(|with| arguments.vhost.is_empty() || !with.is_all);
-    let kinds = with.flat_map(|with| with.kinds.iter().copied());
-    kinds.filter(|kind| kind.row().scope == RecordScope::Cluster).collect()
 }
 
 /// Summarizes the export of the cluster.
@@ -294,86 +210,6 @@ fn cluster_summary(export: &ClusterExport) -> String {
         text.push_str(&format!("  not in the spec: {} (a spec cannot represent this)\n", clean(&line)));
     }
     text
-}
-
-fn no_vhosts(username: &str) -> Failure {
-    Failure::failed(format!("user `{}` has no access to any vhost", clean(username))).hint(format!(
-        "grant the user permissions in a vhost (permissions that match nothing are sufficient): rabbitmqctl \
-         set_permissions -p VHOST {} '^$' '^$' '^$'",
-        quote(username)
-    ))
-}
-
-/// Returns true if the management API can address the vhost: its name must be usable as a segment of a request path.
-fn can_be_read(vhost: &VhostName) -> bool {
-    !matches!(vhost.as_str(), "." | "..")
-}
-
-fn is_missing(snapshot: &Snapshot) -> bool {
-    snapshot.topology.settings.is_none()
-}
-
-/// Refuses a vhost that does not exist. `known` contains the existing vhosts.
-fn check_vhosts_exist(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure> {
-    let Some(missing) = snapshots.iter().find(|it| is_missing(it)) else { return Ok(()) };
-    Err(no_such_vhost(&missing.topology.vhost, known))
-}
-
-/// Reads the vhosts of a definitions file, and its cluster-wide objects.
-fn read_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> {
-    let text = files::definitions_text(path)?;
-    let unusable = |error| files::definitions_failure(path, &text, &error);
-    let known = definitions::vhosts(&text).map_err(unusable)?;
-    let vhosts = match &arguments.vhost[..] {
-        [] => known.clone(),
-        named => named.iter().map(VhostName::new).collect(),
-    };
-    if vhosts.is_empty() {
-        return Err(
-            Failure::usage(format!("{} does not specify a vhost", path.display())).hint("specify it: --vhost NAME")
-        );
-    }
-    let snapshots = read_vhosts(&text, &vhosts, arguments.broker_version).map_err(unusable)?;
-    check_vhosts_exist(&snapshots, &known)?;
-    let kinds = cluster_kinds(arguments);
-    Source::of_file(&text, snapshots, &kinds, arguments.broker_version).map_err(unusable)
-}
-
-fn read_vhosts(
-    text: &str,
-    vhosts: &[VhostName],
-    version: Option<BrokerVersion>,
-) -> Result<Vec<Snapshot>, DefinitionsError> {
-    vhosts.iter().map(|vhost| definitions::read(text, vhost, version)).collect()
-}
-
-impl Source {
-    /// Reads all vhosts and the cluster from the text of a definitions file.
-    pub(super) fn of_definitions(text: &str, version: Option<BrokerVersion>) -> Result<Self, DefinitionsError> {
-        let snapshots = read_vhosts(text, &definitions::vhosts(text)?, version)?;
-        let kinds = RecordRow::of_scope(RecordScope::Cluster).map(|row| row.kind).collect();
-        Self::of_file(text, snapshots, &kinds, version)
-    }
-
-    /// Adds the cluster in the text of a definitions file, with the records of these kinds.
-    fn of_file(
-        text: &str,
-        snapshots: Vec<Snapshot>,
-        kinds: &BTreeSet<RecordKind>,
-        version: Option<BrokerVersion>,
-    ) -> Result<Self, DefinitionsError> {
-        let cluster_wide = definitions::cluster_wide(text)?;
-        let cluster = if kinds.is_empty() {
-            None
-        } else {
-            let desired = Topology::of_cluster(Records::new());
-            let secrets = Secrets::new(|_| Ok(None));
-            let mut read = definitions::read_cluster(text, version, &desired, &secrets)?;
-            read.snapshot.topology.records.retain(|id, _| kinds.contains(&id.kind));
-            Some(read)
-        };
-        Ok(Self { snapshots, cluster, cluster_wide, permissions: Vec::new(), is_uncounted: false })
-    }
 }
 
 /// Summarizes the export of a vhost: the number of exported objects, and the omitted objects.
@@ -399,36 +235,4 @@ fn summary(vhost: &VhostName, export: &Export) -> String {
         text.push_str(&format!("{} {what}{}\n", Painted(YELLOW, "info:"), clean(&migration.text)));
     }
     text
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ExportArguments {
-    // Parsed so that the error can suggest the flag that the user probably intended.
-    #[arg(hide = true)]
-    pub(super) stray: Option<String>,
-    /// Export only this vhost; may be repeated [default: all vhosts that the user has access to]
-    #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
-    pub(super) vhost: Vec<String>,
-    /// Export only objects with a matching name (`*` matches any characters), and the bindings to matching queues and
-    /// exchanges; may be repeated
-    #[arg(long = "match", value_name = "PATTERN", value_parser = NonEmptyStringValueParser::new(), env = "TOPO_MATCH")]
-    pub(super) patterns: Vec<String>,
-    /// Also export these optional kinds, such as operatorPolicies, separated by commas, or all
-    #[arg(long, value_name = "KINDS", env = "TOPO_WITH")]
-    pub(super) with: Vec<WithKinds>,
-    /// Output file (.yaml or .yml), or directory with a file for each vhost; `-` for standard output [default: -]
-    #[arg(long, value_name = "FILE|DIR", env = "TOPO_OUT")]
-    pub(super) out: Option<PathBuf>,
-    /// Replace existing files
-    #[arg(long, env = "TOPO_FORCE", value_parser = BoolishValueParser::new())]
-    pub(super) force: bool,
-    /// Read a definitions file instead of a broker; `-` for standard input
-    #[arg(long, value_name = "FILE", env = "TOPO_DEFINITIONS")]
-    pub(super) definitions: Option<PathBuf>,
-    /// RabbitMQ version to assume for --definitions [default: the version in the file, else the newest known]
-    // A separate id: for `topo plan`, the environment variable applies only together with `--against`.
-    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
-    pub(super) broker_version: Option<BrokerVersion>,
-    #[command(flatten)]
-    pub(super) connection: ConnectionArguments,
 }

@@ -1,8 +1,9 @@
 //! `topo import`: writes a spec from the state of Terraform, or from the custom resources of the topology operator.
 
 use super::arguments::Global;
-use super::export::{self, Source, Written};
+use super::export::{self, Written};
 use super::export_files::ExportTarget;
+use super::export_source::Source;
 use super::failure::{Exit, Failure};
 use super::value_parsers::broker_version;
 use super::{files, output};

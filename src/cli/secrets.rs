@@ -2,11 +2,12 @@
 
 use super::failure::Failure;
 use super::files::is_shell_pipe;
-use crate::broker::Broker;
-use crate::model::{Address, ObjectId, Record, SecretRef};
+use crate::broker::{Broker, BrokerError};
+use crate::model::record_kinds::FieldShape;
+use crate::model::{Address, AmqpUri, ObjectId, Record, SecretRef};
 use crate::plan::{Action, Info, Plan};
 use crate::render::style::clean;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -62,9 +63,15 @@ fn read_file(path: &Path) -> Result<Option<String>, String> {
 /// Refuses an apply that requires secrets that are not set.
 pub(super) fn check_set(broker: &Broker, plan: &Plan) -> Result<(), Failure> {
     let mut missing: BTreeSet<SecretRef> = BTreeSet::new();
+    let uris = sent_uris(plan);
     for secret in required(plan) {
         match broker.secrets().value(&secret) {
-            Ok(Some(_)) => {}
+            Ok(Some(value)) => {
+                if let Some(problem) = AmqpUri::parse(value.expose_secret()).err().filter(|_| uris.contains(&secret)) {
+                    let reason = format!("the value is not a valid AMQP URI: {problem}");
+                    return Err(BrokerError::Secret { secret: secret.to_string(), reason }.into());
+                }
+            }
             Ok(None) => drop(missing.insert(secret)),
             Err(error) => return Err(error.into()),
         }
@@ -74,6 +81,20 @@ pub(super) fn check_set(broker: &Broker, plan: &Plan) -> Result<(), Failure> {
     }
     let failure = Failure::failed("missing secrets; nothing was changed");
     Err(missing.iter().fold(failure, |failure, secret| failure.because(clean(&secret.missing()))))
+}
+
+/// Returns the references to complete URIs that a plan sends.
+fn sent_uris(plan: &Plan) -> BTreeSet<SecretRef> {
+    let mut sent = BTreeSet::new();
+    for step in plan.parts().flat_map(|part| &part.steps) {
+        let Action::PutRecord { record, .. } = &step.action else { continue };
+        let fields = record.id.fields();
+        let is_uri = |name: &str| {
+            fields.iter().any(|field| field.name == name && matches!(field.shape, FieldShape::Uris { .. }))
+        };
+        sent.extend(record.secrets().filter(|(name, _)| is_uri(name)).map(|(_, secret)| secret));
+    }
+    sent
 }
 
 /// Returns the secrets that a plan compares or sends: the passwords of all users of the plan, and the initial passwords
@@ -118,7 +139,6 @@ pub(super) fn report_plain_connection(broker: &Broker, plan: &mut Plan) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use secrecy::ExposeSecret;
 
     fn text(result: Result<Option<SecretString>, String>) -> Result<Option<String>, String> {
         result.map(|value| value.map(|value| value.expose_secret().to_owned()))

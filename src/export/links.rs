@@ -6,9 +6,9 @@ use crate::model::{AmqpUri, ArgumentValue, Record, SecretRef, Topology};
 use std::collections::BTreeSet;
 
 /// Replaces the marks of passwords in the records of a topology with references to environment variables. A variable is named
-/// after the record, the mapping and the key: `FROM_OLD_SOURCE_PASSWORD`.
-pub fn reference_passwords(topology: &mut Topology) {
-    let mut variables = BTreeSet::new();
+/// after the record, the mapping and the key: `FROM_OLD_SOURCE_PASSWORD`. `variables` contains the variables that other vhosts
+/// use.
+pub fn reference_passwords(topology: &mut Topology, variables: &mut BTreeSet<String>) {
     for (id, record) in topology.records.iter_mut().filter(|(id, _)| id.kind.row().has_uris()) {
         for field in id.kind.row().settings() {
             let is_set = record.fields.get(field.name).and_then(ArgumentValue::as_text) == Some(PASSWORD_IS_SET);
@@ -17,7 +17,7 @@ pub fn reference_passwords(topology: &mut Topology) {
             }
             let parts = [id.name().unwrap_or_default(), field.group, field.key];
             let words: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| word(part)).collect();
-            let name = unused(&words.join("_"), &variables);
+            let name = unused(&words.join("_"), variables);
             record.fields.insert(field.name.to_owned(), SecretRef::Env(name.clone()).value());
             variables.insert(name);
         }
@@ -57,4 +57,29 @@ pub(super) fn reason_for_link(record: &Record) -> Option<String> {
         uri.as_text().is_some_and(|text| AmqpUri::parse(text).map_or(true, |it| it.has_key_password()))
     };
     uris.any(is_invalid).then(|| "a URI is not valid, or contains the password of a private key".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Arguments, RecordId, RecordKind};
+
+    fn upstream(name: &str) -> Topology {
+        let fields: Arguments = serde_json::from_str(r#"{"uri": "amqp://u@h", "uri-password": "set"}"#).unwrap();
+        let record = Record::new(RecordId::named(RecordKind::Upstream, name), fields).unwrap();
+        Topology { records: [(record.id.clone(), record)].into(), ..Topology::missing("v".into()) }
+    }
+
+    #[test]
+    fn variables_of_several_vhosts_are_unique() {
+        let mut variables = BTreeSet::new();
+        let mut found = Vec::new();
+        for name in ["us", "us", "1-ü"] {
+            let mut topology = upstream(name);
+            reference_passwords(&mut topology, &mut variables);
+            let secrets = topology.records.values().flat_map(Record::secrets);
+            found.extend(secrets.filter_map(|(_, secret)| secret.variable().map(str::to_owned)));
+        }
+        assert_eq!(found, ["US_PASSWORD", "US_PASSWORD_2", "_1___PASSWORD"]);
+    }
 }

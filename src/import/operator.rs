@@ -4,6 +4,8 @@
 
 use super::definitions::{Builder, DEFAULT_VHOST, Entry, Fields, parameter, renamed, text, vhost_limits};
 use super::{ImportError, Imported};
+use crate::model::SecretRef;
+use crate::model::secret::Template;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -279,7 +281,7 @@ fn add_uri(parameter: &mut Fields, field: &str, name: &str, suffix: &str) {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = name.chars().map(plain).collect();
     let prefix = if name.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
-    parameter.insert(field.to_owned(), json!({ "env": format!("{prefix}{name}_{suffix}") }));
+    parameter.insert(field.to_owned(), Template::Secret(SecretRef::Env(format!("{prefix}{name}_{suffix}"))).to_json());
 }
 
 /// Returns the objects that the operator creates for a super stream: it names them after the Kubernetes object.

@@ -89,11 +89,20 @@ impl AmqpUri {
             Some((name, port)) => (&address[..end_of_host + name.len()], Some(port)),
             None => (address, None),
         };
-        let port = port.map(|port| port.parse::<u16>().map_err(|_| UriProblem::Port)).transpose()?;
+        let number = |port: &str| port.parse::<u16>().ok().filter(|_| port.bytes().all(|byte| byte.is_ascii_digit()));
+        let port = port.map(|port| number(port).ok_or(UriProblem::Port)).transpose()?;
+        // An invalid encoding could make two different passwords equal.
+        if percent_decode_str(text).decode_utf8().is_err() {
+            return Err(UriProblem::Characters);
+        }
         let parameter = |parameter: &str| {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             (decode(name), decode(value))
         };
+        let mut query: Vec<(String, String)> =
+            query.into_iter().flat_map(|query| query.split('&')).map(parameter).collect();
+        // The order of parameters is not significant.
+        query.sort_by(|(first, _), (second, _)| first.cmp(second));
         Ok(Self {
             scheme,
             user: user.map(decode).filter(|user| !user.is_empty()),
@@ -101,7 +110,7 @@ impl AmqpUri {
             host: host.to_ascii_lowercase(),
             port: port.filter(|port| *port != default_port),
             vhost: vhost.map(decode),
-            query: query.into_iter().flat_map(|query| query.split('&')).map(parameter).collect(),
+            query,
         })
     }
 
@@ -242,6 +251,7 @@ mod tests {
                 "amqps://h?cacertfile=%2Fetc%2Fca.pem&verify=verify_peer",
             ),
             ("amqps://h?password=hunter2", "amqps://h?password=***"),
+            ("amqp://h?heartbeat=5&connection_timeout=9", "amqp://h?connection_timeout=9&heartbeat=5"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
             assert_eq!(format!("{:?}", AmqpUri::parse(text).unwrap()), format!("AmqpUri({expected})"));
@@ -270,6 +280,8 @@ mod tests {
             ("amqp://u:12?x@h", UriProblem::At),
             ("amqp://u:pa?ss@h", UriProblem::At),
             ("amqp://h/a/b", UriProblem::Vhost),
+            ("amqp://h:+5672", UriProblem::Port),
+            ("amqp://u:%FF@h", UriProblem::Characters),
         ] {
             assert_eq!(AmqpUri::parse(text), Err(expected), "{text}");
         }

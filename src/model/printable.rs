@@ -45,21 +45,40 @@ pub fn clean(text: &str) -> String {
     clean
 }
 
-/// Replaces each byte of a password in a URL with an asterisk. Byte offsets into the text remain valid.
+/// Replaces each byte of a password in a URL with an asterisk: in the user info, which can contain spaces if the URL is in
+/// quotes, and in the query. Byte offsets into the text remain valid.
 pub fn mask_passwords(text: &str) -> Cow<'_, str> {
     let mut masked = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("://") {
         let (before, url) = rest.split_at(at + "://".len());
-        let length = url.find(|c: char| c.is_whitespace() || "'\"`".contains(c)).unwrap_or(url.len());
+        let scheme =
+            before.len() - before.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || "+-.:/".contains(c)).len();
+        let quote = before[..before.len() - scheme].chars().next_back().filter(|c| "'\"`".contains(*c));
+        let end = match quote {
+            Some(quote) => url.find([quote, '\n']),
+            None => url.find(|c: char| c.is_whitespace() || "'\"`".contains(c)),
+        };
+        let length = end.unwrap_or(url.len());
         let at_sign = url[..length].rfind('@').unwrap_or_default();
         let colon = url[..at_sign].find(':').map_or(at_sign, |colon| colon + 1);
         masked.push_str(before);
         masked.push_str(&url[..colon]);
         masked.push_str(&"*".repeat(at_sign - colon));
-        rest = &url[at_sign..];
+        let (of_url, after) = url[at_sign..].split_at(length - at_sign);
+        masked.push_str(&mask_parameter(of_url));
+        rest = after;
     }
     if masked.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(masked + rest) }
+}
+
+/// Masks the value of the query parameter `password` in the rest of a URL.
+fn mask_parameter(url: &str) -> Cow<'_, str> {
+    const PARAMETER: &str = "password=";
+    let lower = url.to_ascii_lowercase();
+    let Some(start) = lower.find(PARAMETER).map(|at| at + PARAMETER.len()) else { return Cow::Borrowed(url) };
+    let end = url[start..].find(['&', '#']).map_or(url.len(), |length| start + length);
+    Cow::Owned(format!("{}{}{}", &url[..start], "*".repeat(end - start), &url[end..]))
 }
 
 /// Escapes each line of a text.
@@ -113,6 +132,9 @@ mod tests {
             ("fed by 'amqp://u:tulip@h', and by a@b", "fed by 'amqp://u:*****@h', and by a@b"),
             ("amqp://u:a@ü@h amqps://u:p@h", "amqp://u:****@h amqps://u:*@h"),
             ("amqp://u@h http://h:15672/x", "amqp://u@h http://h:15672/x"),
+            ("\"amqp://u:tu lip@h/v\" x", "\"amqp://u:******@h/v\" x"),
+            ("amqps://h?a=b&Password=tulip&c=d", "amqps://h?a=b&Password=*****&c=d"),
+            ("'amqp://u:p@h?password=tulip'", "'amqp://u:*@h?password=*****'"),
             ("://@", "://@"),
             ("a: 1", "a: 1"),
         ] {

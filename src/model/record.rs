@@ -82,12 +82,13 @@ impl fmt::Display for RecordId {
 
 impl Record {
     /// Creates a record from JSON fields and the defaults of its kind. Keeps unknown fields of shovels and upstreams,
-    /// because a later version of RabbitMQ may support these fields. Ignores all other unknown fields. Returns `None` if a required field is
-    /// missing, or if the record has no effect, such as a negative limit or a flag that is false.
+    /// because a later version of RabbitMQ may support these fields. Ignores all other unknown fields. Returns `None` if
+    /// a required field is missing, or if the record has no effect, such as a negative limit or a flag that is false.
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
         let mut normalized = Arguments::new();
         for field in id.fields() {
             match fields.remove(field.name).or_else(|| field.default_value()) {
+                Some(value) if field.shape.is_unset(&value) => {}
                 Some(value) => drop(normalized.insert(field.name.to_owned(), field.shape.normalize(value)?)),
                 None if field.is_required() => return None,
                 None => {}
@@ -238,14 +239,24 @@ impl FieldShape {
             }
             (Self::Tags, value) => Some(normalize_tags(value)),
             (Self::Uris { .. }, value) => Some(self.normalize_uris(value)),
-            // 3.8 lists an empty object as an empty list.
-            (Self::Table | Self::Arguments, ArgumentValue::List(items)) if items.is_empty() => {
-                Some(ArgumentValue::Table(Arguments::new()))
+            (Self::Seconds | Self::Milliseconds | Self::Count(..), ArgumentValue::Float(number)) => {
+                Some(Priority(number.0).into())
             }
             (Self::Members, ArgumentValue::List(members)) => {
                 Some(ArgumentValue::List(members.into_iter().map(normalize_member).collect()))
             }
             (_, value) => Some(value),
+        }
+    }
+
+    /// Returns true if a missing field is equivalent to this value: an empty mapping, which the broker can list as an empty
+    /// list, or an empty routing key of a binding.
+    fn is_unset(self, value: &ArgumentValue) -> bool {
+        match (self, value) {
+            (Self::Table | Self::Arguments, ArgumentValue::Table(entries)) => entries.is_empty(),
+            (Self::Table | Self::Arguments, ArgumentValue::List(items)) => items.is_empty(),
+            (Self::BindingKey, value) => value.as_text() == Some(""),
+            (_, _) => false,
         }
     }
 

@@ -64,6 +64,8 @@ pub struct RecordFacts {
     pub user: Option<String>,
     /// The records whose passwords topo could not compare, each with the reason.
     pub not_compared: BTreeMap<RecordId, String>,
+    /// The shovels that topo does not manage: they delete themselves, or the broker created them.
+    pub excluded: BTreeSet<RecordId>,
     /// The enabled plugins. topo reads them only if the plan writes records of a plugin.
     pub plugins: Enabled,
 }

@@ -20,6 +20,7 @@ pub(super) fn body(link: &Record) -> Value {
             FieldShape::Secret { .. } => {}
             FieldShape::Uris { .. } => drop(value.insert(field.name.to_owned(), uris(link, &field))),
             FieldShape::Text
+            | FieldShape::BindingKey
             | FieldShape::Words(_)
             | FieldShape::Pattern
             | FieldShape::Number

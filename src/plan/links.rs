@@ -9,12 +9,14 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, PlannedChange};
 use super::hazard::HazardKind;
-use crate::model::record_kinds::RecordRow;
+use crate::model::record_kinds::{MEMBER_NAME, RecordRow};
 use crate::model::{Address, ArgumentValue, Object, ObjectId, Record, RecordId, RecordKind, Topology};
 use std::collections::BTreeSet;
 
 /// The acknowledgement mode with which messages can be lost.
 const NO_ACK: &str = "no-ack";
+/// The field with the acknowledgement mode.
+const ACK_MODE: &str = "ack-mode";
 
 /// Adds the hazards of changed and deleted shovels, upstreams and upstream sets.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
@@ -35,7 +37,7 @@ fn record(object: Option<&Object>) -> Option<&Record> {
 
 fn hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) -> Option<(HazardKind, String)> {
     let name = before.id.name().unwrap_or_default();
-    let is_lossy = before.fields.get("ack-mode").and_then(ArgumentValue::as_text) == Some(NO_ACK);
+    let is_lossy = before.fields.get(ACK_MODE).and_then(ArgumentValue::as_text) == Some(NO_ACK);
     match (before.id.kind, after) {
         (RecordKind::Shovel, None) => Some((HazardKind::RoutingGap, format!("shovel {name} no longer moves messages"))),
         (RecordKind::Shovel, Some(_)) => Some(restart(&format!("shovel {name} restarts"), is_lossy)),
@@ -44,16 +46,7 @@ fn hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) ->
             Some((HazardKind::RoutingGap, text))
         }
         (RecordKind::Upstream, Some(_)) => Some(restart(&format!("the links to upstream {name} restart"), is_lossy)),
-        (RecordKind::UpstreamSet, after) => {
-            let kept: BTreeSet<&str> = after.into_iter().flat_map(Record::upstreams).collect();
-            let current = &context.current.records;
-            let is_known = |upstream: &&str| {
-                current.keys().any(|id| id.kind == RecordKind::Upstream && id.name() == Some(*upstream))
-            };
-            let lost: Vec<&str> = before.upstreams().filter(|name| !kept.contains(name)).filter(is_known).collect();
-            let text = format!("objects that use the upstream set {name} lose their links to {}", lost.join(", "));
-            (!lost.is_empty()).then_some((HazardKind::RoutingGap, text))
-        }
+        (RecordKind::UpstreamSet, after) => set_hazard(before, after, context),
         (
             RecordKind::OperatorPolicy
             | RecordKind::VhostLimit
@@ -69,10 +62,50 @@ fn hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) ->
     }
 }
 
+/// Returns the hazard of an upstream set that loses or changes members. A changed member restarts its links.
+fn set_hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) -> Option<(HazardKind, String)> {
+    let set = before.id.name().unwrap_or_default();
+    let upstream = |name: &str| context.current.records.get(&RecordId::named(RecordKind::Upstream, name));
+    let kept: BTreeSet<&str> = after.into_iter().flat_map(Record::upstreams).collect();
+    let lost: Vec<&str> = before.upstreams().filter(|name| !kept.contains(name) && upstream(name).is_some()).collect();
+    if !lost.is_empty() {
+        let text = format!("objects that use the upstream set {set} lose their links to {}", lost.join(", "));
+        return Some((HazardKind::RoutingGap, text));
+    }
+    let desired: Vec<&ArgumentValue> = after.into_iter().flat_map(|after| after.items("value")).collect();
+    let is_changed = |member: &&ArgumentValue| !desired.contains(member);
+    let mut changed = before.items("value").iter().filter(is_changed).filter_map(|member| {
+        let ArgumentValue::Table(fields) = member else { return None };
+        let name = fields.get(MEMBER_NAME)?.as_text()?;
+        let of_upstream = upstream(name)?.fields.get(ACK_MODE);
+        let is_lossy = fields.get(ACK_MODE).or(of_upstream).and_then(ArgumentValue::as_text) == Some(NO_ACK);
+        Some((name, is_lossy))
+    });
+    let (first, is_lossy) = changed.next()?;
+    let is_lossy = is_lossy || changed.any(|(_, is_lossy)| is_lossy);
+    Some(restart(&format!("the links to upstream {first} in the set {set} restart"), is_lossy))
+}
+
 fn restart(what: &str, is_lossy: bool) -> (HazardKind, String) {
     match is_lossy {
         true => (HazardKind::MessageLoss, format!("{what}; messages in flight are lost with ackMode {NO_ACK}")),
         false => (HazardKind::Duplicates, format!("{what}; messages in flight can be delivered twice")),
+    }
+}
+
+/// Blocks the plan if it writes a shovel whose name a shovel has that topo does not manage. Adds a note if the plan should
+/// delete such a shovel.
+pub(super) fn block_excluded(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let what = "a shovel that deletes itself, or that the broker created, has this name";
+    for id in &context.records.excluded {
+        let id = ObjectId::Record(id.clone());
+        let address = context.address(&id);
+        if builder.changes.iter().any(|change| change.address == address) {
+            let remedy = "use a different name, or delete that shovel first".to_owned();
+            builder.block(&address, format!("{what}, and topo does not change it"), Some(remedy));
+        } else if context.desired.scope.removed.contains(&id) {
+            builder.info(&address, format!("{what}, and topo does not delete it"));
+        }
     }
 }
 

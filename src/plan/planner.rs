@@ -172,6 +172,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     users::check(builder, context);
     links::hazards(builder, context);
     links::block_disabled_plugins(builder, context);
+    links::block_excluded(builder, context);
     deletions::last_binding_hazards(builder, context);
     deletions::mass_delete_hazard(builder, context);
 }

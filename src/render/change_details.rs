@@ -54,6 +54,7 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
             let why = match change.reason {
                 Some(crate::diff::DeleteReason::Removed) => "listed under `removed`",
                 Some(crate::diff::DeleteReason::Unmanaged) => "unmanaged, to be pruned",
+                Some(crate::diff::DeleteReason::Unset) if is_flag(change) => "set to false in the spec",
                 Some(crate::diff::DeleteReason::Unset) => "not set in the spec",
                 Some(crate::diff::DeleteReason::Retired) => "retired",
                 None => "deleted",
@@ -61,6 +62,12 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
             [Some(why.to_owned()), change.live.as_ref().map(activity)].into_iter().flatten().collect()
         }
     }
+}
+
+/// Returns true if the change concerns a record that a spec declares with `true` or `false`.
+fn is_flag(change: &PlannedChange) -> bool {
+    let fields = |record: &Record| record.id.fields().iter().any(|field| field.shape == FieldShape::Flag);
+    matches!(&change.before, Some(Object::Record(record)) if fields(record))
 }
 
 fn drift_summary(fields: u64) -> String {
@@ -191,7 +198,15 @@ fn secret_of(name: &str, value: &ArgumentValue) -> Option<SecretRef> {
 fn shown(name: &str, value: &ArgumentValue) -> String {
     let fields = RECORD_KINDS.iter().flat_map(|row| row.settings());
     let of_name = fields.into_iter().find(|field| field.name == name && field.shape == FieldShape::Seconds);
-    let text = || of_name.map_or_else(|| with_unit(name, value), |field| with_unit_of(field, value));
+    let text = || {
+        if let ArgumentValue::List(members) = value
+            && !members.is_empty()
+            && members.iter().all(is_member)
+        {
+            return members.iter().map(member).collect::<Vec<_>>().join(", ");
+        }
+        of_name.map_or_else(|| with_unit(name, value), |field| with_unit_of(field, value))
+    };
     clean(&secret_of(name, value).map_or_else(text, |secret| secret.to_string()))
 }
 
@@ -205,6 +220,10 @@ fn with_unit_of(field: &RecordField, value: &ArgumentValue) -> String {
         }
         (_, value) => value.to_string(),
     }
+}
+
+fn is_member(value: &ArgumentValue) -> bool {
+    matches!(value, ArgumentValue::Table(fields) if fields.contains_key(MEMBER_NAME))
 }
 
 /// Formats a member of an upstream set: `us`, `us (exchange orders-us)`.

@@ -246,8 +246,10 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
             // The keys of this entry follow with too little indentation. topo reports each of these keys.
             continue;
         }
-        let kind = inner.table().map_or(subject, |kind| kind.what.trim_start_matches("an ").trim_start_matches("a "));
-        let subject = format!("{kind} `{}`", entry.key);
+        let subject = match inner.table() {
+            Some(kind) => format!("{} `{}`", kind.what.trim_start_matches("an ").trim_start_matches("a "), entry.key),
+            None => format!("entry `{}` of {subject}", entry.key),
+        };
         let is_external = entry.node.get("external").is_some_and(Node::is_true);
         let is_named = check_declared_name(&entry.key, is_external, entry.at, diagnostics);
         if let Some(node) = check(&entry.node, inner, &subject, entry.at, diagnostics)

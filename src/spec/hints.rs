@@ -174,7 +174,9 @@ pub(super) fn for_expected_mapping(node: &Node, kind: &Object) -> Option<String>
         return Some(format!("set its level: `{{{text}: warning}}`"));
     }
     let (key, value) = text.split_once(':').filter(|(key, value)| !key.is_empty() && !value.is_empty())?;
-    Some(format!("add a space after the colon: `{key}: {value}`")).filter(|_| !text.contains(char::is_whitespace))
+    // A URL is not a misspelled entry, and can contain a password.
+    let is_entry = !text.contains(char::is_whitespace) && !value.starts_with("//");
+    Some(format!("add a space after the colon: `{key}: {value}`")).filter(|_| is_entry)
 }
 
 /// Returns the known word that is closest to a word, if it is similar enough, or the only known word that starts with
@@ -222,6 +224,8 @@ pub(super) fn list_of(subject: &str) -> String {
     match subject.trim_matches('`') {
         "owns" | "protect" | "ignore" => "a list of globs".to_owned(),
         "to" | "reaches" | "never" => "a list of queues".to_owned(),
+        // The subject is not a single key.
+        key if key.contains('`') => "a list".to_owned(),
         key => format!("a list of {key}"),
     }
 }

@@ -219,6 +219,7 @@ fn vhost_name(document: &Node) -> Option<(&str, Location)> {
 fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
     let (name, at) = documents.first().and_then(vhost_name).unwrap_or(("", Location::default()));
     let vhosts = || documents.iter().filter_map(|document| document.get("vhost"));
+    records::check_flags(documents, diagnostics);
     let default_queue_type = single_value("defaultQueueType", vhosts(), diagnostics)
         .and_then(|word| QueueType::named(&word.value).map(|value| Sourced::new(value, word.at)));
     Spec {

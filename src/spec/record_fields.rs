@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 impl From<FieldShape> for Shape {
     fn from(shape: FieldShape) -> Self {
         match shape {
-            FieldShape::Text | FieldShape::Pattern => Self::Text,
+            FieldShape::Text | FieldShape::Pattern | FieldShape::BindingKey => Self::Text,
             FieldShape::Words(words) => Self::OneOf(words),
             FieldShape::Number => Self::Number,
             FieldShape::Definition => Self::Definition,

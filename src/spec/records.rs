@@ -1,13 +1,14 @@
 //! The parts of a spec that declare records: their keys in the grammar, and the conversion of their values to records.
 //! Both are derived from the table of record kinds.
 
-use super::convert::{declared_twice, value_of};
+use super::convert::{declared_twice, value_of, with_variants_hint};
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Sourced, Value};
 use super::record_fields::{field_key, members};
 use super::shape::{Key, Keys, Object, Shape, key};
 use super::spec_types::{RecordSpec, Spec};
 use super::{links, secrets};
+use crate::model::naming::is_shovel;
 use crate::model::record_kinds::{
     FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope, SOURCE, Section,
 };
@@ -102,6 +103,8 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
             for record in records(row, &key, at, node, &spec.vhost.value) {
                 let id = record.record.id.clone();
                 match spec.records.get(&id) {
+                    // `flags` reports different values.
+                    Some(_) if row.key.is_empty() && matches!(row.layout, Layout::Value(_)) => {}
                     Some(first) => diagnostics.push(declared_twice(row.word, &id.key.join(" "), record.at, first.at)),
                     None => drop(spec.records.insert(id, record)),
                 }
@@ -110,9 +113,40 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
+/// Reports keys of the vhost that two documents set to different values.
+pub(super) fn check_flags(documents: &[Node], diagnostics: &mut Diagnostics) {
+    for row in RECORD_KINDS.iter().filter(|row| matches!(row.layout, Layout::Value(_))) {
+        let Place::Vhost(key) = row.place else { continue };
+        let values = documents.iter().filter_map(|document| document.get("vhost")?.get(key));
+        let mut first: Option<&Node> = None;
+        for node in values.filter(|node| node.boolean().is_some()) {
+            let first = *first.get_or_insert(node);
+            if first.boolean() != node.boolean() {
+                let message = format!("two documents set different values for the vhost's `{key}`");
+                let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first set here");
+                diagnostics.push(diagnostic.hint(with_variants_hint("set it once", node.at, first.at)));
+            }
+        }
+    }
+}
+
 /// Reports a record whose name is reserved.
 fn report_reserved(row: &RecordRow, name: Option<&str>, at: Location, diagnostics: &mut Diagnostics) {
+    if let Some(name) = name.filter(|name| row.kind == RecordKind::Shovel && is_shovel(name)) {
+        let message = format!("the {} `{name}` is reserved: topo itself creates shovels with this prefix", row.word);
+        diagnostics.push(Diagnostic::error("name", message, at).hint("use a different name"));
+    }
     let Some(name) = name.filter(|name| row.reserved.contains(name)) else { return };
+    if row.kind == RecordKind::Parameter {
+        let message = format!("`{}` cannot contain the component `{name}`", row.section);
+        let section = match name {
+            "policy" => "policies",
+            "vhost-limits" => "vhost.limits",
+            name => RECORD_KINDS.iter().find(|row| row.component == name).map_or("", |row| row.section),
+        };
+        diagnostics.push(Diagnostic::error("name", message, at).hint(format!("use the key `{section}`")));
+        return;
+    }
     let message = format!("the {} `{name}` is reserved", row.word);
     let hint = match name {
         "cluster_name" => "remove the entry; to set the name of the cluster: rabbitmqctl set_cluster_name NAME",

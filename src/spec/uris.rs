@@ -2,6 +2,7 @@
 
 use super::problem::{Problem, SECRET_AS_TEXT, bad, wrong_type};
 use crate::model::AmqpUri;
+use crate::model::amqp_uri::UriProblem;
 
 /// Checks a URI. No message contains a part of a URI with a password.
 pub(super) fn check(text: &str, subject: &str) -> Result<(), Problem> {
@@ -18,7 +19,7 @@ pub(super) fn check(text: &str, subject: &str) -> Result<(), Problem> {
             secret("the parameter `password`", "use `uri: {env: NAME}` for the complete URI")
         }
         Ok(_) => Ok(()),
-        Err(problem) if text.contains('@') => {
+        Err(problem) if can_contain_password(text, problem) => {
             let message = format!("{subject} is not a valid AMQP URI: {problem}");
             let hint = "write the password under `password: {env: NAME}`, and not in the URI".to_owned();
             Err(bad(SECRET_AS_TEXT, message, "this text can contain a password", Some(hint)))
@@ -33,4 +34,10 @@ pub(super) fn check(text: &str, subject: &str) -> Result<(), Problem> {
 /// Returns the error for a URI that is not a string.
 pub(super) fn not_a_uri() -> Problem {
     wrong_type("a URI", None)
+}
+
+/// Returns true if a text that is not a valid URI can contain a password.
+fn can_contain_password(text: &str, problem: UriProblem) -> bool {
+    let is_readable = matches!(problem, UriProblem::Scheme | UriProblem::Vhost);
+    text.contains('@') || text.to_lowercase().contains("password") || !is_readable
 }

@@ -265,6 +265,7 @@ fn equivalent_values_are_equal() {
         with(json!({"src-protocol": "amqp091", "ack-mode": "on-confirm", "reconnect-delay": 5})),
         with(json!({"prefetch-count": 1000, "add-forward-headers": false, "delete-after": "never"})),
         with(json!({"src-prefetch-count": 1000, "dest-add-timestamp-header": false, "src-delete-after": "never"})),
+        with(json!({"src-exchange-key": "", "dest-publish-properties": {}, "reconnect-delay": 5.0})),
     ] {
         put(&vhost, "shovel", "s", &value);
         let upstream = json!({"uri": [uri.replace("amqp", "AMQP").replace("127.0.0.1:1/", "127.0.0.1:01/")], "prefetch-count": 1000,
@@ -398,11 +399,9 @@ fn missing_secrets_are_reported() {
     assert!(vhost.names("queues").is_empty());
     topo.rewrite("upstreams: {us: {uri: {env: INVALID}}}\n");
     let topo = topo.env("INVALID", "amqp://u:pa#ss@h");
-    let refused = topo.run(["plan"]).expect_code(1).expect_no_text("pa#ss");
-    assert!(
-        refused.says("environment variable INVALID: the value is not a valid AMQP URI: it contains a `#`"),
-        "{refused}"
-    );
+    let plan = topo.run(["plan"]).expect_code(0).expect_no_text("pa#ss");
+    let text = "the value of environment variable INVALID is not a valid AMQP URI: it contains a `#`";
+    assert!(plan.says(text), "{plan}");
 }
 
 /// A change of a user's password precedes the change of the shovel that uses the password, and the shovel runs.
@@ -571,4 +570,51 @@ fn parameters_of_other_components_are_managed() {
     topo.rewrite("parameters: {nothing: {main: 1}}\n");
     let refused = topo.run(["apply", "-y"]).expect_code(1);
     assert!(refused.says("component nothing not found"), "{refused}");
+}
+
+/// topo never changes a shovel that deletes itself, although the spec uses its name.
+#[test]
+fn self_deleting_shovel_is_not_overwritten() {
+    let vhost = Node::shared().vhost("links-excluded");
+    let uri = format!("amqp:///{}", vhost.name());
+    let job =
+        json!({"src-uri": uri, "src-queue": "a", "dest-uri": uri, "dest-queue": "b", "src-delete-after": 1_000_000});
+    put(&vhost, "shovel", "job", &job);
+    let topo = Topo::new(&vhost).spec("shovels: {job: {source: {queue: a}, destination: {queue: b}}}\n");
+    let blocked = topo.run(["apply", "-y"]).expect_code(3);
+    assert!(blocked.says("a shovel that deletes itself, or that the broker created, has this name"), "{blocked}");
+    topo.rewrite("removed: {shovels: [job]}\n");
+    let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
+    assert!(plan.says("and topo does not delete it"), "{plan}");
+    assert_eq!(live(&vhost, "shovel", "job"), job);
+}
+
+/// A changed member of a set restarts its links.
+#[test]
+fn changed_member_of_a_set_is_a_hazard() {
+    let vhost = Node::shared().vhost("links-members");
+    let spec = |members: &str| {
+        format!("upstreams: {{us: {{uri: 'amqp://127.0.0.1:1'}}}}\nupstreamSets: {{all-regions: {members}}}\n")
+    };
+    let topo = Topo::new(&vhost).spec(&spec("[{upstream: us, exchange: x}]"));
+    topo.run(["apply", "-y"]).expect_code(0);
+    topo.rewrite(&spec("[{upstream: us, exchange: x, prefetch: 7, ackMode: no-ack}]"));
+    let text = "the links to upstream us in the set all-regions restart; messages in flight can be delivered twice";
+    let blocked = topo.run(["apply", "-y"]).expect_code(3);
+    assert!(blocked.says(text), "{blocked}");
+    assert!(blocked.says("us (exchange x) → us (ack-mode no-ack, exchange x, prefetch-count 7)"), "{blocked}");
+    topo.run(["apply", "-y", "--allow=duplicates"]).expect_code(0);
+    topo.rewrite(&spec("[us]"));
+    topo.run(["plan"]).expect_code(0).expect_text("message-loss");
+}
+
+/// An invalid value of a complete URI is reported before the first change.
+#[test]
+fn invalid_value_of_a_uri_stops_before_the_first_change() {
+    let vhost = Node::shared().vhost("links-invalid");
+    let spec = "queues: {a: {type: classic}}\nupstreams: {us: {uri: {env: WHOLE}}}\n";
+    let topo = Topo::new(&vhost).env("WHOLE", "hunter2:no-uri").spec(spec);
+    let refused = topo.run(["apply", "-y"]).expect_code(1).expect_no_text("hunter2");
+    assert!(refused.says("environment variable WHOLE: the value is not a valid AMQP URI"), "{refused}");
+    assert!(vhost.names("queues").is_empty());
 }

@@ -172,6 +172,10 @@ fn deletion_protection_is_set_kept_and_removed() {
     topo.run(["apply", "-y"]).expect_code(0).expect_text("1 of 1 step done");
     assert!(!is_protected());
     no_changes();
+    let two = spec("protectFromDeletion: true") + "---\n" + &spec("protectFromDeletion: false");
+    topo.rewrite(&two);
+    let text = "two documents set different values for the vhost's `protectFromDeletion`";
+    topo.run(["validate", "topology.yaml"]).expect_code(65).expect_text(text);
     topo.write("topology.yaml", &exported);
     topo.run(["apply", "-y"]).expect_code(0);
     assert!(is_protected());

@@ -75,6 +75,8 @@ pub enum FieldShape {
     Milliseconds,
     /// A duration that requests contain in seconds.
     Seconds,
+    /// The routing key of a binding. The empty key is equivalent to a missing key.
+    BindingKey,
     /// The arguments of a queue.
     Arguments,
     /// A mapping from any keys to any values.
@@ -119,6 +121,7 @@ impl RecordField {
             FieldShape::Seconds => self.default.trim_end_matches('s').parse().ok().map(ArgumentValue::Integer),
             FieldShape::Boolean => self.default.parse().ok().map(ArgumentValue::Boolean),
             FieldShape::Text
+            | FieldShape::BindingKey
             | FieldShape::Flag
             | FieldShape::Pattern
             | FieldShape::Words(_)

@@ -103,6 +103,7 @@ const FIELDS: &[RecordField] = &[
     RecordField {
         key: "routingKey",
         name: "src-exchange-key",
+        shape: FieldShape::BindingKey,
         example: "'order.#'",
         doc: "The routing key of the binding to `exchange`.",
         ..OF_SOURCE

@@ -341,7 +341,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         path: "parameters",
         plugins: &[],
         list: ListPath::OfAllVhosts,
-        order: WriteOrder::BeforeQueues,
+        order: WriteOrder::AfterObjects { rank: 2 },
         layout: Layout::Value(&[GLOBAL_PARAMETER_VALUE]),
         component: "",
         ..UPSTREAM_SET
