@@ -15,8 +15,9 @@ fn root() -> &'static Path {
 pub(crate) fn examples() -> Vec<(PathBuf, String)> {
     let mut folders: Vec<PathBuf> =
         std::fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    // The folder `library` contains a program, which `live::library` runs.
-    folders.retain(|folder| !folder.ends_with("library"));
+    // The folder `library` contains a program, which `live::library` runs. The folder `whole-broker` contains several specs,
+    // which `live::whole_broker` applies.
+    folders.retain(|folder| !folder.ends_with("library") && !folder.ends_with("whole-broker"));
     folders.sort();
     assert!(folders.len() >= 7, "{folders:?}");
     let spec = |folder: PathBuf| {
@@ -148,4 +149,44 @@ fn snapshots_of_examples_cover_their_routing() {
             assert_eq!(covered.code, Some(0), "{}, {version}: {covered}", folder.display());
         }
     }
+}
+
+/// Copies the specs of `examples/whole-broker` to the folder of a program.
+pub(crate) fn copy_whole_broker(topo: &Topo) {
+    for entry in std::fs::read_dir(root().join("examples/whole-broker")).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name();
+        topo.write(name.to_str().unwrap(), &std::fs::read_to_string(entry.path()).unwrap());
+    }
+}
+
+/// All environments of the example are valid, and their plans have different fingerprints.
+#[test]
+fn whole_broker_is_valid_in_all_environments() {
+    let topo = Topo::offline();
+    copy_whole_broker(&topo);
+    for version in ["3.10", "4.0", "4.3"] {
+        let valid = topo.run(["validate", ".", "--broker-version", version, "--fail-on=warning"]).expect_code(0);
+        assert_eq!(valid.stderr.matches("warning").count(), 0, "{valid}");
+    }
+    let plan = |environment: &str| {
+        let environment = format!("--env={environment}");
+        let plan = topo.run(["plan", ".", "--against=empty", "--format=json", &environment]).expect_code(0).json();
+        assert_eq!(plan["summary"]["blocked"].as_u64().unwrap_or_default(), 0, "{plan}");
+        plan
+    };
+    let (staging, prod) = (plan("staging"), plan("prod"));
+    assert_ne!(staging["fingerprint"], prod["fingerprint"]);
+    assert_eq!(
+        (&staging["options"]["environment"], &prod["options"]["environment"]),
+        (&"staging".into(), &"prod".into())
+    );
+    let addresses = |plan: &Value| {
+        let part = |part: &Value| {
+            part["changes"].as_array().unwrap().iter().map(|it| it["address"].clone()).collect::<Vec<_>>()
+        };
+        plan["vhosts"].as_array().unwrap().iter().flat_map(part).collect::<Vec<_>>()
+    };
+    assert_eq!(addresses(&staging), addresses(&prod));
+    assert!(addresses(&prod).contains(&"shovels/shop/orders-returned".into()));
 }

@@ -121,8 +121,10 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
             let (limit, setting) = (record.limit()?, record.id.setting()?);
             let (existing, thing) = match setting {
                 CONNECTIONS => {
+                    // A vhost that does not exist yet has no connections.
+                    let of_new = context.current.settings.is_none().then_some(0);
                     let of_users = context.activity.connections.as_ref();
-                    (of_users.map(|of_users| of_users.values().sum()), "connection")
+                    (of_users.map(|of_users| of_users.values().sum()).or(of_new), "connection")
                 }
                 QUEUES => (Some(queue_count(&builder.changes, context)), "queue"),
                 _ => return None,

@@ -71,3 +71,4 @@ mod users;
 mod versions;
 mod vhost_limits;
 mod vhost_settings;
+mod whole_broker;
