@@ -618,3 +618,44 @@ fn invalid_value_of_a_uri_stops_before_the_first_change() {
     assert!(refused.says("environment variable WHOLE: the value is not a valid AMQP URI"), "{refused}");
     assert!(vhost.names("queues").is_empty());
 }
+
+/// A plan of users, permissions and a shovel without changes sends at most 13 requests.
+#[test]
+fn plan_of_several_kinds_sends_few_requests() {
+    let (vhost, user) = (Node::shared().vhost("links-13"), Node::shared().user(""));
+    let proxy = Proxy::to(Node::shared());
+    let spec = format!(
+        "version: 1\ncluster: {{}}\nusers: {{{}: {{tags: []}}}}\n---\nversion: 1\nvhost: \"{{vhost}}\"\n\
+         queues: {{a: {{type: classic}}, b: {{type: classic}}}}\npermissions: {{{}: {{read: a}}}}\n\
+         shovels: {{s: {{source: {{queue: a}}, destination: {{queue: b}}}}}}\n",
+        user.name, user.name
+    );
+    let topo = super::cluster::topo(&vhost).through(&proxy).spec(&spec);
+    topo.run(["apply", "-y"]).expect_code(0);
+    let before = proxy.count(&gets());
+    no_changes(&topo);
+    let sent = proxy.count(&gets()) - before;
+    assert!(sent <= 13, "{sent}");
+}
+
+/// The next run completes a run in which the broker refused any of the writes.
+#[test]
+fn interrupted_run_is_completed() {
+    for write in 1..=6 {
+        let vhost = Node::shared().vhost("links-stop");
+        let uri = format!("amqp:///{}", vhost.name());
+        let old = json!({"src-uri": uri, "src-queue": "incoming", "dest-uri": uri, "dest-queue": "incoming"});
+        put(&vhost, "shovel", "old", &old);
+        let spec = spec() + "removed: {shovels: [old]}\n";
+        // The parameters: an upstream, two sets, a new shovel, a deleted shovel; and the policy.
+        let faulty = writes().path("/api/p").from(write);
+        let proxy = Proxy::to(Node::shared()).on(faulty, Fault::Status(400));
+        let allowed = ["apply", "-y", "--allow=routing-gap,mass-delete"];
+        let topo = Topo::new(&vhost).env("US", "rose").env("OLD", "guest").spec(&spec);
+        let refused = Topo::new(&vhost).env("US", "rose").env("OLD", "guest").through(&proxy).spec(&spec).run(allowed);
+        assert_ne!(refused.code, Some(0), "{refused}");
+        topo.run(allowed).expect_code(0).expect_text("Verified");
+        no_changes(&topo);
+        assert_eq!(live(&vhost, "shovel", "old"), Value::Null);
+    }
+}
