@@ -4,6 +4,7 @@
 mod federation;
 mod fields;
 mod permissions;
+mod reference;
 mod shovels;
 mod table;
 mod users;
@@ -12,6 +13,7 @@ use super::count::number;
 use super::version::BrokerVersion;
 pub use federation::{MEMBER_NAME, member_fields};
 pub use fields::{Comparison, FieldShape, RecordField};
+pub use reference::reference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use shovels::{AMQP_1_0, DESTINATION, LOCAL, LOCAL_PROTOCOL_SINCE, PASSWORD_IS_SET, PASSWORDS_DIFFER, SOURCE};

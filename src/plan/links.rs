@@ -136,7 +136,8 @@ pub(super) fn block_disabled_plugins(builder: &mut PlanBuilder, context: &PlanCo
                 let remedy = format!("enable it on every node: rabbitmq-plugins enable {plugin}");
                 builder.block(&address, format!("the plugin {plugin} is not enabled"), Some(remedy));
             }
-            Enabled::NotReadable(_) | Enabled::NotRead => drop(unknown.insert(plugin)),
+            Enabled::NotReadable(_) => drop(unknown.insert(plugin)),
+            Enabled::NotRead => {}
         }
     }
     if !unknown.is_empty() {

@@ -1,0 +1,91 @@
+//! Renders the table of record kinds as `docs/objects.md`. A test compares the result with the committed page, and
+//! `TOPO_UPDATE=1` updates the page.
+
+use super::{Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope};
+use std::fmt::Write as _;
+
+const INTRODUCTION: &str = "\
+# Objects other than exchanges, queues, bindings and policies
+
+On this page you can look up the other kinds of objects that a spec can declare, and their keys. This page is generated from the table
+that topo itself uses.
+
+A record of these kinds changes in place. In the lists of keys, the name in parentheses is RabbitMQ's name of the field.
+";
+
+/// Returns the page in Markdown.
+pub fn reference() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for row in RECORD_KINDS {
+        let mut title = row.plural.to_owned();
+        title[..1].make_ascii_uppercase();
+        let _ = write!(page, "\n## {title}\n\n{}\n\n", row.doc);
+        for fact in facts(row) {
+            let _ = writeln!(page, "- {fact}");
+        }
+        let keys: Vec<String> = row.settings().iter().map(|field| key(row, field)).collect();
+        if !matches!(row.layout, Layout::Value(_)) {
+            let _ = write!(page, "\nKeys:\n\n{}", keys.concat());
+        }
+    }
+    page
+}
+
+/// Returns the position of the kind in a spec, and the requirements of the broker.
+fn facts(row: &RecordRow) -> Vec<String> {
+    let document = match row.scope {
+        RecordScope::Vhost => "a document with `vhost`",
+        RecordScope::Cluster => "a document with `cluster`",
+    };
+    let place = match row.place {
+        Place::Section => format!("`{}` in {document}", row.section),
+        Place::Vhost(key) => format!("`{key}` in `vhost`"),
+        Place::Entry(section, key) => format!("`{key}` in an entry of `{}` in {document}", section.name),
+        Place::Entries(section) => format!("`{}` in {document}", section.name),
+    };
+    let mut facts = vec![format!("place: {place}"), format!("tag that writes them: `{}`", row.writer.as_str())];
+    facts.extend(row.since.map(|since| format!("since RabbitMQ {since}")));
+    facts.extend(row.plugins.first().map(|plugin| format!("plugin: `{plugin}`")));
+    let removed = row.is_removable().then(|| format!("`removed: {{{}: [NAME]}}`", row.section));
+    let pruned = (!row.key.is_empty()).then(|| format!("`--prune={}`", row.section));
+    let deleted: Vec<String> = removed.into_iter().chain(pruned).collect();
+    if !deleted.is_empty() {
+        facts.push(format!("deleted with {}", deleted.join(" or ")));
+    }
+    facts.push(format!("exported with `--with={}`", row.section));
+    facts
+}
+
+/// Returns the line of a key.
+fn key(row: &RecordRow, field: &RecordField) -> String {
+    let path = if field.group.is_empty() { field.key.to_owned() } else { format!("{}.{}", field.group, field.key) };
+    // The passwords of URIs are not fields of requests.
+    let name = if field.name == field.key || row.has_uris() && field.key == "password" {
+        String::new()
+    } else {
+        format!(" (`{}`)", field.name)
+    };
+    let default = match (field.is_required(), field.default) {
+        (true, _) => " Required.".to_owned(),
+        (false, "") => String::new(),
+        (false, default) => format!(" The default is `{}`.", default.trim_matches('\'')),
+    };
+    format!("- `{path}`{name} – {}{default}\n", field.doc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/objects.md");
+
+    #[test]
+    fn committed_page_is_current() {
+        let printed = reference();
+        if std::env::var_os("TOPO_UPDATE").is_some() {
+            std::fs::write(COMMITTED, &printed).unwrap();
+        }
+        let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
+        assert!(committed == printed, "docs/objects.md is outdated: run the tests with TOPO_UPDATE=1");
+    }
+}
