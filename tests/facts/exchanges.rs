@@ -160,7 +160,11 @@ fn unlisted_exchange_type_is_refused() {
     let types: Vec<&str> =
         overview["exchange_types"].as_array().unwrap().iter().map(|kind| kind["name"].as_str().unwrap()).collect();
     for kind in &types {
-        // 4.x has a type that accepts no other durable exchange. All types can be declared.
+        // Only the federation plugin declares exchanges of this type, with arguments.
+        if *kind == "x-federation-upstream" {
+            continue;
+        }
+        // 4.x has a type that accepts no other durable exchange. All other types can be declared.
         let reply = stage.put("exchanges", kind, json!({"type": kind, "durable": true}));
         assert_eq!(reply.status, 201, "{kind}: {reply:?}");
     }

@@ -352,5 +352,5 @@ fn moving_commands_print_the_shown_output() {
 
 #[test]
 fn shovels_commands_print_the_shown_output() {
-    check_page(PAGES[20], &["harbor"], &[]);
+    check_page(PAGES[20], &["wharf"], &[]);
 }
