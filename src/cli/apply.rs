@@ -108,7 +108,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let interrupt = Interrupt::default();
     tokio::select! {
         ended = run_plan(arguments, &access, &intent, &allowed, &interrupt, progress) => ended,
-        () = interaction::second_signal(&interrupt) => {
+        () = interaction::second_signal(interrupt.clone()) => {
             Err(Failure::failed("stopped immediately: steps in progress may or may not have completed, and no other steps were started")
                 .exit(Exit::Partial)
                 .because("the lock was not released; it expires within a minute")

@@ -78,33 +78,51 @@ pub(super) async fn interrupted() {
 }
 
 /// Waits for two signals. After the first signal, the current step completes and no other step starts. After the second
-/// signal, this future completes, and the caller stops immediately. The first listener for a signal permanently
-/// disables the system's default action for that signal.
-pub(super) async fn second_signal(interrupt: &Interrupt) {
+/// signal, the future completes, and the caller stops immediately. The call itself, and not the first poll of the future,
+/// permanently disables the default action of the signals.
+pub(super) fn second_signal(interrupt: Interrupt) -> impl Future<Output = ()> {
     IS_HANDLED.store(true, Ordering::Relaxed);
-    stop_signal().await;
-    interrupt.request();
-    output::eprint("\nstopping after the current step; the report follows (repeat to stop immediately)\n");
-    // A terminal and a supervisor may both send the first signal.
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    stop_signal().await;
+    let mut signals = StopSignals::listen();
+    async move {
+        signals.next().await;
+        interrupt.request();
+        output::eprint("\nstopping after the current step; the report follows (repeat to stop immediately)\n");
+        // A terminal and a supervisor may both send the first signal.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        StopSignals::listen().next().await;
+    }
 }
 
-#[cfg(unix)]
 async fn stop_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    let mut hangup = if is_hangup_ignored() { None } else { signal(SignalKind::hangup()).ok() };
-    let hung_up = async {
-        match &mut hangup {
-            Some(hangup) => hangup.recv().await,
-            None => std::future::pending().await,
+    StopSignals::listen().next().await;
+}
+
+/// The listeners for the signals that stop a command. The first listener for a signal permanently disables the system's
+/// default action for that signal.
+#[cfg(unix)]
+struct StopSignals([Option<tokio::signal::unix::Signal>; 3]);
+
+#[cfg(unix)]
+impl StopSignals {
+    fn listen() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let hangup = if is_hangup_ignored() { None } else { signal(SignalKind::hangup()).ok() };
+        Self([signal(SignalKind::interrupt()).ok(), signal(SignalKind::terminate()).ok(), hangup])
+    }
+
+    async fn next(&mut self) {
+        async fn received(signal: &mut Option<tokio::signal::unix::Signal>) {
+            match signal {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
         }
-    };
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => if result.is_err() { std::future::pending::<()>().await },
-        _ = terminate.recv() => {}
-        _ = hung_up => {}
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            () = received(interrupt) => {}
+            () = received(terminate) => {}
+            () = received(hangup) => {}
+        }
     }
 }
 
@@ -121,9 +139,18 @@ fn is_hangup_ignored() -> bool {
 }
 
 #[cfg(not(unix))]
-async fn stop_signal() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+struct StopSignals;
+
+#[cfg(not(unix))]
+impl StopSignals {
+    fn listen() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }
 

@@ -228,7 +228,7 @@ async fn run_until_second_signal<T>(
 ) -> Result<T, Failure> {
     tokio::select! {
         ended = run => ended,
-        () = interaction::second_signal(interrupt) => {
+        () = interaction::second_signal(interrupt.clone()) => {
             if let Err(failure) = stopped() {
                 failure.report();
             }

@@ -67,8 +67,9 @@ impl<'a> LiveBroker<'a> {
         let (interrupt, abort) = (Interrupt::default(), Interrupt::default());
         let (first, second) = (interrupt.clone(), abort.clone());
         // From now on, a signal does not end the process.
+        let waiting = interaction::second_signal(first);
         tokio::spawn(async move {
-            interaction::second_signal(&first).await;
+            waiting.await;
             second.request();
         });
         Ok(Self { access, version, arguments, global, interrupt, abort, cleanup_failed: Cell::new(false) })
