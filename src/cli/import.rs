@@ -33,7 +33,7 @@ enum ImportCommand {
     Terraform(TerraformArguments),
     /// Write a spec from the custom resources of the Messaging Topology Operator
     #[command(
-        after_long_help = "Examples:\n  topo import operator manifests/*.yaml --out specs/\n  kubectl get -o yaml queues.rabbitmq.com,exchanges.rabbitmq.com,bindings.rabbitmq.com | topo import operator -"
+        after_long_help = "Examples:\n  topo import operator manifests/*.yaml --out specs/\n  kubectl get -A -o yaml $(kubectl api-resources --api-group=rabbitmq.com -o name | paste -sd, -) | topo import operator -"
     )]
     Operator(OperatorArguments),
 }
@@ -77,7 +77,8 @@ pub(super) fn run(arguments: &ImportArguments, global: &Global) -> Result<Exit, 
     let (imported, output) = match &arguments.command {
         ImportCommand::Terraform(arguments) => {
             let text = files::import_text(&arguments.file)?;
-            let imported = terraform::import(&text).map_err(|error| failure(&arguments.file, &error))?;
+            let imported =
+                terraform::import(&text).map_err(|error| failure(std::slice::from_ref(&arguments.file), &error))?;
             (imported, &arguments.output)
         }
         ImportCommand::Operator(arguments) => {
@@ -86,10 +87,15 @@ pub(super) fn run(arguments: &ImportArguments, global: &Global) -> Result<Exit, 
                 all.extend(manifests(path)?);
             }
             let imported = operator::import(&all, arguments.cluster.as_deref());
-            (imported.map_err(|error| failure(&arguments.files[0], &error))?, &arguments.output)
+            (imported.map_err(|error| failure(arguments.files.as_slice(), &error))?, &arguments.output)
         }
     };
-    let Imported { definitions, left_out } = imported;
+    let Imported { definitions, is_empty, left_out } = imported;
+    let notes: Vec<String> = left_out.iter().map(|LeftOut { what, why }| clean(&format!("{what}: {why}"))).collect();
+    if is_empty {
+        let failure = Failure::spec("nothing could be converted".to_owned());
+        return Err(notes.into_iter().fold(failure, Failure::because));
+    }
     let source = Source::of_definitions(&definitions.to_string(), output.broker_version)
         .map_err(|error| Failure::spec("the objects cannot be converted".to_owned()).because(error.to_string()))?;
     let written = Written {
@@ -100,8 +106,8 @@ pub(super) fn run(arguments: &ImportArguments, global: &Global) -> Result<Exit, 
     };
     let exit = export::write(source, &written, global)?;
     if !global.quiet {
-        for LeftOut { what, why } in &left_out {
-            output::eprint(&format!("not converted: {}\n", clean(&format!("{what}: {why}"))));
+        for note in notes {
+            output::eprint(&format!("not converted: {note}\n"));
         }
     }
     Ok(exit)
@@ -119,9 +125,9 @@ fn manifests(path: &Path) -> Result<Vec<Value>, Failure> {
     Ok(read.into_iter().flatten().map(|node| json!(value_of(&node))).collect())
 }
 
-fn failure(path: &Path, error: &ImportError) -> Failure {
-    let failure =
-        Failure::spec(format!("cannot convert {}", files::redacted_path(path))).because(clean(&error.to_string()));
+fn failure(paths: &[PathBuf], error: &ImportError) -> Failure {
+    let paths: Vec<String> = paths.iter().map(|path| files::redacted_path(path)).collect();
+    let failure = Failure::spec(format!("cannot convert {}", paths.join(", "))).because(clean(&error.to_string()));
     match error {
         ImportError::NotJson(_) => {
             failure.hint("a saved plan is binary; convert it: terraform show -json PLAN > plan.json")

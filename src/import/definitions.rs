@@ -10,15 +10,18 @@ pub(super) const DEFAULT_VHOST: &str = "/";
 /// A JSON object.
 pub(super) type Fields = Map<String, Value>;
 
+/// An entry of a list in a definitions file, with the key of the list.
+pub(super) type Entry = (&'static str, Value);
+
+/// The result of a conversion, or the reason why an object is not converted.
+pub(super) type Converted = Result<Vec<Entry>, String>;
+
 /// The lists of a definitions file.
 #[derive(Default)]
 pub(super) struct Builder {
     lists: BTreeMap<&'static str, Vec<Value>>,
     left_out: Vec<LeftOut>,
 }
-
-/// An entry of a list in a definitions file, with the key of the list.
-pub(super) type Entry = (&'static str, Value);
 
 /// Returns the entry of a runtime parameter.
 pub(super) fn parameter(component: &str, vhost: &str, name: &str, value: &Value) -> Entry {
@@ -43,15 +46,35 @@ pub(super) fn vhost_limits(vhost: &str, limits: [(&str, Option<i64>); 2]) -> Opt
     (!set.is_empty()).then(|| parameter("vhost-limits", vhost, "limits", &Value::Object(set)))
 }
 
-impl Builder {
-    /// Adds an entry to a list.
-    pub(super) fn add(&mut self, list: &'static str, entry: Value) {
-        self.lists.entry(list).or_default().push(entry);
-    }
+/// Returns the entry of a permission or, with an exchange, of a topic permission. A missing pattern is empty.
+pub(super) fn permission(user: &str, vhost: &str, patterns: &Value) -> Entry {
+    let pattern = |key: &str| patterns.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (configure, write, read) = (pattern("configure"), pattern("write"), pattern("read"));
+    let permission = json!({"user": user, "vhost": vhost, "configure": configure, "write": write, "read": read});
+    ("permissions", permission)
+}
 
-    /// Adds entries to their lists.
-    pub(super) fn extend(&mut self, entries: impl IntoIterator<Item = Entry>) {
-        entries.into_iter().for_each(|(list, entry)| self.add(list, entry));
+/// Returns the entry of a topic permission.
+///
+/// # Errors
+/// The exchange is missing.
+pub(super) fn topic_permission(user: &str, vhost: &str, patterns: &Value) -> Result<Entry, String> {
+    let pattern = |key: &str| patterns.get(key).and_then(Value::as_str).unwrap_or_default();
+    let exchange = text(patterns, "exchange").ok_or("the topic permission has no exchange")?;
+    let (write, read) = (pattern("write"), pattern("read"));
+    let permission = json!({"user": user, "vhost": vhost, "exchange": exchange, "write": write, "read": read});
+    Ok(("topic_permissions", permission))
+}
+
+impl Builder {
+    /// Adds the entries of an object, or the reason why it is not converted.
+    pub(super) fn add(&mut self, what: &str, converted: Converted) {
+        match converted {
+            Ok(entries) => {
+                entries.into_iter().for_each(|(list, entry)| self.lists.entry(list).or_default().push(entry))
+            }
+            Err(why) => self.leave_out(what, why),
+        }
     }
 
     /// Adds an object or a setting that is not converted.
@@ -64,19 +87,69 @@ impl Builder {
         self.lists.is_empty() && self.left_out.is_empty()
     }
 
-    /// Returns the definitions file.
-    pub(super) fn finish(self) -> Imported {
+    /// Returns the definitions file. A queue without a type has the default queue type of its vhost.
+    pub(super) fn finish(mut self) -> Imported {
+        let default_types: BTreeMap<String, Value> = self
+            .lists
+            .get("vhosts")
+            .into_iter()
+            .flatten()
+            .filter_map(|vhost| Some((text(vhost, "name")?.to_owned(), vhost.get("default_queue_type")?.clone())))
+            .collect();
+        for queue in self.lists.get_mut("queues").into_iter().flatten() {
+            let default = text(queue, "vhost").and_then(|vhost| default_types.get(vhost)).cloned();
+            if let Some(default) = default.filter(|_| queue["arguments"].get("x-queue-type").is_none()) {
+                queue["arguments"]["x-queue-type"] = default;
+            }
+        }
+        let is_empty = self.lists.is_empty();
         let mut definitions = json!({"vhosts": [], "queues": [], "exchanges": [], "bindings": []});
         for (key, entries) in self.lists {
             definitions[key] = entries.into();
         }
-        Imported { definitions, left_out: self.left_out }
+        Imported { definitions, is_empty, left_out: self.left_out }
     }
 }
 
 /// Returns the string value of a field; `None` if the field is missing, empty or of another type.
 pub(super) fn text<'a>(fields: &'a Value, name: &str) -> Option<&'a str> {
     fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// Returns a field that is `true` or `false`, or the default if it is missing or null.
+///
+/// # Errors
+/// The field has another type.
+pub(super) fn flag(fields: &Value, name: &str, default: bool) -> Result<bool, String> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(default),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(format!("`{name}` is neither true nor false")),
+    }
+}
+
+/// Returns a number, or 0 if the field is missing or null.
+///
+/// # Errors
+/// The field has another type.
+pub(super) fn number(fields: &Value, name: &str) -> Result<Value, String> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(json!(0)),
+        Some(number @ Value::Number(_)) => Ok(number.clone()),
+        Some(_) => Err(format!("`{name}` is not a number")),
+    }
+}
+
+/// Returns a mapping, or an empty mapping if the field is missing or null.
+///
+/// # Errors
+/// The field has another type.
+pub(super) fn mapping(fields: &Value, name: &str) -> Result<Value, String> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(json!({})),
+        Some(mapping @ Value::Object(_)) => Ok(mapping.clone()),
+        Some(_) => Err(format!("`{name}` is not a mapping")),
+    }
 }
 
 /// Returns the fields with their names in requests. Omits fields that are not set: null, false, 0, and empty strings,

@@ -12,6 +12,8 @@ use serde_json::Value;
 pub struct Imported {
     /// The objects, as a definitions file.
     pub definitions: Value,
+    /// True if no object is converted.
+    pub is_empty: bool,
     /// The objects that are not converted.
     pub left_out: Vec<LeftOut>,
 }

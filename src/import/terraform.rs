@@ -4,10 +4,12 @@
 //! Source: the schemas of the resources in the provider 1.8 to 1.10.
 
 use super::definitions::{
-    Builder, DEFAULT_VHOST, Entry, parameter, policy as policy_entry, renamed, text, vhost_limits,
+    Builder, Converted, flag, mapping, number, parameter, permission, policy, renamed, text, topic_permission,
+    vhost_limits,
 };
 use super::{ImportError, Imported};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The prefix of the types of the provider's resources.
 const PREFIX: &str = "rabbitmq_";
@@ -60,6 +62,8 @@ struct Resource {
     address: String,
     kind: String,
     values: Value,
+    /// The provider in a state file, such as `provider["…"].staging`; empty if unknown.
+    provider: String,
 }
 
 /// Converts a state or a plan in JSON.
@@ -70,8 +74,15 @@ pub fn import(file: &str) -> Result<Imported, ImportError> {
     let document: Value = serde_json::from_str(file.trim_start_matches('\u{feff}'))
         .map_err(|error| ImportError::NotJson(error.to_string()))?;
     let mut builder = Builder::default();
-    for resource in resources(&document)? {
-        add(&mut builder, &resource);
+    let resources = resources(&document)?;
+    resources.iter().for_each(|resource| add(&mut builder, resource));
+    let providers: BTreeSet<&str> = resources.iter().map(|resource| resource.provider.as_str()).collect();
+    if providers.len() > 1 {
+        let names = providers.into_iter().collect::<Vec<_>>().join(", ");
+        builder.leave_out(
+            "a separate spec for each provider",
+            format!("the objects of all of them are in one spec: {names}"),
+        );
     }
     if builder.is_empty() {
         return Err(ImportError::Nothing("resources of the provider rabbitmq"));
@@ -109,7 +120,9 @@ fn add_instances(found: &mut Vec<Resource>, resource: &Value) {
         }
         let index = instance.get("index_key").map_or_else(String::new, |index| format!("[{index}]"));
         let values = instance.get("attributes").cloned().unwrap_or_default();
-        found.push(Resource { address: format!("{module}{kind}.{name}{index}"), kind: kind.to_owned(), values });
+        let address = format!("{module}{kind}.{name}{index}");
+        let provider = text(resource, "provider").unwrap_or_default().to_owned();
+        found.push(Resource { address, kind: kind.to_owned(), values, provider });
     }
 }
 
@@ -120,7 +133,7 @@ fn add_module(found: &mut Vec<Resource>, module: &Value) {
         if text(resource, "mode") == Some("managed") && kind.starts_with(PREFIX) {
             let address = text(resource, "address").unwrap_or_default().to_owned();
             let values = resource.get("values").cloned().unwrap_or_default();
-            found.push(Resource { address, kind: kind.to_owned(), values });
+            found.push(Resource { address, kind: kind.to_owned(), values, provider: String::new() });
         }
     }
     let children = module.get("child_modules").and_then(Value::as_array).into_iter().flatten();
@@ -128,100 +141,111 @@ fn add_module(found: &mut Vec<Resource>, module: &Value) {
 }
 
 /// Returns the only entry of a block, such as `settings { … }`.
-fn block<'a>(values: &'a Value, name: &str) -> Option<&'a Value> {
-    values.get(name).and_then(|block| block.get(0))
+fn block<'a>(values: &'a Value, name: &str) -> Result<&'a Value, String> {
+    let block = values.get(name).and_then(|block| block.get(0)).filter(|block| block.is_object());
+    block.ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> String {
+    format!("the attribute `{name}` is missing or not known yet")
+}
+
+fn required<'a>(values: &'a Value, name: &str) -> Result<&'a str, String> {
+    text(values, name).ok_or_else(|| missing(name))
 }
 
 /// Returns the arguments of a queue or a binding: JSON, or a mapping to strings.
-fn arguments(settings: &Value) -> Option<Value> {
+fn arguments(settings: &Value) -> Result<Value, String> {
     match text(settings, "arguments_json") {
-        Some(json) => serde_json::from_str(json).ok(),
-        None => Some(settings.get("arguments").filter(|it| it.is_object()).cloned().unwrap_or(json!({}))),
+        Some(json) => serde_json::from_str(json).map_err(|error| format!("`arguments_json` is not JSON: {error}")),
+        None => mapping(settings, "arguments"),
     }
 }
 
-fn add(builder: &mut Builder, Resource { address, kind, values }: &Resource) {
-    let vhost = text(values, "vhost").unwrap_or(DEFAULT_VHOST);
-    let name = text(values, "name");
-    let converted = match (kind.trim_start_matches(PREFIX), name) {
-        ("vhost", Some(name)) => Some(vhost_entries(builder, address, name, values)),
-        ("queue", Some(name)) => block(values, "settings").and_then(|settings| {
-            let (durable, auto_delete) = (&settings["durable"], &settings["auto_delete"]);
-            let arguments = arguments(settings)?;
-            let queue = json!({"vhost": vhost, "name": name, "durable": durable, "auto_delete": auto_delete,
-                               "arguments": arguments});
-            Some(vec![("queues", queue)])
-        }),
-        ("exchange", Some(name)) => block(values, "settings").and_then(|settings| {
-            let (durable, auto_delete) = (&settings["durable"], &settings["auto_delete"]);
-            let exchange = json!({"vhost": vhost, "name": name, "type": text(settings, "type")?, "durable": durable,
-                                  "auto_delete": auto_delete, "internal": false, "arguments": arguments(settings)?});
-            Some(vec![("exchanges", exchange)])
-        }),
-        ("binding", _) => text(values, "destination").and_then(|destination| {
-            let key = values.get("routing_key").and_then(Value::as_str).unwrap_or_default();
-            let binding = json!({"vhost": vhost, "source": text(values, "source")?, "destination": destination,
-                                 "destination_type": text(values, "destination_type")?, "routing_key": key,
+fn add(builder: &mut Builder, Resource { address, kind, values, .. }: &Resource) {
+    if *kind == "rabbitmq_vhost" && values["tracing"] == json!(true) {
+        builder.leave_out(&format!("`tracing` of {address}"), "topo does not support it");
+    }
+    builder.add(address, converted(kind.trim_start_matches(PREFIX), values));
+}
+
+fn converted(kind: &str, values: &Value) -> Converted {
+    let name = || required(values, "name");
+    // An unknown vhost of a plan is missing, and the default vhost is not.
+    let vhost = || required(values, "vhost");
+    Ok(match kind {
+        "vhost" => vhost_entries(name()?, values)?,
+        "queue" => {
+            let settings = block(values, "settings")?;
+            let (durable, auto_delete) = (flag(settings, "durable", false)?, flag(settings, "auto_delete", false)?);
+            let queue = json!({"vhost": vhost()?, "name": name()?, "durable": durable, "auto_delete": auto_delete,
+                               "arguments": arguments(settings)?});
+            vec![("queues", queue)]
+        }
+        "exchange" => {
+            let settings = block(values, "settings")?;
+            let (durable, auto_delete) = (flag(settings, "durable", false)?, flag(settings, "auto_delete", false)?);
+            let exchange = json!({"vhost": vhost()?, "name": name()?, "type": required(settings, "type")?,
+                                  "durable": durable, "auto_delete": auto_delete, "internal": false,
+                                  "arguments": arguments(settings)?});
+            vec![("exchanges", exchange)]
+        }
+        "binding" => {
+            let key = values.get("routing_key").ok_or_else(|| missing("routing_key"))?.as_str().unwrap_or_default();
+            let (source, destination) = (required(values, "source")?, required(values, "destination")?);
+            let destination_type = required(values, "destination_type")?;
+            let binding = json!({"vhost": vhost()?, "source": source, "destination": destination,
+                                 "destination_type": destination_type, "routing_key": key,
                                  "arguments": arguments(values)?});
-            Some(vec![("bindings", binding)])
-        }),
-        (word @ ("policy" | "operator_policy"), Some(name)) => block(values, "policy").and_then(|policy| {
-            let (priority, apply_to) = (&policy["priority"], text(policy, "apply_to")?);
-            let definition = definition(policy.get("definition")?);
-            // The pattern can be empty.
-            let policy = json!({"pattern": policy["pattern"], "priority": priority, "apply-to": apply_to,
-                                "definition": definition});
-            Some(vec![policy_entry(word == "operator_policy", vhost, name, &policy)])
-        }),
-        ("user", Some(name)) => {
-            let tags: Vec<&str> =
-                values.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-            Some(vec![("users", json!({"name": name, "tags": tags.join(",")}))])
+            vec![("bindings", binding)]
         }
-        ("permissions", _) => block(values, "permissions").and_then(|patterns| {
-            let mut permission = patterns.clone();
-            permission["user"] = json!(text(values, "user")?);
-            permission["vhost"] = json!(vhost);
-            Some(vec![("permissions", permission)])
-        }),
-        ("topic_permissions", _) => text(values, "user").and_then(|user| {
-            let permission = |patterns: &Value| {
-                let mut permission = patterns.clone();
-                permission["user"] = json!(user);
-                permission["vhost"] = json!(vhost);
-                ("topic_permissions", permission)
-            };
-            Some(values.get("permissions").and_then(Value::as_array)?.iter().map(permission).collect())
-        }),
-        ("shovel", Some(name)) => {
-            block(values, "info").map(|info| vec![parameter("shovel", vhost, name, &renamed(info, SHOVEL).into())])
+        "policy" | "operator_policy" => {
+            let block = block(values, "policy")?;
+            let pattern = block.get("pattern").and_then(Value::as_str).ok_or_else(|| missing("pattern"))?;
+            let (priority, apply_to) = (number(block, "priority")?, required(block, "apply_to")?);
+            let definition = definition(&mapping(block, "definition")?);
+            let body =
+                json!({"pattern": pattern, "priority": priority, "apply-to": apply_to, "definition": definition});
+            vec![policy(kind == "operator_policy", vhost()?, name()?, &body)]
         }
-        ("federation_upstream", Some(name)) => block(values, "definition").map(|definition| {
-            vec![parameter("federation-upstream", vhost, name, &renamed(definition, UPSTREAM).into())]
-        }),
-        (_, Some(_)) => return builder.leave_out(address, "topo does not support this type of resource"),
-        (_, None) => None,
-    };
-    match converted {
-        Some(entries) => builder.extend(entries),
-        None => builder.leave_out(address, "a required attribute is missing or not known yet"),
-    }
+        "user" => {
+            let tags = values.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            vec![("users", json!({"name": name()?, "tags": tags.collect::<Vec<_>>().join(",")}))]
+        }
+        "permissions" => vec![permission(required(values, "user")?, vhost()?, block(values, "permissions")?)],
+        "topic_permissions" => {
+            let listed = values.get("permissions").and_then(Value::as_array).ok_or_else(|| missing("permissions"))?;
+            let (user, vhost) = (required(values, "user")?, vhost()?);
+            listed.iter().map(|patterns| topic_permission(user, vhost, patterns)).collect::<Result<_, _>>()?
+        }
+        "shovel" => {
+            let info = block(values, "info")?;
+            required(info, "source_uri")?;
+            required(info, "destination_uri")?;
+            vec![parameter("shovel", vhost()?, name()?, &renamed(info, SHOVEL).into())]
+        }
+        "federation_upstream" => {
+            let definition = block(values, "definition")?;
+            required(definition, "uri")?;
+            vec![parameter("federation-upstream", vhost()?, name()?, &renamed(definition, UPSTREAM).into())]
+        }
+        _ => return Err("topo does not support this type of resource".to_owned()),
+    })
 }
 
-fn vhost_entries(builder: &mut Builder, address: &str, name: &str, values: &Value) -> Vec<Entry> {
+fn vhost_entries(name: &str, values: &Value) -> Converted {
     let mut vhost = json!({ "name": name });
     for field in ["description", "default_queue_type"] {
         if let Some(value) = text(values, field) {
             vhost[field] = json!(value);
         }
     }
-    let limit = |field: &str| text(values, field).and_then(|number| number.parse().ok());
-    let limits =
-        vhost_limits(name, [("max-connections", limit("max_connections")), ("max-queues", limit("max_queues"))]);
-    if values["tracing"] == json!(true) {
-        builder.leave_out(address, "topo does not support `tracing`");
-    }
-    std::iter::once(("vhosts", vhost)).chain(limits).collect()
+    let limit = |field: &str| match text(values, field) {
+        Some(number) => number.parse().map(Some).map_err(|_| format!("`{field}` is not a number")),
+        None => Ok(None),
+    };
+    let limits = [("max-connections", limit("max_connections")?), ("max-queues", limit("max_queues")?)];
+    Ok(std::iter::once(("vhosts", vhost)).chain(vhost_limits(name, limits)).collect())
 }
 
 /// Converts the definition of a policy, as the provider does: integers are strings in the state.
@@ -265,7 +289,7 @@ mod tests {
             resource("rabbitmq_other", &json!({"name": "x"})),
             {"mode": "data", "type": "rabbitmq_exchange", "name": "x", "instances": [{"attributes": {"name": "x"}}]},
         ]);
-        let Imported { definitions, left_out } = import(&state(&resources)).unwrap();
+        let Imported { definitions, left_out, .. } = import(&state(&resources)).unwrap();
         assert!(!definitions.to_string().contains("hunter2"));
         assert_eq!(definitions["vhosts"], json!([{"name": "shop"}]));
         assert_eq!(definitions["queues"][0]["arguments"], json!({"x-message-ttl": 5}));
@@ -277,9 +301,40 @@ mod tests {
         assert_eq!(
             left_out,
             [
-                "rabbitmq_vhost.it: topo does not support `tracing`",
-                "rabbitmq_queue.it: a required attribute is missing or not known yet",
+                "`tracing` of rabbitmq_vhost.it: topo does not support it",
+                "rabbitmq_queue.it: the attribute `settings` is missing or not known yet",
                 "rabbitmq_other.it: topo does not support this type of resource",
+            ]
+        );
+    }
+
+    #[test]
+    fn unknown_and_invalid_attributes_are_reported() {
+        let settings = json!([{"durable": true}]);
+        let resources = json!([
+            resource("rabbitmq_queue", &json!({"name": "q", "settings": settings})),
+            resource("rabbitmq_queue", &json!({"name": "q", "vhost": "v", "settings": [{"durable": "no"}]})),
+            resource(
+                "rabbitmq_binding",
+                &json!({"vhost": "v", "source": "a", "destination": "b",
+                                                 "destination_type": "queue"})
+            ),
+            resource("rabbitmq_permissions", &json!({"user": "u", "vhost": "v", "permissions": ["abc"]})),
+            resource("rabbitmq_topic_permissions", &json!({"user": "u", "vhost": "v", "permissions": [null, 5]})),
+            resource("rabbitmq_vhost", &json!({"name": "v", "max_queues": "many"})),
+        ]);
+        let Imported { is_empty, left_out, .. } = import(&state(&resources)).unwrap();
+        assert!(is_empty);
+        let why: Vec<&str> = left_out.iter().map(|it| it.why.as_str()).collect();
+        assert_eq!(
+            why,
+            [
+                "the attribute `vhost` is missing or not known yet",
+                "`durable` is neither true nor false",
+                "the attribute `routing_key` is missing or not known yet",
+                "the attribute `permissions` is missing or not known yet",
+                "the topic permission has no exchange",
+                "`max_queues` is not a number",
             ]
         );
     }

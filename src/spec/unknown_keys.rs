@@ -95,6 +95,10 @@ fn misplaced(key: &str, kind: &Object) -> Option<&'static str> {
             "remove the key: an exclusive queue is deleted with the connection that declares it, so a spec cannot \
              declare it",
         ),
+        ("Shovel" | "ShovelSource", "deleteafter" | "srcdeleteafter") => Some(
+            "remove the key: a shovel that deletes itself is not part of the topology, because each apply would create \
+             it again",
+        ),
         (_, _) => None,
     }
 }

@@ -187,7 +187,7 @@ fn operator_resources_become_a_spec_without_changes() {
     let other = resource("Vhost", "name: other").replace("{name: prod}", "{name: staging}");
     topo.write("other.yaml", &other);
     let both = ["import", "operator", "manifests.yaml", "other.yaml"];
-    topo.run(both).expect_code(65).expect_text("the objects belong to several clusters: prod, staging");
+    topo.run(both).expect_code(65).expect_text("the objects belong to several clusters: prod/prod, prod/staging");
     let one = topo.run(both.into_iter().chain(["--cluster=staging"])).expect_code(0).expect_text("vhost: other");
     assert!(!one.stdout.contains("orders"), "{one}");
     topo.run(["import", "operator", "manifests.yaml", "--cluster=none"])

@@ -10,7 +10,7 @@ const INTRODUCTION: &str = "\
 On this page you can look up the other kinds of objects that a spec can declare, and their keys. This page is generated from the table
 that topo itself uses.
 
-A record of these kinds changes in place. In the lists of keys, the name in parentheses is RabbitMQ's name of the field.
+topo changes these objects in place. In the lists of keys, the name in parentheses is RabbitMQ's name of the field.
 ";
 
 /// Returns the page in Markdown.
@@ -43,7 +43,7 @@ fn facts(row: &RecordRow) -> Vec<String> {
         Place::Entry(section, key) => format!("`{key}` in an entry of `{}` in {document}", section.name),
         Place::Entries(section) => format!("`{}` in {document}", section.name),
     };
-    let mut facts = vec![format!("place: {place}"), format!("tag that writes them: `{}`", row.writer.as_str())];
+    let mut facts = vec![format!("declared in: {place}"), format!("required tag: `{}`", row.writer.as_str())];
     facts.extend(row.since.map(|since| format!("since RabbitMQ {since}")));
     facts.extend(row.plugins.first().map(|plugin| format!("plugin: `{plugin}`")));
     let removed = row.is_removable().then(|| format!("`removed: {{{}: [NAME]}}`", row.section));
