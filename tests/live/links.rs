@@ -451,7 +451,8 @@ fn shovel_is_deleted_before_its_queue() {
     topo.rewrite("queues: {b: {type: classic}}\nremoved: {queues: [a], shovels: [orders-copy]}\n");
     topo.run(["plan"]).expect_code(0).expect_no_text("shovel-interference");
     topo.run(["apply", "-y", "--allow=routing-gap,mass-delete,consumer-disruption"]).expect_code(0);
-    std::thread::sleep(std::time::Duration::from_secs(4));
+    // A shovel that still ran would reconnect and declare the queue every second.
+    std::thread::sleep(std::time::Duration::from_secs(10));
     assert_eq!(vhost.names("queues"), ["b"]);
 }
 
