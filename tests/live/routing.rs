@@ -101,13 +101,21 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     found
 }
 
-/// Returns the events that occurred too rarely.
+/// Returns the number of messages whose outcome begins with this text.
+fn total(counts: &Counts, outcome: &str) -> usize {
+    counts.iter().filter(|(what, _)| what.starts_with(outcome)).map(|(_, times)| times).sum()
+}
+
+/// Returns the events that occurred too rarely. With full knowledge, only hash exchanges and external exchanges are
+/// unpredictable: less than one message of seven.
 fn rare(counts: &Counts) -> Vec<String> {
     let kinds = ["default", "direct", "fanout", "topic", "headers", "x-consistent-hash"];
     let expected = kinds.map(|kind| (format!("to {kind}: arrived"), 10)).into_iter();
     let expected = expected.chain([("a pattern known: reaches nothing".to_owned(), 21)]);
     let is_rare = |(what, enough): &(String, usize)| counts.get(what).copied().unwrap_or(0) < *enough;
-    expected.filter(is_rare).map(|(what, _)| what).collect()
+    let is_unclear = total(counts, "all known: cannot") * 7 >= total(counts, "all known");
+    let predicted = is_unclear.then(|| "all known: predicted".to_owned());
+    expected.filter(is_rare).map(|(what, _)| what).chain(predicted).collect()
 }
 
 #[test]
@@ -128,11 +136,7 @@ fn messages_arrive_as_predicted() {
     let count = |what: &str| counts.get(what).copied().unwrap_or(0);
     let rare = rare(&counts);
     assert!(rare.is_empty(), "TOPO_SEED={seed}: too little {rare:?}");
-    // With full knowledge, only hash exchanges and external exchanges are unpredictable. The share depends on the seed.
-    let all: usize = counts.iter().filter(|(what, _)| what.starts_with("all known")).map(|(_, times)| times).sum();
-    let unpredicted: usize =
-        counts.iter().filter(|(what, _)| what.starts_with("all known: cannot")).map(|(_, times)| times).sum();
-    assert!(unpredicted * 4 < all, "TOPO_SEED={seed}: {unpredicted} of {all} are unpredicted");
+    let all = total(&counts, "all known");
     assert_eq!(count("all known: cannot tell: key or headers"), 0);
     assert!(count("all known: reaches nothing") * 20 > all);
 }
