@@ -18,6 +18,7 @@
 //! | [`unacknowledged`] | unacknowledged, expiring and dead-lettered messages |
 //! | [`delivery_limit`] | messages at their delivery limit |
 //! | [`unparsable_messages`] | messages that an AMQP library cannot parse |
+//! | [`slow_delivery`] | deliveries that take long |
 //! | [`large`] | bounded memory for messages of megabytes |
 
 mod abort;
@@ -34,6 +35,7 @@ mod killed;
 mod large;
 mod late_changes;
 mod policies;
+mod slow_delivery;
 mod traffic;
 mod unacknowledged;
 mod under_load;

@@ -1,11 +1,14 @@
 //! A proxy for the broker's AMQP port. It forwards frames, counts the methods that make changes, and stops at one of
-//! them.
+//! them. A proxy with slow channels delays deliveries.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::Node;
 
@@ -32,8 +35,25 @@ pub(crate) struct AmqpProxy {
     closed: Arc<AtomicBool>,
 }
 
+/// A frame, with its channel and true if it is the method `basic.deliver`.
+struct Frame {
+    channel: u16,
+    is_delivery: bool,
+    bytes: Vec<u8>,
+}
+
 impl AmqpProxy {
     pub(crate) fn to(node: &Node, stop: Option<Stop>) -> Self {
+        Self::with(node, stop, None)
+    }
+
+    /// Delays the first delivery on each channel, and all later frames on this channel. Other channels are not delayed.
+    /// A broker delays them in the same way while it encodes a message with deeply nested headers.
+    pub(crate) fn slow(node: &Node, delay: Duration) -> Self {
+        Self::with(node, None, Some(delay))
+    }
+
+    fn with(node: &Node, stop: Option<Stop>, delay: Option<Duration>) -> Self {
         let port = node.amqp_port();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound above");
@@ -47,7 +67,7 @@ impl AmqpProxy {
                 }
                 let (state, hangs) = (Arc::clone(&state), Arc::clone(&hangs));
                 // Errors are ignored, because this proxy breaks connections intentionally.
-                thread::spawn(move || client.and_then(|client| serve(&client, port, &state, &hangs)));
+                thread::spawn(move || client.and_then(|client| serve(&client, port, &state, &hangs, delay)));
             }
         });
         road
@@ -77,10 +97,19 @@ impl Drop for AmqpProxy {
     }
 }
 
-fn serve(client: &TcpStream, port: u16, state: &Mutex<State>, hangs: &AtomicBool) -> io::Result<()> {
+fn serve(
+    client: &TcpStream,
+    port: u16,
+    state: &Mutex<State>,
+    hangs: &AtomicBool,
+    delay: Option<Duration>,
+) -> io::Result<()> {
     let broker = TcpStream::connect(("127.0.0.1", port))?;
     thread::scope(|scope| {
-        let answers = scope.spawn(|| back(&broker, client, hangs));
+        let answers = scope.spawn(|| match delay {
+            Some(delay) => back_slowly(&broker, client, delay),
+            None => back(&broker, client, hangs),
+        });
         let result = forth(client, &broker, state, hangs);
         let _ = broker.shutdown(Shutdown::Both);
         let _ = answers.join();
@@ -105,21 +134,72 @@ fn back(mut broker: &TcpStream, mut client: &TcpStream, hangs: &AtomicBool) -> i
     Ok(())
 }
 
+/// Forwards the broker's frames, and delays the first delivery on each channel.
+fn back_slowly(broker: &TcpStream, client: &TcpStream, delay: Duration) -> io::Result<()> {
+    let (sender, frames) = channel();
+    thread::scope(|scope| {
+        let written = scope.spawn(move || write_slowly(&frames, client, delay));
+        while let Ok(bytes) = read_frame(broker) {
+            let is_delivery = bytes[0] == 1 && bytes[7..].starts_with(&[0, 60, 0, 60]);
+            let channel = u16::from_be_bytes([bytes[1], bytes[2]]);
+            if sender.send(Frame { channel, is_delivery, bytes }).is_err() {
+                break;
+            }
+        }
+        drop(sender);
+        let _ = written.join();
+    });
+    client.shutdown(Shutdown::Write)
+}
+
+fn write_slowly(frames: &Receiver<Frame>, mut client: &TcpStream, delay: Duration) -> io::Result<()> {
+    // The time until which a channel is delayed, and its frames. Without a time, the channel was delayed before.
+    let mut channels: HashMap<u16, (Option<Instant>, Vec<u8>)> = HashMap::new();
+    loop {
+        let next = channels.values().filter_map(|(until, _)| *until).min();
+        let wait = next.map_or(Duration::from_secs(1), |next| next.saturating_duration_since(Instant::now()));
+        match frames.recv_timeout(wait) {
+            Ok(frame) => {
+                if frame.is_delivery {
+                    channels.entry(frame.channel).or_insert_with(|| (Some(Instant::now() + delay), Vec::new()));
+                }
+                match channels.get_mut(&frame.channel) {
+                    Some((Some(_), delayed)) => delayed.extend(frame.bytes),
+                    Some((None, _)) | None => client.write_all(&frame.bytes)?,
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        for (until, delayed) in channels.values_mut() {
+            if until.is_some_and(|until| until <= Instant::now()) {
+                client.write_all(&std::mem::take(delayed))?;
+                *until = None;
+            }
+        }
+    }
+}
+
+/// Reads a frame, which consists of the type, the channel, the size, the payload and the end marker.
+fn read_frame(mut from: &TcpStream) -> io::Result<Vec<u8>> {
+    let mut frame = vec![0; 7];
+    from.read_exact(&mut frame)?;
+    let size = u32::from_be_bytes([frame[3], frame[4], frame[5], frame[6]]) as usize;
+    frame.resize(7 + size + 1, 0);
+    from.read_exact(&mut frame[7..])?;
+    Ok(frame)
+}
+
 fn forth(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>, hangs: &AtomicBool) -> io::Result<()> {
     let mut greeting = [0; 8];
     client.read_exact(&mut greeting)?;
     broker.write_all(&greeting)?;
     loop {
-        // A frame consists of the type, the channel, the size, the payload and the end marker.
-        let mut frame = vec![0; 7];
-        client.read_exact(&mut frame)?;
-        let size = u32::from_be_bytes([frame[3], frame[4], frame[5], frame[6]]) as usize;
-        frame.resize(7 + size + 1, 0);
-        client.read_exact(&mut frame[7..])?;
+        let frame = read_frame(client)?;
         if hangs.load(Ordering::Relaxed) {
             continue;
         }
-        let Some(method) = (frame[0] == 1).then(|| change(&frame[7..7 + size])).flatten() else {
+        let Some(method) = (frame[0] == 1).then(|| change(&frame[7..frame.len() - 1])).flatten() else {
             broker.write_all(&frame)?;
             continue;
         };

@@ -19,6 +19,9 @@ use tempfile::TempDir;
 
 use super::{Node, child, temp_dir, until};
 
+/// The maximum number of differing lines in a message.
+const MAX_LINES_SHOWN: usize = 20;
+
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -121,14 +124,15 @@ impl Page {
             fs::write(&self.path, updated).unwrap();
             return;
         }
+        // A changed block is replaced as a whole, so the first changed line may be one that the comparison ignores.
         let lines = self.text.lines().zip(updated.lines()).enumerate();
-        let differs = lines.into_iter().find(|(_, (old, new))| old != new);
-        let differs = differs.map(|(number, (old, new))| format!("line {}\n- {old}\n+ {new}", number + 1));
+        let differing = lines.filter(|(_, (old, new))| old != new);
+        let differing = differing.map(|(number, (old, new))| format!("line {}\n- {old}\n+ {new}\n", number + 1));
         assert!(
             self.text == updated,
-            "{} is outdated: run the tests with TOPO_UPDATE=1, and look at the difference. {}",
+            "{} is outdated: run the tests with TOPO_UPDATE=1, and look at the difference.\n{}",
             self.name(),
-            differs.unwrap_or_default()
+            differing.take(MAX_LINES_SHOWN).collect::<String>()
         );
     }
 }
