@@ -111,13 +111,14 @@ impl<'node> PageRun<'node> {
             }
             ["list", messages, "of", queue, "in", vhost] => {
                 let (vhost, messages) = (self.vhost(vhost), messages.parse::<u64>().unwrap());
-                // The list that `topo status` reads. Without statistics of the queue, it contains no samples.
+                // The list that `topo status` reads. Without statistics of the queue, it contains neither samples nor
+                // consumers. The node collects them separately, so one of them can be in the list before the other (4.3.6).
                 let path = format!("/api/queues/{}?lengths_age=300&lengths_incr=5", segment(vhost.name()));
                 until("the messages to be in the statistics", || {
                     let listed = vhost.http().get(&path).expect_status(200);
                     let listed = listed.as_array().unwrap().iter().find(|listed| listed["name"] == *queue)?;
                     let samples = listed["messages_details"]["samples"].as_array().map_or(0, Vec::len);
-                    (listed["messages"] == messages && samples > 1).then_some(())
+                    (listed["messages"] == messages && samples > 1 && listed["consumers"].is_u64()).then_some(())
                 });
             }
             ["release"] => self.held = None,
