@@ -1,7 +1,7 @@
 //! A proxy for the broker's AMQP port. It forwards frames, counts the methods that make changes, and stops at one of
 //! them. A proxy with slow channels delays deliveries.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -154,7 +154,7 @@ fn back_slowly(broker: &TcpStream, client: &TcpStream, delay: Duration) -> io::R
 
 fn write_slowly(frames: &Receiver<Frame>, mut client: &TcpStream, delay: Duration) -> io::Result<()> {
     // The time until which a channel is delayed, and its frames. Without a time, the channel was delayed before.
-    let mut channels: HashMap<u16, (Option<Instant>, Vec<u8>)> = HashMap::new();
+    let mut channels: BTreeMap<u16, (Option<Instant>, Vec<u8>)> = BTreeMap::new();
     loop {
         let next = channels.values().filter_map(|(until, _)| *until).min();
         let wait = next.map_or(Duration::from_secs(1), |next| next.saturating_duration_since(Instant::now()));
