@@ -1,6 +1,7 @@
 //! Tests the schema in an editor. Sends the requests of VS Code, Neovim and other editors to yaml-language-server.
 //! docs/how-to/editor.md shows the responses; `TOPO_UPDATE=1` rewrites this page.
 
+mod every_key;
 mod server;
 
 use std::fmt::Write;
