@@ -33,7 +33,8 @@ fn slow_delivery_does_not_end_a_migration() {
     });
 }
 
-/// After 10 s, new messages may overtake the last messages. The messages that they overtake return, too.
+/// The return of the held messages waits for the first delivery, even if it takes longer than the 10 s after which new
+/// messages may overtake the last few messages.
 #[test]
 fn slow_delivery_does_not_end_a_rollback() {
     let (mut fixture, proxy) = Fixture::new("slow-abort", TTL).through();

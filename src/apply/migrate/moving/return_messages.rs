@@ -176,8 +176,10 @@ impl Moving<'_> {
                 let is_quiet = is_idle && ready == Some(0) && progress.in_flight == 0;
                 let has_nothing_to_move =
                     ready == Some(0) && progress.last_moved.is_none() && idle_time(&progress) >= IDLE;
-                // If no idle moment occurs, new messages may overtake the last few messages.
+                // If no idle moment occurs, new messages may overtake the last few messages. Without a moved message, the
+                // broker is still preparing the first delivery.
                 let is_close = progress.state == State::Moving
+                    && progress.last_moved.is_some()
                     && ready.is_some_and(|ready| ready <= MAX_READY)
                     && progress.in_flight <= MAX_IN_FLIGHT
                     && since.elapsed() >= STEADY_TIME;
