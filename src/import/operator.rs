@@ -1,6 +1,7 @@
 //! Converts custom resources of the RabbitMQ Messaging Topology Operator (`rabbitmq.com/v1beta1`).
 //!
-//! Source: the types in `api/` of the operator 1.0 to 1.17, and the requests that it builds in `internal/`.
+//! Source: the types in `api/` of the operator 1.0 to 1.20, and the requests that it builds in `internal/`. From 1.20 on,
+//! a webhook sets a missing `durable` of a queue to true; earlier versions declare a queue that is not durable.
 
 mod conversion;
 mod resource;

@@ -338,9 +338,9 @@ fn user_text_is_never_executed() {
     let job = Job::new(&github, &vhost);
     let file = "$(touch pwned)`touch pwned`;touch pwned.yaml";
     let names = ["$(touch pwned)", "::error::pwned", "`touch pwned`", "a;touch pwned;", "| touch pwned"];
-    let queues: Vec<String> = names.iter().map(|name| format!("{name:?}: {{type: classic}}")).collect();
-    let vhost_of_spec = format!("{{name: {}, description: \"${{A}} ${{B}}\"}}", vhost.name());
-    job.file(file, &format!("version: 1\nvhost: {vhost_of_spec}\nqueues: {{{}}}\n", queues.join(", ")));
+    let bindings = "[{exchange: amq.topic, routingKey: \"${A} ${B}\"}]";
+    let queue = |name: &&str| format!("{name:?}: {{type: classic, bindings: {bindings}}}");
+    job.file(file, &spec(&vhost, &names.iter().map(queue).collect::<Vec<_>>().join(", ")));
     let hostile = [("specs", file), ("arguments", "--var=A=$(touch pwned)\n\n--var=B=`touch pwned`; touch pwned\n")];
     let ran = job.uses(&[PLAN, PASSWORD, INSTALLED, hostile[0], hostile[1]]).expect_code(0);
     // Text that can contain names is printed while workflow commands are disabled.

@@ -1,10 +1,10 @@
 //! A proxy for the broker's AMQP port. It forwards frames, counts the methods that make changes, and stops at one of
 //! them. A proxy with slow channels delays deliveries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -33,9 +33,19 @@ pub(crate) struct AmqpProxy {
     state: Arc<Mutex<State>>,
     hangs: Arc<AtomicBool>,
     closed: Arc<AtomicBool>,
+    slowness: Option<Arc<Slowness>>,
 }
 
-/// A frame, with its channel and true if it is the method `basic.deliver`.
+/// The deliveries that a proxy delays.
+struct Slowness {
+    /// The number of deliveries on each channel.
+    deliveries: usize,
+    delay: Duration,
+    /// The number of deliveries that were delayed so far, on all channels.
+    delayed: AtomicUsize,
+}
+
+/// A frame with its channel. `is_delivery` is true for the method `basic.deliver`.
 struct Frame {
     channel: u16,
     is_delivery: bool,
@@ -47,27 +57,37 @@ impl AmqpProxy {
         Self::with(node, stop, None)
     }
 
-    /// Delays the first delivery on each channel, and all later frames on this channel. Other channels are not delayed.
-    /// A broker delays them in the same way while it encodes a message with deeply nested headers.
-    pub(crate) fn slow(node: &Node, delay: Duration) -> Self {
-        Self::with(node, None, Some(delay))
+    /// Creates a proxy that delays the first deliveries on each channel, each by this time. Later frames on that channel
+    /// wait behind them, and other channels are not delayed. A broker causes the same delay while it encodes a message
+    /// with deeply nested headers.
+    pub(crate) fn slow(node: &Node, deliveries: usize, delay: Duration) -> Self {
+        Self::with(node, None, Some(Slowness { deliveries, delay, delayed: AtomicUsize::new(0) }))
     }
 
-    fn with(node: &Node, stop: Option<Stop>, delay: Option<Duration>) -> Self {
+    /// Returns the number of deliveries that were delayed so far.
+    pub(crate) fn delayed(&self) -> usize {
+        self.slowness.as_ref().map_or(0, |slowness| slowness.delayed.load(Ordering::Relaxed))
+    }
+
+    fn with(node: &Node, stop: Option<Stop>, slowness: Option<Slowness>) -> Self {
+        let slowness = slowness.map(Arc::new);
         let port = node.amqp_port();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound above");
         let state = Arc::new(Mutex::new(State { stop, ..State::default() }));
-        let road = Self { address, state, hangs: Arc::default(), closed: Arc::default() };
+        let road = Self { address, state, hangs: Arc::default(), closed: Arc::default(), slowness };
         let (state, hangs, closed) = (Arc::clone(&road.state), Arc::clone(&road.hangs), Arc::clone(&road.closed));
+        let slowness = road.slowness.clone();
         thread::spawn(move || {
             for client in listener.incoming() {
                 if closed.load(Ordering::Relaxed) {
                     break;
                 }
-                let (state, hangs) = (Arc::clone(&state), Arc::clone(&hangs));
+                let (state, hangs, slowness) = (Arc::clone(&state), Arc::clone(&hangs), slowness.clone());
                 // Errors are ignored, because this proxy breaks connections intentionally.
-                thread::spawn(move || client.and_then(|client| serve(&client, port, &state, &hangs, delay)));
+                thread::spawn(move || {
+                    client.and_then(|client| serve(&client, port, &state, &hangs, slowness.as_deref()))
+                });
             }
         });
         road
@@ -102,12 +122,12 @@ fn serve(
     port: u16,
     state: &Mutex<State>,
     hangs: &AtomicBool,
-    delay: Option<Duration>,
+    slowness: Option<&Slowness>,
 ) -> io::Result<()> {
     let broker = TcpStream::connect(("127.0.0.1", port))?;
     thread::scope(|scope| {
-        let answers = scope.spawn(|| match delay {
-            Some(delay) => back_slowly(&broker, client, delay),
+        let answers = scope.spawn(|| match slowness {
+            Some(slowness) => back_slowly(&broker, client, slowness),
             None => back(&broker, client, hangs),
         });
         let result = forth(client, &broker, state, hangs);
@@ -134,11 +154,11 @@ fn back(mut broker: &TcpStream, mut client: &TcpStream, hangs: &AtomicBool) -> i
     Ok(())
 }
 
-/// Forwards the broker's frames, and delays the first delivery on each channel.
-fn back_slowly(broker: &TcpStream, client: &TcpStream, delay: Duration) -> io::Result<()> {
+/// Forwards the broker's frames, and delays the first deliveries on each channel.
+fn back_slowly(broker: &TcpStream, client: &TcpStream, slowness: &Slowness) -> io::Result<()> {
     let (sender, frames) = channel();
     thread::scope(|scope| {
-        let written = scope.spawn(move || write_slowly(&frames, client, delay));
+        let written = scope.spawn(move || write_slowly(&frames, client, slowness));
         while let Ok(bytes) = read_frame(broker) {
             let is_delivery = bytes[0] == 1 && bytes[7..].starts_with(&[0, 60, 0, 60]);
             let channel = u16::from_be_bytes([bytes[1], bytes[2]]);
@@ -152,29 +172,36 @@ fn back_slowly(broker: &TcpStream, client: &TcpStream, delay: Duration) -> io::R
     client.shutdown(Shutdown::Write)
 }
 
-fn write_slowly(frames: &Receiver<Frame>, mut client: &TcpStream, delay: Duration) -> io::Result<()> {
-    // The time until which a channel is delayed, and its frames. Without a time, the channel was delayed before.
-    let mut channels: BTreeMap<u16, (Option<Instant>, Vec<u8>)> = BTreeMap::new();
+/// The frames of one channel that wait, each with the time at which it is written.
+#[derive(Default)]
+struct SlowChannel {
+    deliveries: usize,
+    waiting: VecDeque<(Instant, Vec<u8>)>,
+}
+
+fn write_slowly(frames: &Receiver<Frame>, mut client: &TcpStream, slowness: &Slowness) -> io::Result<()> {
+    let mut channels: BTreeMap<u16, SlowChannel> = BTreeMap::new();
     loop {
-        let next = channels.values().filter_map(|(until, _)| *until).min();
+        let next = channels.values().filter_map(|channel| channel.waiting.front()).map(|(until, _)| *until).min();
         let wait = next.map_or(Duration::from_secs(1), |next| next.saturating_duration_since(Instant::now()));
         match frames.recv_timeout(wait) {
-            Ok(frame) => {
-                if frame.is_delivery {
-                    channels.entry(frame.channel).or_insert_with(|| (Some(Instant::now() + delay), Vec::new()));
+            Ok(Frame { channel, is_delivery, bytes }) => {
+                let channel = channels.entry(channel).or_default();
+                let mut until = channel.waiting.back().map_or_else(Instant::now, |(until, _)| *until);
+                if is_delivery && channel.deliveries < slowness.deliveries {
+                    channel.deliveries += 1;
+                    slowness.delayed.fetch_add(1, Ordering::Relaxed);
+                    until += slowness.delay;
                 }
-                match channels.get_mut(&frame.channel) {
-                    Some((Some(_), delayed)) => delayed.extend(frame.bytes),
-                    Some((None, _)) | None => client.write_all(&frame.bytes)?,
-                }
+                channel.waiting.push_back((until, bytes));
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
-        for (until, delayed) in channels.values_mut() {
-            if until.is_some_and(|until| until <= Instant::now()) {
-                client.write_all(&std::mem::take(delayed))?;
-                *until = None;
+        for channel in channels.values_mut() {
+            while channel.waiting.front().is_some_and(|(until, _)| *until <= Instant::now()) {
+                let (_, bytes) = channel.waiting.pop_front().expect("a frame waits");
+                client.write_all(&bytes)?;
             }
         }
     }

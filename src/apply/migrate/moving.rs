@@ -144,7 +144,8 @@ impl<'a> Moving<'a> {
         let state = self.broker.broker().queue_state(self.broker.vhost(), from).await.ok().flatten();
         let average = state.and_then(|state| state.average_bytes()).unwrap_or(0);
         self.prefetch = self.prefetch.min(prefetch(average));
-        let order = Order { prefetch: self.prefetch, ..Order::new(from, to) };
+        let reports_empty = purpose != Purpose::Drain;
+        let order = Order { prefetch: self.prefetch, reports_empty, ..Order::new(from, to) };
         let handle = match (transport, &self.fallback) {
             (Transport::AmqpOrShovel(_, shovel), Some(_)) => Move::Shovel(shovel.start(order).await?),
             (Transport::Amqp(_) | Transport::AmqpOrShovel(..) | Transport::Shovel(_), _) => {
@@ -156,9 +157,10 @@ impl<'a> Moving<'a> {
     }
 
     /// Stops the current move, if any, and adds its counts to the totals. Afterwards, no message is in transit, unless
-    /// the stop fails or times out. In this case, topo counts messages in transit as possible duplicates.
-    pub(super) async fn stop(&mut self) {
-        let Some(mut current) = self.current.take() else { return };
+    /// the stop fails or times out. In this case, topo counts messages in transit as possible duplicates. Returns the
+    /// fault that ended the move, if any.
+    pub(super) async fn stop(&mut self) -> Option<Fault> {
+        let mut current = self.current.take()?;
         let before = current.handle.progress().await.ok();
         let is_blocked = before.as_ref().is_some_and(|before| before.state == State::Blocked);
         let longest = if is_blocked { LONGEST_BLOCKED_STOP } else { LONGEST_STOP };
@@ -168,7 +170,7 @@ impl<'a> Moving<'a> {
                 // Counts a whole window, because the last acknowledgements may also be lost.
                 Some(before) if before.in_flight > 0 => (before, self.prefetch.into()),
                 Some(before) => (before, 0),
-                None => return,
+                None => return None,
             },
         };
         let add = |sum: &mut Option<u64>| *sum = sum.zip(last.moved).map(|(sum, more)| sum + more);
@@ -190,6 +192,10 @@ impl<'a> Moving<'a> {
             self.from_drained = None;
         }
         self.possible_duplicates += last.possible_duplicates + in_doubt;
+        match last.state {
+            State::Failed(fault) => Some(fault),
+            State::Moving | State::Rejected | State::Blocked | State::Reconnecting | State::Stopped => None,
+        }
     }
 
     /// Waits up to 5 s until the transport has detected that the source no longer exists, and stops the move. Before

@@ -57,13 +57,7 @@ impl AmqpTransport {
     /// exclusive consumer.
     pub async fn start(&self, order: Order) -> Result<AmqpMove, Fault> {
         let session = Session::open(&self.0, &order).await?;
-        let (sender, progress) = watch::channel(Progress {
-            moved: Some(0),
-            last_moved: None,
-            in_flight: 0,
-            possible_duplicates: 0,
-            state: State::Moving,
-        });
+        let (sender, progress) = watch::channel(Progress { moved: Some(0), ..Progress::start(State::Moving) });
         let (stop, stopped) = watch::channel(false);
         let connection = self.0.clone();
         let job = Job { connection: connection.clone(), order, progress: sender, stop: stopped, impersonates: false };
@@ -94,15 +88,13 @@ impl AmqpMove {
         self.progress()
     }
 
-    /// Waits until at least one message was moved and no message is in transit. Returns false after the time limit, or
-    /// if the state is not [`State::Moving`].
-    pub async fn wait_until_idle(&mut self, limit: Duration) -> bool {
-        let is_idle =
-            |progress: &Progress| progress.state.is_over() || progress.in_flight == 0 && progress.last_moved.is_some();
-        match tokio::time::timeout(limit, self.progress.wait_for(is_idle)).await {
-            Ok(Ok(progress)) => progress.state == State::Moving,
-            Ok(Err(_)) | Err(_) => false,
-        }
+    /// Waits until the source is empty, the move is over, or the time limit is reached. Requires
+    /// [`Order::reports_empty`].
+    pub async fn wait_until_source_empty(&mut self, limit: Duration) -> Progress {
+        let is_awaited = |progress: &Progress| progress.state.is_over() || progress.is_source_empty;
+        // After the time limit, or if the task has ended, the last progress is returned.
+        let _ = tokio::time::timeout(limit, self.progress.wait_for(is_awaited)).await;
+        self.progress()
     }
 
     /// Stops receiving, completes the messages in transit, and returns the final progress. A message that is not

@@ -14,6 +14,9 @@ pub struct Order {
     /// The maximum number of messages in transit. These messages are in memory, and may be duplicated if topo is
     /// killed.
     pub prefetch: u16,
+    /// True if the move reports whether the source is empty. While no message is in transit, the move then queries the
+    /// counts of the source. Shovels ignore this value.
+    pub reports_empty: bool,
 }
 
 impl Order {
@@ -23,7 +26,7 @@ impl Order {
 
     /// Creates an order with the default prefetch.
     pub fn new(source: &QueueName, target: &ExchangeName) -> Self {
-        Self { source: source.clone(), target: target.clone(), prefetch: Self::PREFETCH }
+        Self { source: source.clone(), target: target.clone(), prefetch: Self::PREFETCH, reports_empty: false }
     }
 }
 
@@ -35,8 +38,14 @@ pub struct Progress {
     pub moved: Option<u64>,
     /// The time at which the last message was moved; `None` without a moved message, and for shovels.
     pub last_moved: Option<Instant>,
+    /// The time at which the first message was moved since the last connect; `None` without such a message, and for
+    /// shovels.
+    pub first_moved: Option<Instant>,
     /// The number of received messages that are not acknowledged yet; always 0 for shovels.
     pub in_flight: usize,
+    /// True if the source is empty and no message is in transit. Always false for shovels, and without
+    /// [`Order::reports_empty`].
+    pub is_source_empty: bool,
     /// The number of messages that may be both in the source and at the target, because they were not acknowledged
     /// before a connection was lost or the move was aborted. Always 0 for shovels.
     pub possible_duplicates: u64,
@@ -59,6 +68,21 @@ pub enum State {
     Stopped,
     /// A fault ended the move.
     Failed(Fault),
+}
+
+impl Progress {
+    /// Returns the progress of a new move.
+    pub(super) fn start(state: State) -> Self {
+        Self {
+            moved: None,
+            last_moved: None,
+            first_moved: None,
+            in_flight: 0,
+            is_source_empty: false,
+            possible_duplicates: 0,
+            state,
+        }
+    }
 }
 
 impl State {

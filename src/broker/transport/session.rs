@@ -7,6 +7,7 @@ use super::pipeline::{Acknowledging, Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
 use super::raw_properties::{RawProperties, without_counts};
 use crate::broker::error::BrokerError;
+use emptiness::Emptiness;
 use futures_util::StreamExt;
 use lapin::message::Delivery;
 use lapin::options::{BasicCancelOptions, ConfirmSelectOptions};
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
+mod emptiness;
 mod run;
 
 /// The maximum time to complete the messages in transit when a move is stopped.
@@ -49,6 +51,7 @@ pub(super) struct Session {
     consumers: Option<u32>,
     /// True if the session ended without messages in transit.
     pub(super) is_finished: bool,
+    emptiness: Emptiness,
 }
 
 impl Session {
@@ -74,6 +77,7 @@ impl Session {
                 received: 0,
                 consumers: None,
                 is_finished: false,
+                emptiness: Emptiness::default(),
             }),
             Err(BrokerError::NotFound { reason, .. }) => Err(Fault::SourceGone { reason }),
             Err(BrokerError::AccessRefused { reason, .. }) if reason.contains("exclusive") => {
@@ -134,6 +138,8 @@ impl Session {
     /// Publishes a delivery to the target.
     async fn forward(&mut self, job: &mut Job, mut delivery: Delivery) -> Result<(), SessionEnd> {
         self.received += 1;
+        self.emptiness.reset();
+        job.progress.send_if_modified(|progress| std::mem::take(&mut progress.is_source_empty));
         delivery.properties = without_counts(delivery.properties);
         let claimed_user = RawProperties::extract(&delivery.properties).and_then(RawProperties::user_id);
         match claimed_user {
@@ -274,6 +280,7 @@ impl Session {
         job.progress.send_modify(|progress| {
             progress.moved = progress.moved.map(|moved| moved + count);
             progress.last_moved = Some(Instant::now());
+            progress.first_moved = progress.first_moved.or(progress.last_moved);
             progress.in_flight = self.in_flight();
         });
         Ok(())

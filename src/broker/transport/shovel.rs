@@ -283,7 +283,7 @@ impl ShovelMove {
         let last = self.transport.status(&self.name).await?;
         self.transport.remove(&self.name).await?;
         let moved = last.and_then(|status| status.forwarded);
-        Ok(Progress { moved, last_moved: None, in_flight: 0, possible_duplicates: 0, state: State::Stopped })
+        Ok(Progress { moved, ..Progress::start(State::Stopped) })
     }
 
     /// Waits until the shovel is running. Ignores `old`, the last status of an earlier shovel with the same name.
@@ -314,7 +314,7 @@ fn progress(status: Option<Status>) -> Progress {
         Some(Status { blocked_status: Some(blocked), .. }) if blocked == "blocked" => State::Blocked,
         Some(_) => State::Moving,
     };
-    Progress { moved, last_moved: None, in_flight: 0, possible_duplicates: 0, state }
+    Progress { moved, ..Progress::start(state) }
 }
 
 impl ShovelTransport {

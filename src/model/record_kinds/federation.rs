@@ -28,8 +28,8 @@ const FIELDS: &[RecordField] = &[
         name: "uri",
         shape: FieldShape::Uris { has_default_vhost: false },
         example: "amqps://fed@us.example/shop",
-        doc: "The URI of the upstream broker, without a password. A list: each link connects to one of the URIs. \
-              `{env: NAME}` or `{file: PATH}`: a complete URI. If the URI has no vhost, the name of this vhost is used.",
+        doc: "The URI of the upstream broker, without a password. With a list, each link connects to one of the URIs. \
+              `{env: NAME}` or `{file: PATH}` contains the complete URI, with its password. If the URI has no vhost, the name of this vhost is used.",
         ..RecordField::NEW
     },
     RecordField {
@@ -82,7 +82,7 @@ const FIELDS: &[RecordField] = &[
         name: "expires",
         shape: FieldShape::Milliseconds,
         example: "1h",
-        doc: "The time after which the upstream deletes the queue of a link that is not connected; only for federated exchanges.",
+        doc: "The time after which the upstream deletes the queue of a disconnected link; only for federated exchanges.",
         ..OPTIONAL
     },
     RecordField {
@@ -106,7 +106,7 @@ const FIELDS: &[RecordField] = &[
         name: "bind-nowait",
         shape: FieldShape::Boolean,
         default: "false",
-        doc: "Whether a link does not wait for the results of its bind requests.",
+        doc: "Whether a link declares its bindings with `nowait`.",
         ..RecordField::NEW
     },
     RecordField {
@@ -122,7 +122,7 @@ const FIELDS: &[RecordField] = &[
         name: "channel-use-mode",
         shape: FieldShape::Words(&["multiple", "single"]),
         default: "multiple",
-        doc: "Whether a link uses multiple channels or a single channel; since RabbitMQ 3.8.13.",
+        doc: "The channels of a link: `multiple` or `single`; since RabbitMQ 3.8.13.",
         since: Some(BrokerVersion::new(3, 8, 13)),
         ..RecordField::NEW
     },
@@ -184,7 +184,7 @@ pub(super) const UPSTREAM_SET: RecordRow = RecordRow {
     scope: RecordScope::Vhost,
     place: Place::Section,
     doc: "The sets of federation upstreams, by name. Each member is the name of an upstream, or a mapping with `upstream` and \
-          with keys that override those of the upstream. The set `all` always contains all upstreams.",
+          with keys that override those of the upstream. The built-in set `all` contains all upstreams.",
     removed_doc: "The names of upstream sets to delete.",
     path: "parameters/federation-upstream-set",
     is_wrapped: false,

@@ -5,12 +5,12 @@ use super::{Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope};
 use std::fmt::Write as _;
 
 const INTRODUCTION: &str = "\
-# Objects other than exchanges, queues, bindings and policies
+# Users, permissions, limits, shovels and parameters
 
-On this page you can look up the other kinds of objects that a spec can declare, and their keys. This page is generated from the table
-that topo itself uses.
+On this page you can look up the kinds of objects that a spec can declare besides exchanges, queues, bindings and policies, and their keys.
+This page is generated; do not edit it.
 
-topo changes these objects in place. In the lists of keys, the name in parentheses is RabbitMQ's name of the field.
+topo changes these objects in place. The name in parentheses is the name of the field in RabbitMQ.
 ";
 
 /// Returns the page in Markdown.

@@ -44,7 +44,7 @@ pub(super) const ACK_MODE: RecordField = RecordField {
     shape: FieldShape::Words(ACK_MODES),
     default: "on-confirm",
     doc: "When the source message is acknowledged: `on-confirm`, after the destination confirms it; `on-publish`, after it is \
-          published. `no-ack`: acknowledgements are not used. Messages can be lost with `on-publish` and `no-ack`.",
+          published. `no-ack`: the shovel consumes with automatic acknowledgement. Messages can be lost with `on-publish` and `no-ack`.",
     ..RecordField::NEW
 };
 
@@ -64,8 +64,8 @@ const FIELDS: &[RecordField] = &[
         name: "src-uri",
         shape: FieldShape::Uris { has_default_vhost: true },
         example: "amqps://sync@old.example/shop",
-        doc: "The URI of the source, without a password. A list: the shovel connects to one of the URIs. `{env: NAME}` or \
-              `{file: PATH}`: a complete URI. The default is this vhost on this broker.",
+        doc: "The URI of the source, without a password. With a list, the shovel connects to one of the URIs. `{env: NAME}` or \
+              `{file: PATH}` contains the complete URI, with its password. The default is this vhost on this broker.",
         ..OF_SOURCE
     },
     RecordField {
@@ -97,7 +97,7 @@ const FIELDS: &[RecordField] = &[
         key: "exchange",
         name: "src-exchange",
         example: "orders",
-        doc: "The exchange that the shovel binds a temporary queue to, instead of `queue`.",
+        doc: "The exchange to consume from, instead of `queue`. The shovel binds a queue to it.",
         ..OF_SOURCE
     },
     RecordField {
@@ -157,7 +157,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Boolean,
         example: "true",
         doc: "Whether the shovel waits for `queue` and does not declare it; since RabbitMQ 4.0. Without this key, the \
-              configuration of the plugin applies.",
+              setting of the plugin applies.",
         since: Some(BrokerVersion::new(4, 0, 0)),
         ..OF_SOURCE
     },
@@ -231,7 +231,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Boolean,
         example: "true",
         doc: "Whether the shovel waits for `queue` and does not declare it; since RabbitMQ 4.0. Without this key, the \
-              configuration of the plugin applies.",
+              setting of the plugin applies.",
         since: Some(BrokerVersion::new(4, 0, 0)),
         ..OF_DESTINATION
     },
@@ -251,7 +251,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Boolean,
         default: "false",
         comparison: Comparison::Always,
-        doc: "Whether the shovel adds headers with the names of the shovel, the source and the destination.",
+        doc: "Whether the shovel adds the header `x-shovelled`, which names the shovel, the source and the destination.",
         ..OF_DESTINATION
     },
     RecordField {
@@ -261,7 +261,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Boolean,
         default: "false",
         comparison: Comparison::Always,
-        doc: "Whether the shovel adds a header with the time.",
+        doc: "Whether the shovel adds the header `x-shovelled-timestamp`.",
         ..OF_DESTINATION
     },
     RecordField {

@@ -59,7 +59,7 @@ pub(super) const USER_FIELDS: &[RecordField] = &[
         example: "{env: SHOP_APP_PASSWORD}",
         doc: "The password: `{env: NAME}` reads an environment variable, and `{file: PATH}` reads a file. topo compares the \
               password with the hash on the broker, and sends the password only if it does not match the hash. `none`: the \
-              user cannot log in with a password, and authenticates with a certificate, LDAP or OAuth 2.",
+              broker stores no password, and the user authenticates with a certificate, LDAP or OAuth 2.",
         ..RecordField::NEW
     },
     RecordField {

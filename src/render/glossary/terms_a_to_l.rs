@@ -309,9 +309,9 @@ one line; `--show all` lists them.",
     term(
         "left-out",
         &["not-in-the-spec", "not-in-any-spec"],
-        "Objects that an exported spec does not contain: exclusive and server-named queues, users, permissions, and
-objects that a spec cannot represent. `topo export` counts these objects in lines that start with `not in the spec`
-or `not in any spec`.",
+        "Objects that an exported spec does not contain: exclusive and server-named queues, objects that topo cannot
+represent, and the kinds of objects that `--with` does not list, such as users and permissions. `topo export` counts
+these objects in lines that start with `not in the spec` or `not in any spec`.",
         &["spec", "unmanaged"],
     ),
     term(

@@ -6,7 +6,7 @@ use super::super::step_failure::{StepFailure, classify_fault};
 use super::length_limit::Limit;
 use super::{Current, Moving, POLL, Purpose, STEADY_TIME};
 use crate::broker::BrokerError;
-use crate::broker::transport::{AmqpTransport, Fault, Move, Progress, State};
+use crate::broker::transport::{Fault, Move, State};
 use crate::model::{Binding, ExchangeName, QueueName};
 use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Moving<'_> {
                 Ok(true) => match self.stop_if_empty(back.from).await {
                     Ok(true) => return Ok(()),
                     Ok(false) => {}
-                    Err(error) => current_fault = Some(classify_fault(back.from, error.into())?),
+                    Err(fault) => current_fault = Some(self.handle_fault(back.from, fault).await?),
                 },
                 Ok(false) => {}
                 Err(error) => current_fault = Some(classify_fault(back.from, error.into())?),
@@ -92,7 +92,8 @@ impl Moving<'_> {
             if self.is_shovel() && detector.has_reached(back.until, back.has_ticks) {
                 return Ok(());
             }
-            if back.until == Level::NearlyEmpty && self.is_outrun(back, &detector).await {
+            let has_moved = !is_counted || moved > moved_before;
+            if back.until == Level::NearlyEmpty && has_moved && self.is_outrun(back, &detector).await {
                 self.reordered = live.messages;
                 return Ok(());
             }
@@ -139,80 +140,60 @@ impl Moving<'_> {
         Ok(Some(reason.unwrap_or_else(|| describe_stall(live, &[], current_fault, self.tick(back.has_ticks)))))
     }
 
-    /// Stops the move, and returns true if the holding queue is then empty. Messages that the broker did not deliver
-    /// before the stop are in the queue again.
-    async fn stop_if_empty(&mut self, from: &QueueName) -> Result<bool, BrokerError> {
-        self.stop().await;
-        match self.amqp() {
-            Some(amqp) => is_empty(amqp, from).await,
-            None => Ok(true),
+    /// Stops the move from a holding queue that was empty. Returns false if the queue contains messages again: messages in
+    /// transit return to the queue if the move cannot complete them.
+    async fn stop_if_empty(&mut self, from: &QueueName) -> Result<bool, Fault> {
+        if let Some(fault) = self.stop().await {
+            return Err(fault);
         }
+        let Some(amqp) = self.amqp() else { return Ok(true) };
+        Ok(amqp.queue_counts(from).await?.is_none_or(|counted| counted.ready == 0))
     }
 
     /// Watches an AMQP move for up to [`POLL`]. Returns true if the holding queue has reached the level `until`. The
-    /// move shows this earlier than the broker's totals. Returns false for shovels.
+    /// transport detects this before the message counts are updated. Returns false for shovels.
     ///
-    /// A pause between two deliveries does not show that the queue is empty: 4.3.6 needs 1.4 s to deliver a message with
-    /// 20,000 nested header tables, and more on a busy machine. Until the first delivery, the move receives one message
-    /// at a time, so all other messages are ready.
-    ///
-    /// If messages still arrive, the timing is critical. As soon as the tap leads to the queue again, new messages
-    /// could overtake messages in transit. topo therefore binds `switch` when the last message is confirmed, over the
-    /// same connection. At 300 messages per second, the next message usually arrives a few milliseconds later.
+    /// If messages still arrive, the timing is critical. As soon as the tap routes to the queue again, new messages
+    /// could overtake messages in transit. topo therefore adds the binding `switch` as soon as the last message is
+    /// confirmed, over the same connection. At 300 messages per second, the next message usually arrives a few
+    /// milliseconds later.
     async fn wait_until_idle(&mut self, until: Level, switch: Option<&Binding>) -> Result<bool, BrokerError> {
         let amqp = self.amqp().cloned();
         let Some(amqp) = amqp else { return Ok(false) };
         let Some(Current { from, since, handle: Move::Amqp(moving), .. }) = &mut self.current else { return Ok(false) };
-        let idle_time = |progress: &Progress| progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
+        let is_nearly = until == Level::NearlyEmpty;
+        let binder = if is_nearly { Some(amqp.binder().await?) } else { None };
         let deadline = Instant::now() + POLL;
-        if until == Level::NearlyEmpty {
-            let binder = amqp.binder().await?;
-            while Instant::now() < deadline {
-                let is_idle = moving.wait_until_idle(POLL).await;
-                // A busy broker delivers messages in bursts. No message is in transit between two bursts, so topo also
-                // queries the queue.
-                let ready = binder.queue_counts(from).await?.map(|counted| counted.ready);
-                let progress = moving.progress();
-                let is_quiet = is_idle && ready == Some(0) && progress.in_flight == 0;
-                let has_nothing_to_move =
-                    ready == Some(0) && progress.last_moved.is_none() && idle_time(&progress) >= IDLE;
-                // If no idle moment occurs, new messages may overtake the last few messages. Without a moved message, the
-                // broker is still preparing the first delivery.
-                let is_close = progress.state == State::Moving
-                    && progress.last_moved.is_some()
-                    && ready.is_some_and(|ready| ready <= MAX_READY)
-                    && progress.in_flight <= MAX_IN_FLIGHT
-                    && since.elapsed() >= STEADY_TIME;
-                if is_quiet || is_close || has_nothing_to_move {
-                    if let Some(switch) = switch {
-                        binder.bind(switch).await?;
-                    }
-                    return Ok(true);
-                }
-                if progress.state.is_over() {
-                    return Ok(false);
-                }
-                // Without a pause, the broker would have no time for other work.
-                sleep(PAUSE).await;
-            }
-            return Ok(false);
-        }
+        let mut progress = moving.progress();
         loop {
-            let progress = moving.progress();
-            let is_idle = progress.state == State::Moving && progress.in_flight == 0 && idle_time(&progress) >= IDLE;
-            if is_idle && is_empty(&amqp, from).await? {
+            let idle_time = progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
+            let is_empty =
+                progress.is_source_empty && (idle_time >= IDLE || is_nearly && progress.last_moved.is_some());
+            // If no idle moment occurs, new messages may overtake the last few messages. The time begins with the first
+            // moved message, because the first delivery can take long.
+            let is_steady = is_nearly && progress.first_moved.is_some_and(|first| first.elapsed() >= STEADY_TIME);
+            let is_close = match &binder {
+                Some(binder) if is_steady && progress.state == State::Moving && progress.in_flight <= MAX_IN_FLIGHT => {
+                    let counted = binder.queue_counts(from).await?;
+                    counted.is_some_and(|counted| counted.ready <= MAX_READY && counted.consumers > 0)
+                }
+                Some(_) | None => false,
+            };
+            if is_empty || is_close {
+                if let (Some(binder), Some(switch)) = (binder, switch) {
+                    binder.bind(switch).await?;
+                }
                 return Ok(true);
             }
             if progress.state.is_over() || Instant::now() >= deadline {
                 return Ok(false);
             }
-            sleep(POLL / 10).await;
+            // Without a pause, the queries would load the broker.
+            if is_steady || progress.is_source_empty {
+                sleep(PAUSE).await;
+            }
+            let limit = if is_steady { PAUSE } else { deadline.saturating_duration_since(Instant::now()) };
+            progress = moving.wait_until_source_empty(limit).await;
         }
     }
-}
-
-/// Returns true if the queue itself reports that it has no ready messages. Returns false if the queue did not respond in
-/// time.
-async fn is_empty(amqp: &AmqpTransport, queue: &QueueName) -> Result<bool, BrokerError> {
-    Ok(amqp.queue_counts(queue).await?.is_some_and(|counted| counted.ready == 0))
 }

@@ -61,11 +61,12 @@ impl<H: MessageHandler> Session<'_, H> {
         }
     }
 
-    /// Returns true if the queue contains no ready message; false if a busy queue does not respond in time.
+    /// Returns true if the queue contains no ready message; false if a busy queue does not respond in time, or has no
+    /// leader and therefore reports no consumers.
     pub(super) async fn is_empty(&self) -> Result<bool, ProcessEnd> {
         let request = format!("queue.declare of {}", self.order.queue);
         match self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await {
-            Ok(counted) => Ok(counted.is_some_and(|counts| counts.ready == 0)),
+            Ok(counted) => Ok(counted.is_some_and(|counts| counts.ready == 0 && counts.consumers > 0)),
             Err(BrokerError::Timeout { .. }) => Ok(false),
             Err(error) => Err(ProcessEnd::Failed(error)),
         }

@@ -3,8 +3,9 @@
 
 use super::super::endpoints::{subscribe, was_delivered_before};
 use super::super::progress::State;
+use super::emptiness::{EMPTY_REPLIES, is_empty};
 use super::{GRACE, Job, Session, SessionEnd, wait_for_stop};
-use crate::broker::transport::endpoints::{SETTLE_TIME, queue_counts, wait_until_settled};
+use crate::broker::transport::endpoints::{QueueCounts, SETTLE_TIME, queue_counts, wait_until_settled};
 use crate::model::QueueName;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
@@ -16,11 +17,6 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time without a delivery after which topo queries whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(200);
-/// The number of consecutive replies without further messages after which a queue is considered empty. A reply arrives after
-/// all deliveries that the broker sent before it on the same channel. A large delivery can take seconds: 1.4 s for 20,000
-/// nested tables (measured on 4.3.6). The broker can have a delivery pending while it processes the first request. The second
-/// reply arrives after this delivery.
-const EMPTY_REPLIES: u8 = 2;
 /// The time that topo waits for a delivery after such a reply.
 const SHORT_WAIT: Duration = Duration::from_millis(10);
 /// The maximum time to wait until a busy quorum queue has processed all acknowledgements.
@@ -58,7 +54,10 @@ impl Job {
                     }
                 }
             }
-            self.progress.send_modify(|progress| progress.state = State::Reconnecting);
+            self.progress.send_modify(|progress| {
+                progress.state = State::Reconnecting;
+                (progress.first_moved, progress.is_source_empty) = (None, false);
+            });
             let reopened = tokio::select! {
                 _ = self.stop.wait_for(|stop| *stop) => break State::Stopped,
                 reopened = Session::open(&self.connection, &self.order) => reopened,
@@ -91,6 +90,9 @@ impl Session {
     /// Moves messages until the move is stopped, and completes the received messages.
     async fn move_messages(&mut self, job: &mut Job) -> SessionEnd {
         loop {
+            if job.order.reports_empty && self.in_flight() == 0 {
+                self.emptiness.query(&self.channel, &job.order.source);
+            }
             let end = tokio::select! {
                 biased;
                 _ = wait_for_stop(&mut job.stop) => break,
@@ -100,6 +102,7 @@ impl Session {
                     Err(error) => Err(job.end(&error)),
                 },
                 next = self.consumer.next() => self.forward_ready(job, next).await,
+                counted = self.emptiness.reply() => self.report_empty(job, counted),
             };
             if let Err(end) = end {
                 return end;
@@ -131,6 +134,14 @@ impl Session {
             next = self.consumer.next().now_or_never();
         }
         self.report_in_flight(job);
+        Ok(())
+    }
+
+    /// Reports whether the source is empty.
+    fn report_empty(&mut self, job: &Job, counted: lapin::Result<Option<QueueCounts>>) -> Result<(), SessionEnd> {
+        let is_empty = self.emptiness.record(counted.map_err(|error| job.end(&error))?) && self.in_flight() == 0;
+        job.progress
+            .send_if_modified(|progress| std::mem::replace(&mut progress.is_source_empty, is_empty) != is_empty);
         Ok(())
     }
 
@@ -183,9 +194,7 @@ impl Session {
                         Err(_) if self.received == 0 => break,
                         Err(error) => return Err(job.end(&error)),
                     };
-                    // The broker reports no messages for a queue without a leader, but also no consumers, although this
-                    // consumer exists.
-                    let is_empty = counted.is_some_and(|counted| counted.ready == 0 && counted.consumers > 0);
+                    let is_empty = is_empty(counted);
                     // The queue may never deliver a message: it has no leader, or another consumer is its single active
                     // consumer.
                     let is_silent = self.received == 0 && !is_empty;
