@@ -3,10 +3,12 @@
 use super::failure::Failure;
 use super::files;
 use crate::model::printable::is_hidden;
+use indicatif::{ProgressBar, WeakProgressBar};
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use tempfile::TempPath;
 
 /// Writes a result to standard output; colors are stripped if the stream does not support them.
@@ -31,10 +33,25 @@ pub(super) fn clear_screen() -> bool {
     terminal.is_term() && terminal.clear_screen().is_ok()
 }
 
-/// Writes diagnostics or progress to standard error.
+/// The spinner on the terminal, until it is dropped.
+static SPINNER: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
+
+/// Registers a spinner, which [`eprint`] removes from the terminal while it writes.
+pub(super) fn set_spinner(spinner: &ProgressBar) {
+    *SPINNER.lock().unwrap_or_else(PoisonError::into_inner) = Some(spinner.downgrade());
+}
+
+/// Writes diagnostics or progress to standard error. A spinner on the terminal does not mix with the text.
 pub(super) fn eprint(text: &str) {
-    let mut stream = anstream::stderr().lock();
-    let _ = stream.write_all(escape_hidden(text).as_bytes());
+    let write = || {
+        let mut stream = anstream::stderr().lock();
+        let _ = stream.write_all(escape_hidden(text).as_bytes());
+    };
+    let spinner = SPINNER.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(WeakProgressBar::upgrade);
+    match spinner {
+        Some(spinner) => spinner.suspend(write),
+        None => write(),
+    }
 }
 
 /// Escapes hidden characters except line breaks, tabs and topo's own color sequences. This function is a safety net:

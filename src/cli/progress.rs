@@ -2,7 +2,7 @@
 //! `--quiet`. Computes the message rate of migrations.
 
 use super::arguments::Global;
-use super::output::eprint;
+use super::output::{eprint, set_spinner};
 use crate::model::ObjectId;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -61,6 +61,7 @@ impl Progress {
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::new_spinner().with_style(style).with_message(message);
         bar.enable_steady_tick(Duration::from_millis(120));
+        set_spinner(&bar);
         Operation { bar: Some(bar), quiet: false }
     }
 

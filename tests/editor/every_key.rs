@@ -1,4 +1,5 @@
-//! Tests that an editor completes every key of every kind of object, each with an explanation.
+//! Tests that an editor completes every key of users, permissions, limits, shovels and the other kinds of records, each with
+//! documentation.
 
 use std::collections::BTreeSet;
 
@@ -33,10 +34,10 @@ const PLACES: [(&str, &str, &str); 23] = [
     ("ShovelSource", VHOST, "shovels:\n  orders:\n    source:\n      |\n"),
     ("ShovelDestination", VHOST, "shovels:\n  orders:\n    destination:\n      |\n"),
     ("Upstream", VHOST, "upstreams:\n  berlin:\n    |\n"),
-    ("UpstreamSetMember", VHOST, "upstreamSets:\n  all:\n    - |\n"),
+    ("UpstreamSetMember", VHOST, "upstreamSets:\n  regions:\n    - |\n"),
 ];
 
-/// The definitions of queues, exchanges, bindings and policies, whose keys depend on other keys. Other tests complete them.
+/// The definitions of queues, exchanges, bindings and policies, whose keys depend on other keys. Other tests cover them.
 const OTHERS: [&str; 33] = [
     "AgeThresholds",
     "Backoff",

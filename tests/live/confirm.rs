@@ -1,5 +1,5 @@
-//! Checks the confirmation on a terminal before an apply. `script` (bsdutils, which every Debian contains) provides a
-//! terminal.
+//! Checks the confirmation on a terminal before an apply, and errors beside a spinner. `script` (bsdutils, which every
+//! Debian contains) provides a terminal.
 
 use std::path::Path;
 
@@ -7,16 +7,19 @@ use crate::support::{Argument, Node, Output, Topo, Vhost};
 
 const SPEC: &str = "queues: {orders: {type: classic}}\n";
 
-/// Runs topo on a terminal with this input. The terminal merges standard output and standard error.
-pub(super) fn with_input(vhost: &Vhost<'_>, spec: &str, arguments: &str, keys: &str) -> Output {
+/// Returns `script` with the URL of the broker and a spec.
+fn terminal(vhost: &Vhost<'_>, spec: &str) -> Topo {
     let vhost_line = serde_json::json!(vhost.name());
-    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_topo"));
     Topo::of(Path::new("/usr/bin/script"))
         .url(&vhost.node().url())
         .env("SHELL", "/bin/sh")
         .file("topology.yaml", &format!("version: 1\nvhost: {vhost_line}\n{spec}"))
-        .input(keys)
-        .run(["-qec", &command, "/dev/null"])
+}
+
+/// Runs topo on a terminal with this input. The terminal merges standard output and standard error.
+pub(super) fn with_input(vhost: &Vhost<'_>, spec: &str, arguments: &str, keys: &str) -> Output {
+    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_topo"));
+    terminal(vhost, spec).input(keys).run(["-qec", &command, "/dev/null"])
 }
 
 #[test]
@@ -81,4 +84,21 @@ fn message_loss_requires_the_name_of_the_vhost() {
     with_input(&vhost, spec, apply, &format!("{}\n", vhost.name())).expect_code(0);
     assert_eq!(amqp.ready("orders"), 0);
     assert_eq!(vhost.queue("orders")["arguments"]["x-message-ttl"], 30_000);
+}
+
+/// topo reads the broker and the spec concurrently, so an error can occur while the terminal shows the spinner.
+#[test]
+fn error_replaces_the_spinner() {
+    let vhost = Node::shared().vhost("spinner");
+    let topo = terminal(&vhost, "queues: {orders: {type: clasic}}\n").env("TERM", "xterm");
+    let command = format!("{} plan", env!("CARGO_BIN_EXE_topo"));
+    // A fast error can occur before the spinner is shown.
+    let shown = (0..20).find_map(|_| {
+        let output = topo.run(["-qec", &command, "/dev/null"]).expect_code(65);
+        let (before, _) = output.stdout.split_once("error[").unwrap_or_else(|| panic!("{output}"));
+        let spinner = before.rfind("reading http")?;
+        Some(before[spinner..].to_owned())
+    });
+    let shown = shown.expect("a spinner before an error");
+    assert!(shown.contains("\u{1b}[2K"), "the line is not cleared: {shown:?}");
 }

@@ -19,6 +19,7 @@
 //! `<!-- picture: topo graph topology.yaml -->`.
 
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
@@ -35,8 +36,14 @@ struct PageRun<'node> {
     _users: Vec<User<'node>>,
 }
 
+/// The lock of a cluster document is in the vhost `/`, so only one page with such documents runs at a time.
+static CLUSTER: Mutex<()> = Mutex::new(());
+
 fn check_page(page: &str, vhosts: &[&str], users: &[&str]) {
     let node = Node::shared();
+    let page = Page::read(&format!("docs/{page}.md"));
+    let has_cluster = page.blocks("yaml").iter().any(|block| block.contains("cluster:"));
+    let _alone = has_cluster.then(|| CLUSTER.lock().unwrap_or_else(PoisonError::into_inner));
     let mut page_run = PageRun {
         shell: Shell::new(node),
         vhosts: vhosts.iter().map(|name| Vhost::to_come(node, name)).collect(),
@@ -47,7 +54,6 @@ fn check_page(page: &str, vhosts: &[&str], users: &[&str]) {
         let copied = Command::new("cp").arg("-r").arg(root().join(files)).arg(page_run.shell.folder()).status();
         assert!(copied.is_ok_and(|status| status.success()), "{files}");
     }
-    let page = Page::read(&format!("docs/{page}.md"));
     let mut graph_command = None;
     let updated = page.rewritten(|part| match part {
         Part::Line(line) => {

@@ -126,20 +126,20 @@ fn serve(
 ) -> io::Result<()> {
     let broker = TcpStream::connect(("127.0.0.1", port))?;
     thread::scope(|scope| {
-        let answers = scope.spawn(|| match slowness {
-            Some(slowness) => back_slowly(&broker, client, slowness),
-            None => back(&broker, client, hangs),
+        let responses = scope.spawn(|| match slowness {
+            Some(slowness) => forward_responses_slowly(&broker, client, slowness),
+            None => forward_responses(&broker, client, hangs),
         });
-        let result = forth(client, &broker, state, hangs);
+        let result = forward_requests(client, &broker, state, hangs);
         let _ = broker.shutdown(Shutdown::Both);
-        let _ = answers.join();
+        let _ = responses.join();
         let _ = client.shutdown(Shutdown::Both);
         result
     })
 }
 
 /// Forwards the broker's responses until the proxy stops, and then discards them.
-fn back(mut broker: &TcpStream, mut client: &TcpStream, hangs: &AtomicBool) -> io::Result<()> {
+fn forward_responses(mut broker: &TcpStream, mut client: &TcpStream, hangs: &AtomicBool) -> io::Result<()> {
     let mut buffer = [0; 16_384];
     loop {
         match broker.read(&mut buffer)? {
@@ -155,10 +155,10 @@ fn back(mut broker: &TcpStream, mut client: &TcpStream, hangs: &AtomicBool) -> i
 }
 
 /// Forwards the broker's frames, and delays the first deliveries on each channel.
-fn back_slowly(broker: &TcpStream, client: &TcpStream, slowness: &Slowness) -> io::Result<()> {
+fn forward_responses_slowly(broker: &TcpStream, client: &TcpStream, slowness: &Slowness) -> io::Result<()> {
     let (sender, frames) = channel();
     thread::scope(|scope| {
-        let written = scope.spawn(move || write_slowly(&frames, client, slowness));
+        let written = scope.spawn(move || write_responses_slowly(&frames, client, slowness));
         while let Ok(bytes) = read_frame(broker) {
             let is_delivery = bytes[0] == 1 && bytes[7..].starts_with(&[0, 60, 0, 60]);
             let channel = u16::from_be_bytes([bytes[1], bytes[2]]);
@@ -179,7 +179,7 @@ struct SlowChannel {
     waiting: VecDeque<(Instant, Vec<u8>)>,
 }
 
-fn write_slowly(frames: &Receiver<Frame>, mut client: &TcpStream, slowness: &Slowness) -> io::Result<()> {
+fn write_responses_slowly(frames: &Receiver<Frame>, mut client: &TcpStream, slowness: &Slowness) -> io::Result<()> {
     let mut channels: BTreeMap<u16, SlowChannel> = BTreeMap::new();
     loop {
         let next = channels.values().filter_map(|channel| channel.waiting.front()).map(|(until, _)| *until).min();
@@ -199,8 +199,9 @@ fn write_slowly(frames: &Receiver<Frame>, mut client: &TcpStream, slowness: &Slo
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
         for channel in channels.values_mut() {
-            while channel.waiting.front().is_some_and(|(until, _)| *until <= Instant::now()) {
-                let (_, bytes) = channel.waiting.pop_front().expect("a frame waits");
+            let now = Instant::now();
+            let due = channel.waiting.iter().take_while(|(until, _)| *until <= now).count();
+            for (_, bytes) in channel.waiting.drain(..due) {
                 client.write_all(&bytes)?;
             }
         }
@@ -217,7 +218,12 @@ fn read_frame(mut from: &TcpStream) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-fn forth(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>, hangs: &AtomicBool) -> io::Result<()> {
+fn forward_requests(
+    mut client: &TcpStream,
+    mut broker: &TcpStream,
+    state: &Mutex<State>,
+    hangs: &AtomicBool,
+) -> io::Result<()> {
     let mut greeting = [0; 8];
     client.read_exact(&mut greeting)?;
     broker.write_all(&greeting)?;

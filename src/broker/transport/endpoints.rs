@@ -89,6 +89,14 @@ pub struct QueueCounts {
     pub consumers: u32,
 }
 
+impl QueueCounts {
+    /// Returns the number of ready messages of a queue that has a consumer; `None` if the queue reports no consumers. The
+    /// broker reports neither messages nor consumers for a queue without a leader, even if a consumer exists.
+    pub fn ready_with_consumer(self) -> Option<u32> {
+        (self.consumers > 0).then_some(self.ready)
+    }
+}
+
 /// The time for which the broker waits for the counts of a quorum queue. After this time, the broker reports no
 /// messages and no consumers (`rabbit_quorum_queue:stat`).
 const STAT_TIMEOUT: Duration = Duration::from_millis(250);

@@ -82,7 +82,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Words(PROTOCOLS),
         default: "amqp091",
         comparison: Comparison::Always,
-        doc: "The protocol: `amqp091`; `amqp10`, with `address`; or `local`, since RabbitMQ 4.2, for a queue of this broker.",
+        doc: "The protocol: `amqp091`; `amqp10`, with `address`; or `local`, since RabbitMQ 4.2, for objects of this broker.",
         ..OF_SOURCE
     },
     RecordField {

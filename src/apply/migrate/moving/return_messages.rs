@@ -6,7 +6,7 @@ use super::super::step_failure::{StepFailure, classify_fault};
 use super::length_limit::Limit;
 use super::{Current, Moving, POLL, Purpose, STEADY_TIME};
 use crate::broker::BrokerError;
-use crate::broker::transport::{Fault, Move, State};
+use crate::broker::transport::{Fault, Move, QueueCounts, State};
 use crate::model::{Binding, ExchangeName, QueueName};
 use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
@@ -175,7 +175,7 @@ impl Moving<'_> {
             let is_close = match &binder {
                 Some(binder) if is_steady && progress.state == State::Moving && progress.in_flight <= MAX_IN_FLIGHT => {
                     let counted = binder.queue_counts(from).await?;
-                    counted.is_some_and(|counted| counted.ready <= MAX_READY && counted.consumers > 0)
+                    counted.and_then(QueueCounts::ready_with_consumer).is_some_and(|ready| ready <= MAX_READY)
                 }
                 Some(_) | None => false,
             };

@@ -5,7 +5,7 @@
 //! acknowledgement, the broker searches all unacknowledged messages of the channel (`rabbit_channel:collect_acks`). With one
 //! channel, the time of a run would be quadratic in the number of messages.
 
-use super::super::endpoints::{queue_counts, was_delivered_before};
+use super::super::endpoints::{QueueCounts, queue_counts, was_delivered_before};
 use super::order::{MessageHandler, ProcessEnd};
 use super::session::Session;
 use super::subscription::{next_of, subscribe};
@@ -66,7 +66,7 @@ impl<H: MessageHandler> Session<'_, H> {
     pub(super) async fn is_empty(&self) -> Result<bool, ProcessEnd> {
         let request = format!("queue.declare of {}", self.order.queue);
         match self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await {
-            Ok(counted) => Ok(counted.is_some_and(|counts| counts.ready == 0 && counts.consumers > 0)),
+            Ok(counted) => Ok(counted.and_then(QueueCounts::ready_with_consumer) == Some(0)),
             Err(BrokerError::Timeout { .. }) => Ok(false),
             Err(error) => Err(ProcessEnd::Failed(error)),
         }

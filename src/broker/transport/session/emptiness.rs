@@ -55,8 +55,8 @@ impl Emptiness {
 
     /// Records a reply, and returns true if the queue is empty.
     pub(super) fn record(&mut self, counted: Option<QueueCounts>) -> bool {
-        self.empty_replies =
-            if is_empty(counted) { self.empty_replies.saturating_add(1).min(EMPTY_REPLIES) } else { 0 };
+        let is_empty = counted.and_then(QueueCounts::ready_with_consumer) == Some(0);
+        self.empty_replies = if is_empty { self.empty_replies.saturating_add(1).min(EMPTY_REPLIES) } else { 0 };
         self.empty_replies == EMPTY_REPLIES
     }
 
@@ -64,10 +64,4 @@ impl Emptiness {
     pub(super) fn reset(&mut self) {
         self.empty_replies = 0;
     }
-}
-
-/// Returns true if a queue with a consumer has no ready messages. The broker reports no messages for a queue without a
-/// leader, but also no consumers, although the consumer of the move exists.
-pub(super) fn is_empty(counted: Option<QueueCounts>) -> bool {
-    counted.is_some_and(|counted| counted.ready == 0 && counted.consumers > 0)
 }

@@ -3,7 +3,7 @@
 
 use super::super::endpoints::{subscribe, was_delivered_before};
 use super::super::progress::State;
-use super::emptiness::{EMPTY_REPLIES, is_empty};
+use super::emptiness::EMPTY_REPLIES;
 use super::{GRACE, Job, Session, SessionEnd, wait_for_stop};
 use crate::broker::transport::endpoints::{QueueCounts, SETTLE_TIME, queue_counts, wait_until_settled};
 use crate::model::QueueName;
@@ -194,7 +194,7 @@ impl Session {
                         Err(_) if self.received == 0 => break,
                         Err(error) => return Err(job.end(&error)),
                     };
-                    let is_empty = is_empty(counted);
+                    let is_empty = counted.and_then(QueueCounts::ready_with_consumer) == Some(0);
                     // The queue may never deliver a message: it has no leader, or another consumer is its single active
                     // consumer.
                     let is_silent = self.received == 0 && !is_empty;
