@@ -5,7 +5,7 @@ use crate::broker::{Access, BrokerError, ClusterSnapshot, Snapshot};
 use crate::model::VhostName;
 use crate::plan::{
     Activity, ClusterPlan, Desired, Options, Plan, Target, VhostPlan, assemble, changes_permissions, changes_users,
-    deletes_exchanges, deletes_queues, limits_connections, moves_messages, needs_activity, plan_cluster, plan_vhost,
+    deleted_queues, deletes_exchanges, deletes_queues, limits_connections, moves_messages, needs_activity, plan_cluster, plan_vhost,
     queues_with_stale_counts,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -132,6 +132,7 @@ async fn plan_snapshot(
     let mut part = plan_vhost(&snapshot.context(desired, &activity), options);
     if deletes_queues(&part) {
         activity.shovels = broker.shovels(vhost).await?;
+        broker.add_clients(topology, &deleted_queues(&part), &mut activity).await?;
         part = plan_vhost(&snapshot.context(desired, &activity), options);
     }
     if limits_connections(&part) || changes_permissions(&part) {

@@ -6,6 +6,7 @@
 
 mod access;
 pub mod base_url;
+mod clients;
 mod cluster;
 pub mod connect_problem;
 pub mod connection;

@@ -143,6 +143,8 @@ impl Broker {
                 consumers,
                 asked: false,
                 unlisted_consumers: None,
+                clients: None,
+                default_exchange: None,
             };
             (QueueName::new(total.name), activity)
         };

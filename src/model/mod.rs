@@ -1,7 +1,7 @@
 //! The objects of a broker as plain data: ordered, comparable, and independent of their origin.
 //!
 //! Other layers convert their data to and from these types. This layer performs no I/O. It also contains the tables of
-//! arguments ([`known_arguments`]) and records ([`record_kinds`]), and the rules for generated names ([`naming`]).
+//! arguments ([`known_arguments`]), clients ([`known_clients`]) and records ([`record_kinds`]), and the rules for generated names ([`naming`]).
 
 pub mod address;
 pub mod amqp_uri;
@@ -11,6 +11,7 @@ pub mod count;
 pub mod encoding;
 pub mod intervals;
 pub mod known_arguments;
+pub mod known_clients;
 pub mod memory;
 pub mod message_headers;
 pub mod names;

@@ -173,6 +173,38 @@ pub struct QueueActivity {
     /// The number of consumers that the queue reported over AMQP and that the broker's statistics do not list yet.
     #[serde(rename = "unlistedConsumers", default, skip_serializing_if = "Option::is_none")]
     pub unlisted_consumers: Option<u64>,
+    /// The clients of the consumers, in the order of `consumers`. topo reads the clients only if the plan deletes or
+    /// recreates the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Vec<QueueClient>>,
+    /// The messages that applications publish to the queue through the default exchange; `None` if there are none, or
+    /// if topo did not read them, because the plan neither deletes nor recreates the queue.
+    #[serde(rename = "defaultExchange", default, skip_serializing_if = "Option::is_none")]
+    pub default_exchange: Option<DefaultExchangePublishes>,
+}
+
+/// The client of a consumer, from the properties of its connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueClient {
+    /// The product name that the client library sends; `None` if it sends none, or if the connection is not listed.
+    pub product: Option<String>,
+    /// The version of the client library.
+    pub version: Option<String>,
+    /// True if a channel of the connection uses a global prefetch count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_global_prefetch: bool,
+}
+
+/// The messages that applications publish to a queue through the default exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultExchangePublishes {
+    /// The current number of messages per second, rounded up.
+    pub per_second: u64,
+    /// True if the broker does not report the exchange of each message, so that the number is only a maximum.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_upper_bound: bool,
 }
 
 impl QueueActivity {

@@ -92,6 +92,7 @@ fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
         HazardKind::MessageLoss
         | HazardKind::MessageDrop
         | HazardKind::ShovelInterference
+        | HazardKind::PublishLoss
         | HazardKind::ConsumerDisruption
         | HazardKind::CredentialChange
         | HazardKind::Duplicates

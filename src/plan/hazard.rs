@@ -12,6 +12,9 @@ use std::str::FromStr;
 pub enum HazardKind {
     /// Messages are deleted with their queue, or can be dropped if topo is killed during a migration.
     MessageLoss,
+    /// Messages that applications publish to a queue through the default exchange are lost while the queue does not
+    /// exist.
+    PublishLoss,
     /// The broker drops or dead-letters messages: a setting of a queue changes, an exchange loses its alternate
     /// exchange, or an unmanaged policy breaks generated retries or dead-letter queues.
     MessageDrop,
@@ -51,8 +54,9 @@ pub enum HazardKind {
 
 impl HazardKind {
     /// All kinds of hazards, most severe first.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::MessageLoss,
+        Self::PublishLoss,
         Self::MessageDrop,
         Self::MassDelete,
         Self::AccessGain,
@@ -75,6 +79,7 @@ impl HazardKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::MessageLoss => "message-loss",
+            Self::PublishLoss => "publish-loss",
             Self::MessageDrop => "message-drop",
             Self::AccessGain => "access-gain",
             Self::AccessLoss => "access-loss",
@@ -100,6 +105,10 @@ impl HazardKind {
             Self::MessageLoss => {
                 "Messages are deleted with a queue that is deleted, or that is recreated without a migration. If topo \
                  is killed during a migration, messages that have reached their delivery limit can be dropped."
+            }
+            Self::PublishLoss => {
+                "Applications publish to a queue through the default exchange, and the queue is deleted or recreated. \
+                 Messages that arrive while the queue does not exist are lost, even if they are confirmed."
             }
             Self::MessageDrop => {
                 "The broker drops or dead-letters messages: a setting of a queue changes, such as a lower limit, a \
@@ -167,7 +176,7 @@ impl HazardKind {
 
     /// Returns true if messages can be lost or dead-lettered.
     pub fn loses_messages(self) -> bool {
-        matches!(self, Self::MessageLoss | Self::MessageDrop)
+        matches!(self, Self::MessageLoss | Self::PublishLoss | Self::MessageDrop)
     }
 }
 

@@ -10,6 +10,7 @@ mod advice;
 mod auto_delete;
 mod backup_scope;
 mod changes_by_kind;
+mod clients;
 pub mod cluster;
 mod compare_dead_letters;
 mod compare_routing;
@@ -53,7 +54,8 @@ mod wiring;
 
 pub use action::{Action, Guard, Level};
 pub use activity::{
-    Activity, Enabled, QueueActivity, RecordFacts, ShovelEnd, Shovels, TopicPermissions, Transports, UnqueriedQueues,
+    Activity, DefaultExchangePublishes, Enabled, QueueActivity, QueueClient, RecordFacts, ShovelEnd, Shovels,
+    TopicPermissions, Transports, UnqueriedQueues,
 };
 pub use cluster::{ClusterFacts, plan_cluster};
 pub use context::PlanContext;
@@ -67,7 +69,7 @@ pub use links::needs_plugins;
 pub use migrate::{
     Goal, Migration, NextAction, Stage, Unexpected, before_migrations, interrupted_migrations, interrupted_queues,
 };
-pub use optional_activity::{deletes_queues, limits_connections, queues_with_stale_counts};
+pub use optional_activity::{deleted_queues, deletes_queues, limits_connections, queues_with_stale_counts};
 pub use permissions::changes_permissions;
 pub use planner::{assemble, moves_messages, needs_activity, plan_vhost};
 pub use request::{Method, Request, request};

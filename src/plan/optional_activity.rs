@@ -26,11 +26,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns true if a plan deletes or recreates a queue. topo reads the shovels only in that case.
 pub fn deletes_queues(part: &VhostPlan) -> bool {
-    !deleted_queues(&part.changes, &part.migrations).is_empty()
+    !deleted_or_recreated(&part.changes, &part.migrations).is_empty()
+}
+
+/// Returns the queues that the plan deletes or recreates. topo reads their clients.
+pub fn deleted_queues(part: &VhostPlan) -> Vec<QueueName> {
+    deleted_or_recreated(&part.changes, &part.migrations).into_keys().collect()
 }
 
 /// Returns the queues that the plan deletes; the value is true if the plan declares the queue again.
-fn deleted_queues<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration]) -> BTreeMap<QueueName, bool> {
+fn deleted_or_recreated<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration]) -> BTreeMap<QueueName, bool> {
     let of_changes = changes.iter().filter_map(|change| match (change.kind, change.id()?) {
         (ChangeKind::Delete, ObjectId::Queue(name)) => Some((name, false)),
         (ChangeKind::Recreate, ObjectId::Queue(name)) => Some((name, true)),
@@ -46,7 +51,7 @@ fn deleted_queues<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration])
 /// Adds a hazard for each deleted or recreated queue that a shovel uses, or one hazard if this user may not read the
 /// shovels.
 pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    let deleted = deleted_queues(&builder.changes, &builder.migrations);
+    let deleted = deleted_or_recreated(&builder.changes, &builder.migrations);
     let ends = match &context.activity.shovels {
         Shovels::NotRead => return,
         Shovels::Hidden if deleted.is_empty() => return,
@@ -229,6 +234,7 @@ fn with_message_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) 
         | HazardKind::RoutingGap
         | HazardKind::RoutingLoss
         | HazardKind::ShovelInterference
+        | HazardKind::PublishLoss
         | HazardKind::ConsumerDisruption
         | HazardKind::Duplicates
         | HazardKind::Reorder

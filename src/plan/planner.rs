@@ -6,7 +6,7 @@ use super::document::{
     self, ChangeKind, ClusterPlan, Desired, Options, Plan, PlannedChange, Summary, Target, VhostPlan,
 };
 use super::{
-    changes_by_kind, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, links, lock_out,
+    changes_by_kind, clients, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, links, lock_out,
     migrate, old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate, super_streams,
     target, topic_permissions, users, wiring,
 };
@@ -164,6 +164,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     block_running_dlq_commands(builder, context);
     records::block_missing_owners(builder, context, options);
     optional_activity::shovel_hazards(builder, context);
+    clients::hazards(builder, context);
     optional_activity::report_unqueried_queues(builder, context);
     old_bindings::report(builder, context);
     effects::hazards(builder, context, options);

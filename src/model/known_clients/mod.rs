@@ -1,0 +1,151 @@
+//! The table of known client libraries and frameworks: how they identify themselves to a broker, and how they react when
+//! their queue is recreated.
+//!
+//! Plans and `docs/clients/` are based on this table. `tests/live/clients.rs` compares each row with the real client on
+//! live brokers.
+
+mod reference;
+mod table;
+
+pub use reference::{overview, page};
+pub use table::KNOWN_CLIENTS;
+
+use std::collections::BTreeSet;
+
+/// A client library or a framework.
+#[derive(Debug)]
+pub struct KnownClient {
+    /// The name, such as `Celery`.
+    pub name: &'static str,
+    /// The name of its page in `docs/clients/`, without the extension.
+    pub page: &'static str,
+    /// The library that connects to the broker. Several frameworks can share a library.
+    pub library: &'static Library,
+    /// The suffixes of further queues that exist beside a queue of this framework. Empty if the broker cannot
+    /// distinguish the framework from others that use the same library.
+    pub sibling_queues: &'static [&'static str],
+    /// The reaction of a consumer that the broker cancels because its queue is deleted.
+    pub on_cancel: OnCancel,
+    /// The reaction to the error 406 when the client declares the queue with other arguments.
+    pub on_mismatch: Reaction,
+    /// The reaction to the error 404 when the client subscribes to a queue that does not exist, without declaring it.
+    pub on_missing: Reaction,
+    /// The option that makes the client use the queue without declaring it; `None` if there is no such option.
+    pub without_declaration: Option<&'static str>,
+    /// The objects that the client declares, as Markdown.
+    pub declares: &'static str,
+    /// Further facts and advice, as Markdown.
+    pub advice: &'static str,
+}
+
+/// A client library.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Library {
+    /// The name for users, such as `py-amqp`.
+    pub name: &'static str,
+    /// The value of `product` in the client properties of a connection.
+    pub product: &'static str,
+    /// The type of a small integer in the error 406, if the client sends it: `received the value '5' of type 'TYPE'`.
+    pub integer_type: &'static str,
+}
+
+/// The reaction of a consumer to `basic.cancel` from the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnCancel {
+    /// Declares the queue again, with its own arguments, and subscribes.
+    Declares,
+    /// Subscribes again, without declaring the queue.
+    Subscribes,
+    /// The process ends.
+    Exits,
+    /// The process continues, but receives no more messages.
+    Hangs,
+    /// The client has no consumer, because it fetches messages with `basic.get`.
+    NotCanceled,
+}
+
+/// The reaction of a client to an error of the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reaction {
+    /// The client tries again, every few seconds.
+    Retries,
+    /// The process ends.
+    Exits,
+    /// The process continues, but receives no more messages.
+    Hangs,
+}
+
+/// The state of a worker after its queue was recreated with other arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The worker receives messages.
+    Continues,
+    /// The process has ended.
+    Exits,
+    /// The process is running, but receives no messages.
+    Hangs,
+}
+
+impl KnownClient {
+    /// Returns the state of a worker after its queue was recreated with other arguments. `declares` is true if the
+    /// worker declares the queue with the old arguments.
+    pub fn outcome(&self, declares: bool) -> Outcome {
+        match (self.on_cancel, self.on_mismatch) {
+            (OnCancel::Declares, Reaction::Exits) if declares => Outcome::Exits,
+            (OnCancel::Declares, Reaction::Retries | Reaction::Hangs) if declares => Outcome::Hangs,
+            (OnCancel::Declares | OnCancel::Subscribes | OnCancel::NotCanceled, _) => Outcome::Continues,
+            (OnCancel::Exits, _) => Outcome::Exits,
+            (OnCancel::Hangs, _) => Outcome::Hangs,
+        }
+    }
+}
+
+/// Returns the clients that connect with a product and may consume from a queue. Several if the broker cannot
+/// distinguish them; none for an unknown product. `exists` returns true for a queue of the vhost.
+pub fn candidates(product: &str, queue: &str, exists: impl Fn(&str) -> bool) -> Vec<&'static KnownClient> {
+    let of_product = || KNOWN_CLIENTS.iter().filter(|client| client.library.product == product);
+    let has_siblings = |client: &&KnownClient| {
+        let stem = client.sibling_queues.iter().find_map(|suffix| queue.strip_suffix(suffix)).unwrap_or(queue);
+        !client.sibling_queues.is_empty() && client.sibling_queues.iter().all(|it| exists(&format!("{stem}{it}")))
+    };
+    match of_product().find(has_siblings) {
+        Some(client) => vec![client],
+        None => of_product().filter(|client| client.sibling_queues.is_empty()).collect(),
+    }
+}
+
+/// Returns the libraries of the table, each once, by name.
+pub fn libraries() -> Vec<&'static Library> {
+    let mut seen = BTreeSet::new();
+    let mut libraries: Vec<_> = KNOWN_CLIENTS.iter().map(|client| client.library).collect();
+    libraries.retain(|library| seen.insert(library.name));
+    libraries.sort_by_key(|library| library.name.to_lowercase());
+    libraries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn framework_is_recognized_by_its_further_queues() {
+        let names = |queue: &str, exists: &[&str]| -> Vec<&str> {
+            let found = candidates("Pika Python Client Library", queue, |name| exists.contains(&name));
+            found.iter().map(|client| client.name).collect()
+        };
+        assert_eq!(names("jobs", &["jobs"]), ["pika"]);
+        assert_eq!(names("jobs", &["jobs", "jobs.DQ", "jobs.XQ"]), ["dramatiq"]);
+        assert_eq!(names("jobs.DQ", &["jobs", "jobs.DQ", "jobs.XQ"]), ["dramatiq"]);
+        assert!(candidates("RabbitMQ", "jobs", |_| true).is_empty());
+    }
+
+    #[test]
+    fn names_and_pages_are_unique() {
+        let names: BTreeSet<_> = KNOWN_CLIENTS.iter().map(|client| client.name).collect();
+        let pages: BTreeSet<_> = KNOWN_CLIENTS.iter().map(|client| client.page).collect();
+        assert_eq!((names.len(), pages.len()), (KNOWN_CLIENTS.len(), KNOWN_CLIENTS.len()));
+        let mut by_name: Vec<_> = KNOWN_CLIENTS.iter().map(|client| client.name.to_lowercase()).collect();
+        by_name.sort();
+        assert!(KNOWN_CLIENTS.iter().map(|client| client.name.to_lowercase()).eq(by_name));
+    }
+}

@@ -1,0 +1,139 @@
+//! Renders the table of known clients as `docs/clients/`. A test compares the result with the committed pages, and
+//! `TOPO_UPDATE=1` updates the pages.
+
+use super::{KNOWN_CLIENTS, KnownClient, OnCancel, Outcome, Reaction};
+use std::fmt::Write as _;
+
+const INTRODUCTION: &str = "\
+# Client libraries and frameworks
+
+When topo recreates a queue, the broker cancels the consumers of the queue. Whether a worker continues, exits or hangs depends on its
+client library. A plan names the clients of the queues that it recreates, and what happens to them. On this page you can look up all
+clients that topo knows. Each client has a page with advice.
+
+This page is generated from the table that topo itself uses. Tests compare the table with the real clients on RabbitMQ 3.8.9, 3.10.8, 4.0.5
+and 4.3.6.
+
+The columns of the table:
+
+- **product**: the value of `product` in the client properties of the connection, by which topo recognizes the library. A plan lists all
+  clients that share a product, unless the queues of the vhost show which one it is.
+- **declares the queue**: the state of a worker that declares the queue with the old arguments.
+- **does not declare it**: the state of a worker that uses the queue without declaring it, or that declares the new arguments.
+
+| client | product | declares the queue | does not declare it |
+|---|---|---|---|
+";
+
+const OTHERS: &str = "
+A plan names every other client with its product and version, and states that its reaction is unknown.
+
+How to prepare workers for a change of their queue:
+
+1. Configure the workers so that they use the queue without declaring it. Each page shows the option.
+2. Apply the plan.
+3. Restart the workers that exit or hang.
+";
+
+/// Returns the overview in Markdown: `docs/clients/README.md`.
+pub fn overview() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for client in KNOWN_CLIENTS {
+        let declaring = outcome(client.outcome(true));
+        let passive = if client.without_declaration.is_none() { "–" } else { outcome(client.outcome(false)) };
+        let _ = writeln!(
+            text,
+            "| [{}]({}.md) | `{}` | {declaring} | {passive} |",
+            client.name, client.page, client.library.product
+        );
+    }
+    text + OTHERS
+}
+
+/// Returns the page of a client in Markdown: `docs/clients/PAGE.md`.
+pub fn page(client: &KnownClient) -> String {
+    let KnownClient { name, library, .. } = client;
+    let mut text = format!("# {name}\n\n");
+    let others: Vec<&str> =
+        KNOWN_CLIENTS.iter().filter(|it| it.library == *library && it.name != *name).map(|it| it.name).collect();
+    let _ = write!(text, "The broker sees the product `{}`.", library.product);
+    if !client.sibling_queues.is_empty() {
+        let suffixes: Vec<String> = client.sibling_queues.iter().map(|it| format!("`Q{it}`")).collect();
+        let _ = write!(text, " topo recognizes {name} by the queues {} beside a queue `Q`.", suffixes.join(" and "));
+    } else if !others.is_empty() {
+        let _ = write!(text, " {} use{} the same product.", listed(&others), if others.len() == 1 { "s" } else { "" });
+    }
+    let _ = write!(
+        text,
+        "\n\n- **When its queue is deleted:** {}.\n- **When the queue exists with other arguments (406):** {}.\n\
+         - **When the queue does not exist (404):** {}.\n- **Use without a declaration:** {}.\n\
+         - **Type of a small integer in the error 406:** `{}`.\n\n## What it declares\n\n{}\n\n## Advice\n\n{}\n",
+        cancel_text(client.on_cancel),
+        reaction_text(client.on_mismatch),
+        reaction_text(client.on_missing),
+        client.without_declaration.unwrap_or("not possible"),
+        library.integer_type,
+        client.declares,
+        client.advice,
+    );
+    text
+}
+
+/// Joins names: `a`, `a and b`, `a, b and c`.
+pub(super) fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Continues => "continues",
+        Outcome::Exits => "exits",
+        Outcome::Hangs => "hangs",
+    }
+}
+
+fn cancel_text(reaction: OnCancel) -> &'static str {
+    match reaction {
+        OnCancel::Declares => "the worker declares it again and subscribes",
+        OnCancel::Subscribes => "the worker subscribes again",
+        OnCancel::Exits => "the worker exits",
+        OnCancel::Hangs => "the worker continues to run, but receives no more messages",
+        OnCancel::NotCanceled => "the worker continues, because it has no consumer",
+    }
+}
+
+fn reaction_text(reaction: Reaction) -> &'static str {
+    match reaction {
+        Reaction::Retries => "the worker tries again every few seconds",
+        Reaction::Exits => "the worker exits",
+        Reaction::Hangs => "the worker continues to run, but receives no messages",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn committed_pages_are_current() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/clients");
+        let mut pages = vec![("README.md".to_owned(), overview())];
+        pages.extend(KNOWN_CLIENTS.iter().map(|client| (format!("{}.md", client.page), page(client))));
+        for (name, printed) in &pages {
+            if std::env::var_os("TOPO_UPDATE").is_some() {
+                std::fs::write(folder.join(name), printed).unwrap();
+            }
+            let committed = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+            assert!(committed == *printed, "docs/clients/{name} is outdated: run the tests with TOPO_UPDATE=1");
+        }
+        let expected: BTreeSet<String> = pages.into_iter().map(|(name, _)| name).collect();
+        let present = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
+        assert_eq!(present.collect::<BTreeSet<_>>(), expected);
+    }
+}

@@ -1,0 +1,182 @@
+//! The rows of the table of known clients. The reactions were measured with Celery 5.7.0, dramatiq 2.2.1,
+//! FastStream 0.7.8, aio-pika 10.2.1, pika 1.4.4, rascal 21.0.1, amqplib 0.10.9 and 2.3.1, amqp-connection-manager 5.0,
+//! @golevelup/nestjs-rabbitmq 9.0.2, Symfony Messenger 5.4, php-amqplib 3.5.3 and bunny 2.19 on RabbitMQ 3.8.9, 3.10.8,
+//! 4.0.5 and 4.3.6.
+
+use super::{KnownClient, Library, OnCancel, Reaction};
+
+static PY_AMQP: Library = Library { name: "py-amqp", product: "py-amqp", integer_type: "signedint" };
+static PIKA: Library = Library { name: "pika", product: "Pika Python Client Library", integer_type: "signedint" };
+static AIORMQ: Library = Library { name: "aiormq", product: "aiormq", integer_type: "unsignedshort" };
+static AMQPLIB: Library = Library { name: "amqplib", product: "amqplib", integer_type: "signedint" };
+static BUNNY: Library = Library { name: "bunny", product: "Bunny", integer_type: "long" };
+static PHP_AMQPLIB: Library = Library { name: "php-amqplib", product: "AMQPLib", integer_type: "signedint" };
+static RABBITMQ_C: Library = Library { name: "rabbitmq-c", product: "rabbitmq-c", integer_type: "long" };
+
+/// All known clients, by name.
+pub const KNOWN_CLIENTS: &[KnownClient] = &[
+    KnownClient {
+        name: "aio-pika",
+        page: "aio-pika",
+        library: &AIORMQ,
+        sibling_queues: &[],
+        on_cancel: OnCancel::Declares,
+        on_mismatch: Reaction::Retries,
+        on_missing: Reaction::Retries,
+        without_declaration: Some("`channel.get_queue(name)` instead of `channel.declare_queue(…)`"),
+        declares: "Only what the application declares.",
+        advice: "A robust connection (`connect_robust`) declares its queues again before it subscribes again. If the \
+                 broker refuses a declaration, the worker tries again every few seconds and logs nothing.",
+    },
+    KnownClient {
+        name: "amqp-connection-manager",
+        page: "amqp-connection-manager",
+        library: &AMQPLIB,
+        sibling_queues: &[],
+        on_cancel: OnCancel::Declares,
+        on_mismatch: Reaction::Retries,
+        on_missing: Reaction::Retries,
+        without_declaration: Some("no `assertQueue` in the `setup` function"),
+        declares: "Only what its `setup` functions declare. They run again after each connection.",
+        advice: "If the broker refuses a declaration in a `setup` function, the client connects and tries again without an end.",
+    },
+    KnownClient {
+        name: "amqplib",
+        page: "amqplib",
+        library: &AMQPLIB,
+        sibling_queues: &[],
+        on_cancel: OnCancel::Hangs,
+        on_mismatch: Reaction::Exits,
+        on_missing: Reaction::Exits,
+        without_declaration: Some("`channel.checkQueue(name)`, or no declaration"),
+        declares: "Only what the application declares.",
+        advice: "A canceled consumer receives `null` instead of a message. A worker that ignores `null` hangs. Let the \
+                 worker subscribe again, or end the process, so that its supervisor restarts it.",
+    },
+    KnownClient {
+        name: "bunny",
+        page: "bunny",
+        library: &BUNNY,
+        sibling_queues: &[],
+        on_cancel: OnCancel::Hangs,
+        on_mismatch: Reaction::Exits,
+        on_missing: Reaction::Exits,
+        without_declaration: Some("`channel.queue(name, passive: true)`"),
+        declares: "Only what the application declares.",
+        advice: "Bunny calls `on_cancellation` of the consumer. A worker without this callback hangs, and logs nothing.",
+    },
+    KnownClient {
+        name: "Celery",
+        page: "celery",
+        library: &PY_AMQP,
+        sibling_queues: &[],
+        on_cancel: OnCancel::Declares,
+        on_mismatch: Reaction::Exits,
+        on_missing: Reaction::Exits,
+        without_declaration: Some("`kombu.Queue(…, no_declare=True)`"),
+        declares: "The durable queue and direct exchange `celery`, the topic exchange `celeryev`, and transient queues: \
+                   `celery@HOST.celery.pidbox`, `celeryev.ID`, and queues for replies. With quorum queues, also 28 queues \
+                   `celery_delayed_N` and 29 exchanges.",
+        advice: "By default, Celery publishes through the default exchange. During a migration, messages of the default \
+                 exchange can be lost. Use an exchange of your own (`task_queues` with `kombu.Exchange`), or pause the \
+                 producers.\n\nCelery can only reject messages, not return them with `basic.nack`. For retries by the \
+                 broker, set `acks_late=True` and `acks_on_failure_or_timeout=False`, or raise `Reject(requeue=False)`.\n\n\
+                 A worker that does not declare its queue as a quorum queue uses a global prefetch count. Quorum queues \
+                 accept it from RabbitMQ 4.3 on. Earlier versions refuse the consumer, and the worker tries again without an end.",
+    },
+    KnownClient {
+        name: "dramatiq",
+        page: "dramatiq",
+        library: &PIKA,
+        sibling_queues: &[".DQ", ".XQ"],
+        on_cancel: OnCancel::Subscribes,
+        on_mismatch: Reaction::Retries,
+        on_missing: Reaction::Retries,
+        without_declaration: None,
+        declares: "For a queue `Q`: `Q`, `Q.DQ` for delayed messages, and `Q.XQ` for dead letters, with a TTL of 7 days. `Q` \
+                   and `Q.DQ` dead-letter to `Q.XQ` through the default exchange. `max_priority` changes `Q` and `Q.DQ`.",
+        advice: "dramatiq publishes only through the default exchange. During a migration, messages of the default \
+                 exchange can be lost. Pause the producers.\n\nA running worker subscribes again after 3 s without declaring \
+                 the queue. A new worker declares the queue. If the broker refuses this, the worker tries again every 3 s.",
+    },
+    KnownClient {
+        name: "FastStream",
+        page: "faststream",
+        library: &AIORMQ,
+        sibling_queues: &[],
+        on_cancel: OnCancel::Declares,
+        on_mismatch: Reaction::Retries,
+        on_missing: Reaction::Retries,
+        without_declaration: Some("`RabbitQueue(name, declare=False)`"),
+        declares: "The queues and exchanges of its subscribers and publishers.",
+        advice: "If the broker refuses a declaration after the migration, the worker tries again every 5 s and logs \
+                 nothing. Only the log of the broker shows the error 406.\n\nFor retries by the broker, do not use \
+                 `AckPolicy.NACK_ON_ERROR`, which requeues messages without a delay.",
+    },
+    KnownClient {
+        name: "NestJS",
+        page: "nestjs",
+        library: &AMQPLIB,
+        sibling_queues: &[],
+        on_cancel: OnCancel::Hangs,
+        on_mismatch: Reaction::Retries,
+        on_missing: Reaction::Retries,
+        without_declaration: Some("`createQueueIfNotExists: false`"),
+        declares: "The exchanges of the module, and the queues and bindings of its subscribers.",
+        advice: "This page describes `@golevelup/nestjs-rabbitmq`. A canceled consumer is not noticed: restart the application after \
+                 the migration.\n\nBy default, a handler that throws an exception requeues the message without a delay. \
+                 For retries by the broker, set `errorBehavior: MessageHandlerErrorBehavior.NACK`.",
+    },
+    KnownClient {
+        name: "php-amqplib",
+        page: "php-amqplib",
+        library: &PHP_AMQPLIB,
+        sibling_queues: &[],
+        on_cancel: OnCancel::Exits,
+        on_mismatch: Reaction::Exits,
+        on_missing: Reaction::Exits,
+        without_declaration: Some("`queue_declare` with `passive: true`, or no declaration"),
+        declares: "Only what the application declares.",
+        advice: "`wait` throws an exception when the broker cancels the consumer. Let a supervisor restart the process.",
+    },
+    KnownClient {
+        name: "pika",
+        page: "pika",
+        library: &PIKA,
+        sibling_queues: &[],
+        on_cancel: OnCancel::Exits,
+        on_mismatch: Reaction::Exits,
+        on_missing: Reaction::Exits,
+        without_declaration: Some("`queue_declare(name, passive=True)`, or no declaration"),
+        declares: "Only what the application declares.",
+        advice: "`start_consuming` returns when the broker cancels the last consumer. A process that then ends has exit \
+                 code 0, so a supervisor may not restart it. Let the worker subscribe again, or exit with an error.",
+    },
+    KnownClient {
+        name: "rascal",
+        page: "rascal",
+        library: &AMQPLIB,
+        sibling_queues: &[],
+        on_cancel: OnCancel::Subscribes,
+        on_mismatch: Reaction::Exits,
+        on_missing: Reaction::Retries,
+        without_declaration: Some("`assert: false, check: false` for the queue"),
+        declares: "The exchanges, queues and bindings of its configuration, at the start.",
+        advice: "rascal delays a republished message with the header `CC` and a waiting queue. The broker keeps `CC` \
+                 when it dead-letters a message, so the message can reach a queue that its routing key does not lead to.",
+    },
+    KnownClient {
+        name: "Symfony",
+        page: "symfony",
+        library: &RABBITMQ_C,
+        sibling_queues: &[],
+        on_cancel: OnCancel::NotCanceled,
+        on_mismatch: Reaction::Exits,
+        on_missing: Reaction::Exits,
+        without_declaration: Some("`auto_setup: false` in the options of the transport"),
+        declares: "The fanout exchange and queue `messages`, the direct exchange `delays`, and a waiting queue \
+                   `delay_messages_…` for each delay. The waiting queues have `x-expires`, and are not part of a spec.",
+        advice: "The AMQP transport of Symfony Messenger fetches messages with `basic.get`. The broker lists no consumer for it, so a plan \
+                 cannot name it.",
+    },
+];

@@ -1,0 +1,12 @@
+// An amqp-connection-manager worker for the queue QUEUE.
+const { connect } = require('amqp-connection-manager');
+
+const queue = process.env.QUEUE;
+const channel = connect([process.env.AMQP_URL]).createChannel({
+  setup: async (channel) => {
+    if (process.env.MODE !== 'passive') {
+      await channel.assertQueue(queue, { durable: true, maxLength: 1000 });
+    }
+  },
+});
+channel.consume(queue, (message) => channel.ack(message));
