@@ -5,8 +5,8 @@ use crate::broker::{Access, BrokerError, ClusterSnapshot, Snapshot};
 use crate::model::VhostName;
 use crate::plan::{
     Activity, ClusterPlan, Desired, Options, Plan, Target, VhostPlan, assemble, changes_permissions, changes_users,
-    deleted_queues, deletes_exchanges, deletes_queues, limits_connections, moves_messages, needs_activity, plan_cluster, plan_vhost,
-    queues_with_stale_counts,
+    deleted_queues, deletes_exchanges, deletes_queues, limits_connections, moves_messages, needs_activity,
+    plan_cluster, plan_vhost, queues_with_stale_counts,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;

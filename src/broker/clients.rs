@@ -258,6 +258,10 @@ mod tests {
         assert_eq!(connection.peer.as_deref(), Some("10.0.0.4:4000"));
         // A connection that is not established, or a direct connection of a plugin.
         assert!(read("{}").peer.is_none());
-        assert!(read(r#"{"client_properties": {"product": 5}, "peer_host": "undefined", "peer_port": "undefined"}"#).peer.is_none());
+        assert!(
+            read(r#"{"client_properties": {"product": 5}, "peer_host": "undefined", "peer_port": "undefined"}"#)
+                .peer
+                .is_none()
+        );
     }
 }

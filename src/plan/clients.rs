@@ -8,8 +8,9 @@ use super::document::{ChangeKind, PlannedChange};
 use super::hazard::{Hazard, HazardKind};
 use super::verdict::Verdict;
 use crate::model::count::count;
-use crate::model::known_clients::{KnownClient, OnCancel, Reaction, candidates};
+use crate::model::known_clients::{KnownClient, OnCancel, OnMissing, Reaction, candidates};
 use crate::model::{Object, Queue, QueueName, QueueType};
+use crate::rabbitmq::needs_pause;
 use std::collections::BTreeMap;
 
 /// The maximum number of addresses in the description of a client.
@@ -89,6 +90,12 @@ fn client_texts(
             group.hosts.push(host);
         }
     }
+    let is_quorum = |object: &Option<Object>| match object {
+        Some(Object::Queue(_, queue)) => queue.queue_type() == Some(QueueType::Quorum),
+        Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) | Object::Record(_))
+        | None => false,
+    };
+    let has_pause = needs_pause(context.profile.version, is_quorum(&change.before));
     let exists = |name: &str| context.current.queues.contains_key(&QueueName::from(name));
     let texts = groups.into_iter().map(|((product, version), group)| {
         let known = candidates(product.as_deref().unwrap_or_default(), queue.as_str(), exists);
@@ -100,8 +107,9 @@ fn client_texts(
             ([one], _) => format!("{} ({}{version})", one.name, one.library.name),
             ([first, ..], _) => format!("{}{version}", first.library.name),
         };
-        let consumers = if group.consumers == 1 { String::new() } else { format!("{} of ", count(group.consumers, "consumer")) };
-        format!("{consumers}{name}{} {}", hosts(&group.hosts), reactions(&known, change))
+        let consumers =
+            if group.consumers == 1 { String::new() } else { format!("{} of ", count(group.consumers, "consumer")) };
+        format!("{consumers}{name}{} {}", hosts(&group.hosts), reactions(&known, change, has_pause))
     });
     texts.collect()
 }
@@ -116,10 +124,10 @@ fn hosts(hosts: &[String]) -> String {
 }
 
 /// Describes what happens to a client. `known` contains several clients if the broker cannot distinguish them.
-fn reactions(known: &[&KnownClient], change: &PlannedChange) -> String {
+fn reactions(known: &[&KnownClient], change: &PlannedChange, has_pause: bool) -> String {
     let mut by_reaction: Vec<(String, Vec<&str>)> = Vec::new();
     for client in known {
-        let text = reaction(client, change);
+        let text = reaction(client, change, has_pause);
         match by_reaction.iter_mut().find(|(known, _)| *known == text) {
             Some((_, names)) => names.push(client.name),
             None => by_reaction.push((text, vec![client.name])),
@@ -136,32 +144,41 @@ fn reactions(known: &[&KnownClient], change: &PlannedChange) -> String {
     }
 }
 
-fn reaction(client: &KnownClient, change: &PlannedChange) -> String {
-    if change.kind == ChangeKind::Delete {
-        return match (client.on_cancel, client.on_missing) {
-            (OnCancel::Declares, _) => "will declare the queue again".to_owned(),
-            (OnCancel::Subscribes, Reaction::Retries) => "will try to subscribe again every few seconds".to_owned(),
-            (OnCancel::Exits, _) | (OnCancel::Subscribes, Reaction::Exits) => "will exit".to_owned(),
-            (OnCancel::Hangs, _) | (OnCancel::Subscribes, Reaction::Hangs) => "will hang without an error".to_owned(),
-            (OnCancel::NotCanceled, _) => "will no longer find the queue".to_owned(),
-        };
-    }
-    match (client.on_cancel, client.on_mismatch) {
-        (OnCancel::Declares, Reaction::Exits) => {
-            format!("will declare the queue again, and exit with a 406{}", unless_declared(change))
-        }
-        (OnCancel::Declares, Reaction::Retries | Reaction::Hangs) => {
-            format!("will declare the queue again, and hang with a 406{}", unless_declared(change))
-        }
-        (OnCancel::Subscribes, _) => "will subscribe again".to_owned(),
+fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> String {
+    let deleted = change.kind == ChangeKind::Delete;
+    match (client.on_cancel, client.on_missing) {
+        (OnCancel::Exits, _) if deleted => "will exit".to_owned(),
         (OnCancel::Exits, _) => "will exit: start it again after the apply".to_owned(),
+        (OnCancel::Hangs, _) if deleted => "will hang without an error".to_owned(),
         (OnCancel::Hangs, _) => "will hang without an error: restart it after the apply".to_owned(),
+        (OnCancel::NotCanceled, _) if deleted => "will no longer find the queue".to_owned(),
         (OnCancel::NotCanceled, _) => "will continue".to_owned(),
+        (OnCancel::Declares, _) | (OnCancel::Subscribes, OnMissing::Declares) if deleted => {
+            "will declare the queue again".to_owned()
+        }
+        (OnCancel::Subscribes, OnMissing::Exits) if deleted => "will exit".to_owned(),
+        (OnCancel::Subscribes, OnMissing::Subscribes) if deleted => {
+            "will try to subscribe again every few seconds".to_owned()
+        }
+        (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Exits) if has_pause => {
+            format!("will exit with a 404 or 406: start it again after the apply{}", declared(change, ", with "))
+        }
+        (OnCancel::Declares, _) | (OnCancel::Subscribes, OnMissing::Declares)
+            if has_pause || client.on_cancel == OnCancel::Declares =>
+        {
+            let end = match client.on_mismatch {
+                Reaction::Exits => "exit",
+                Reaction::Retries => "hang",
+            };
+            format!("will declare the queue again, and {end} with a 406{}", declared(change, " unless it declares "))
+        }
+        (OnCancel::Declares | OnCancel::Subscribes, _) => "will subscribe again".to_owned(),
     }
 }
 
-/// Returns the settings that a client must declare: ` unless it declares x-max-length 5000`.
-fn unless_declared(change: &PlannedChange) -> String {
+/// Returns the settings that a client must declare, after `prefix`: ` unless it declares x-max-length 5000`. Returns an
+/// empty string without such settings.
+fn declared(change: &PlannedChange, prefix: &str) -> String {
     let is_compared = |verdict| matches!(verdict, Verdict::Conflict);
     let settings: Vec<String> = change
         .fields
@@ -174,7 +191,7 @@ fn unless_declared(change: &PlannedChange) -> String {
         .collect();
     match settings.is_empty() {
         true => String::new(),
-        false => format!(" unless it declares {}", settings.join(" and ")),
+        false => format!("{prefix}{}", settings.join(" and ")),
     }
 }
 

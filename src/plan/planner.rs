@@ -6,9 +6,9 @@ use super::document::{
     self, ChangeKind, ClusterPlan, Desired, Options, Plan, PlannedChange, Summary, Target, VhostPlan,
 };
 use super::{
-    changes_by_kind, clients, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, links, lock_out,
-    migrate, old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate, super_streams,
-    target, topic_permissions, users, wiring,
+    changes_by_kind, clients, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, links,
+    lock_out, migrate, old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate,
+    super_streams, target, topic_permissions, users, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::naming::run_queue;

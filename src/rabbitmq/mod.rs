@@ -6,6 +6,7 @@
 //! arguments.
 
 pub mod binding_key;
+mod canceled_consumers;
 pub mod declare;
 pub mod effective;
 pub mod governing;
@@ -17,6 +18,7 @@ pub mod routing;
 mod wiring;
 
 pub use binding_key::is_reproducible_over_http;
+pub use canceled_consumers::needs_pause;
 pub use declare::{
     Ends, Refusal, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals, with_default_type,
 };

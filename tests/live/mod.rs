@@ -5,6 +5,7 @@ mod alerts;
 mod application_declares;
 mod apply_report;
 mod binding_keys;
+mod clients;
 mod cluster;
 mod confirm;
 mod conflicts;

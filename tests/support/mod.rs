@@ -57,6 +57,6 @@ pub(crate) use self::{
     tls::Tls,
     topo::{Output, Running, Topo},
     vhost::{User, Vhost},
-    wait::{SetOnDrop, block_on, until, until_ok},
+    wait::{SetOnDrop, block_on, run_concurrently, until, until_ok},
     worker::{Work, Worker},
 };

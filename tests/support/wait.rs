@@ -1,7 +1,8 @@
 //! Waits without fixed sleeps: runs futures on a shared runtime, and polls conditions with a deadline.
 
-use std::sync::LazyLock;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 /// Connections of a test may outlive a call, so their tasks need a runtime that outlives every test.
@@ -55,4 +56,19 @@ pub(crate) fn until_ok<T, E: std::fmt::Debug>(awaited: &str, mut poll: impl FnMu
             Err(_) => std::thread::sleep((start.elapsed() / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)),
         }
     }
+}
+
+/// Calls a function for each item. Several calls run concurrently, because they spend most of their time waiting.
+pub(crate) fn run_concurrently<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
+    let rest: Mutex<VecDeque<T>> = Mutex::new(items.into_iter().collect());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let Some(item) = rest.lock().unwrap().pop_front() else { break };
+                    each(item);
+                }
+            });
+        }
+    });
 }

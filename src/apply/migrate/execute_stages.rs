@@ -10,6 +10,7 @@ use crate::broker::transport::AmqpTransport;
 use crate::broker::{BrokerError, Performed, Snapshot};
 use crate::model::{Destination, QueueName, QueueType};
 use crate::plan::{Action, Goal, Guard, Level, Migration, QueueActivity, Stage, Step};
+use crate::rabbitmq::needs_pause;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -227,22 +228,15 @@ impl Run<'_> {
 
     /// Returns true if the new queue may be declared immediately after the old queue is deleted.
     ///
-    /// From 3.9 to 3.13, a channel whose queue was deleted subscribes its consumers again if a queue with the same name
-    /// exists. The channel then forgets the new subscriptions (`rabbit_channel`: `handle_consuming_queue_down_or_eol`,
-    /// then `rabbit_queue_type:remove`). These consumers receive neither a cancel nor further messages. Every channel
-    /// must therefore first detect that the queue does not exist. topo also waits for quorum queues on 3.8. If an
-    /// application has declared the queue again and the queue has no consumers, no consumer is affected.
+    /// Otherwise, every channel must first notice that the queue does not exist ([`needs_pause`]). If an application has
+    /// declared the queue again and the queue has no consumers, no consumer is affected.
     async fn can_swap_immediately(
         &self,
         queue: &QueueName,
         is_quorum: bool,
         seen: &Snapshot,
     ) -> Result<bool, BrokerError> {
-        let version = &seen.profile.version;
-        if version.is_at_least(4, 0)
-            || !version.is_at_least(3, 9) && !is_quorum
-            || self.moving.has_no_other_consumers(queue, is_quorum).await
-        {
+        if !needs_pause(seen.profile.version, is_quorum) || self.moving.has_no_other_consumers(queue, is_quorum).await {
             return Ok(true);
         }
         let has_no_consumers = |live: QueueActivity| live.consumers.is_some_and(|all| all.is_empty());

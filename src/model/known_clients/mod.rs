@@ -24,12 +24,14 @@ pub struct KnownClient {
     /// The suffixes of further queues that exist beside a queue of this framework. Empty if the broker cannot
     /// distinguish the framework from others that use the same library.
     pub sibling_queues: &'static [&'static str],
-    /// The reaction of a consumer that the broker cancels because its queue is deleted.
+    /// The reaction of a running consumer that the broker cancels because its queue is deleted.
     pub on_cancel: OnCancel,
-    /// The reaction to the error 406 when the client declares the queue with other arguments.
+    /// The reaction of a running worker to the error 404 when it subscribes again before the queue is declared again.
+    pub on_missing: OnMissing,
+    /// The reaction of a running worker to the error 406 when it declares the queue again with the old arguments.
     pub on_mismatch: Reaction,
-    /// The reaction to the error 404 when the client subscribes to a queue that does not exist, without declaring it.
-    pub on_missing: Reaction,
+    /// The reaction of a worker that starts and declares the queue with other arguments (error 406).
+    pub at_start: Reaction,
     /// The option that makes the client use the queue without declaring it; `None` if there is no such option.
     pub without_declaration: Option<&'static str>,
     /// The objects that the client declares, as Markdown.
@@ -64,15 +66,24 @@ pub enum OnCancel {
     NotCanceled,
 }
 
-/// The reaction of a client to an error of the broker.
+/// The reaction of a running worker whose queue does not exist when it subscribes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnMissing {
+    /// Subscribes again later, without declaring the queue.
+    Subscribes,
+    /// Opens a new channel, declares the queue and subscribes.
+    Declares,
+    /// The process ends.
+    Exits,
+}
+
+/// The reaction of a worker to an error of the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// The client tries again, every few seconds.
+    /// The worker tries again, every few seconds.
     Retries,
     /// The process ends.
     Exits,
-    /// The process continues, but receives no more messages.
-    Hangs,
 }
 
 /// The state of a worker after its queue was recreated with other arguments.
@@ -88,14 +99,21 @@ pub enum Outcome {
 
 impl KnownClient {
     /// Returns the state of a worker after its queue was recreated with other arguments. `declares` is true if the
-    /// worker declares the queue with the old arguments.
-    pub fn outcome(&self, declares: bool) -> Outcome {
-        match (self.on_cancel, self.on_mismatch) {
-            (OnCancel::Declares, Reaction::Exits) if declares => Outcome::Exits,
-            (OnCancel::Declares, Reaction::Retries | Reaction::Hangs) if declares => Outcome::Hangs,
-            (OnCancel::Declares | OnCancel::Subscribes | OnCancel::NotCanceled, _) => Outcome::Continues,
+    /// worker declares the queue with the old arguments. `has_pause` is true if the worker can notice that the queue
+    /// does not exist.
+    pub fn outcome(&self, declares: bool, has_pause: bool) -> Outcome {
+        let after_mismatch = match self.on_mismatch {
+            Reaction::Exits => Outcome::Exits,
+            Reaction::Retries => Outcome::Hangs,
+        };
+        match (self.on_cancel, self.on_missing) {
             (OnCancel::Exits, _) => Outcome::Exits,
             (OnCancel::Hangs, _) => Outcome::Hangs,
+            (OnCancel::NotCanceled, _) => Outcome::Continues,
+            (OnCancel::Declares, _) if declares => after_mismatch,
+            (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Exits) if has_pause => Outcome::Exits,
+            (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Declares) if has_pause && declares => after_mismatch,
+            (OnCancel::Declares | OnCancel::Subscribes, _) => Outcome::Continues,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Renders the table of known clients as `docs/clients/`. A test compares the result with the committed pages, and
 //! `TOPO_UPDATE=1` updates the pages.
 
-use super::{KNOWN_CLIENTS, KnownClient, OnCancel, Outcome, Reaction};
+use super::{KNOWN_CLIENTS, KnownClient, OnCancel, OnMissing, Outcome, Reaction};
 use std::fmt::Write as _;
 
 const INTRODUCTION: &str = "\
@@ -39,8 +39,8 @@ How to prepare workers for a change of their queue:
 pub fn overview() -> String {
     let mut text = INTRODUCTION.to_owned();
     for client in KNOWN_CLIENTS {
-        let declaring = outcome(client.outcome(true));
-        let passive = if client.without_declaration.is_none() { "–" } else { outcome(client.outcome(false)) };
+        let declaring = outcomes(client, true);
+        let passive = if client.without_declaration.is_none() { "–".to_owned() } else { outcomes(client, false) };
         let _ = writeln!(
             text,
             "| [{}]({}.md) | `{}` | {declaring} | {passive} |",
@@ -65,12 +65,14 @@ pub fn page(client: &KnownClient) -> String {
     }
     let _ = write!(
         text,
-        "\n\n- **When its queue is deleted:** {}.\n- **When the queue exists with other arguments (406):** {}.\n\
-         - **When the queue does not exist (404):** {}.\n- **Use without a declaration:** {}.\n\
-         - **Type of a small integer in the error 406:** `{}`.\n\n## What it declares\n\n{}\n\n## Advice\n\n{}\n",
+        "\n\n- **When its queue is deleted:** {}.\n- **When the queue does not exist yet (404):** {}.\n\
+         - **When it declares the queue with other arguments (406):** {}.\n- **At the start, with a 406:** {}.\n\
+         - **Use without a declaration:** {}.\n- **Type of a small integer in the error 406:** `{}`.\n\n\
+         ## What it declares\n\n{}\n\n## Advice\n\n{}\n",
         cancel_text(client.on_cancel),
-        reaction_text(client.on_mismatch),
-        reaction_text(client.on_missing),
+        missing_text(client),
+        mismatch_text(client),
+        reaction_text(client.at_start),
         client.without_declaration.unwrap_or("not possible"),
         library.integer_type,
         client.declares,
@@ -88,7 +90,15 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-fn outcome(outcome: Outcome) -> &'static str {
+/// Formats the outcomes with and without a pause.
+fn outcomes(client: &KnownClient, declares: bool) -> String {
+    match [false, true].map(|has_pause| word(client.outcome(declares, has_pause))) {
+        [immediate, paused] if immediate == paused => immediate.to_owned(),
+        [immediate, paused] => format!("{immediate}; {paused} on 3.9 to 3.13"),
+    }
+}
+
+fn word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Continues => "continues",
         Outcome::Exits => "exits",
@@ -106,11 +116,26 @@ fn cancel_text(reaction: OnCancel) -> &'static str {
     }
 }
 
+fn missing_text(client: &KnownClient) -> &'static str {
+    match (client.on_cancel, client.on_missing) {
+        (OnCancel::Exits | OnCancel::Hangs | OnCancel::NotCanceled, OnMissing::Exits) => "a worker that starts exits",
+        (_, OnMissing::Exits) => "the worker exits",
+        (_, OnMissing::Declares) => "the worker opens a new channel, declares the queue and subscribes",
+        (_, OnMissing::Subscribes) => "the worker subscribes again later",
+    }
+}
+
+fn mismatch_text(client: &KnownClient) -> &'static str {
+    match (client.on_cancel, client.on_missing) {
+        (OnCancel::Declares, _) | (OnCancel::Subscribes, OnMissing::Declares) => reaction_text(client.on_mismatch),
+        (_, _) => "a running worker does not declare the queue again",
+    }
+}
+
 fn reaction_text(reaction: Reaction) -> &'static str {
     match reaction {
-        Reaction::Retries => "the worker tries again every few seconds",
+        Reaction::Retries => "the worker tries again every few seconds, and receives no messages",
         Reaction::Exits => "the worker exits",
-        Reaction::Hangs => "the worker continues to run, but receives no messages",
     }
 }
 

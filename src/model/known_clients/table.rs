@@ -3,7 +3,7 @@
 //! @golevelup/nestjs-rabbitmq 9.0.2, Symfony Messenger 5.4, php-amqplib 3.5.3 and bunny 2.19 on RabbitMQ 3.8.9, 3.10.8,
 //! 4.0.5 and 4.3.6.
 
-use super::{KnownClient, Library, OnCancel, Reaction};
+use super::{KnownClient, Library, OnCancel, OnMissing, Reaction};
 
 static PY_AMQP: Library = Library { name: "py-amqp", product: "py-amqp", integer_type: "signedint" };
 static PIKA: Library = Library { name: "pika", product: "Pika Python Client Library", integer_type: "signedint" };
@@ -21,8 +21,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &AIORMQ,
         sibling_queues: &[],
         on_cancel: OnCancel::Declares,
+        on_missing: OnMissing::Subscribes,
         on_mismatch: Reaction::Retries,
-        on_missing: Reaction::Retries,
+        at_start: Reaction::Exits,
         without_declaration: Some("`channel.get_queue(name)` instead of `channel.declare_queue(…)`"),
         declares: "Only what the application declares.",
         advice: "A robust connection (`connect_robust`) declares its queues again before it subscribes again. If the \
@@ -33,12 +34,14 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "amqp-connection-manager",
         library: &AMQPLIB,
         sibling_queues: &[],
-        on_cancel: OnCancel::Declares,
+        on_cancel: OnCancel::Subscribes,
+        on_missing: OnMissing::Declares,
         on_mismatch: Reaction::Retries,
-        on_missing: Reaction::Retries,
+        at_start: Reaction::Retries,
         without_declaration: Some("no `assertQueue` in the `setup` function"),
         declares: "Only what its `setup` functions declare. They run again after each connection.",
-        advice: "If the broker refuses a declaration in a `setup` function, the client connects and tries again without an end.",
+        advice: "If the broker refuses a declaration in a `setup` function, the client emits the event `error` and tries \
+                 again when it reconnects. Without a listener for `error`, the process exits.",
     },
     KnownClient {
         name: "amqplib",
@@ -46,8 +49,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &AMQPLIB,
         sibling_queues: &[],
         on_cancel: OnCancel::Hangs,
+        on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
-        on_missing: Reaction::Exits,
+        at_start: Reaction::Exits,
         without_declaration: Some("`channel.checkQueue(name)`, or no declaration"),
         declares: "Only what the application declares.",
         advice: "A canceled consumer receives `null` instead of a message. A worker that ignores `null` hangs. Let the \
@@ -59,8 +63,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &BUNNY,
         sibling_queues: &[],
         on_cancel: OnCancel::Hangs,
+        on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
-        on_missing: Reaction::Exits,
+        at_start: Reaction::Exits,
         without_declaration: Some("`channel.queue(name, passive: true)`"),
         declares: "Only what the application declares.",
         advice: "Bunny calls `on_cancellation` of the consumer. A worker without this callback hangs, and logs nothing.",
@@ -71,8 +76,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &PY_AMQP,
         sibling_queues: &[],
         on_cancel: OnCancel::Declares,
+        on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
-        on_missing: Reaction::Exits,
+        at_start: Reaction::Exits,
         without_declaration: Some("`kombu.Queue(…, no_declare=True)`"),
         declares: "The durable queue and direct exchange `celery`, the topic exchange `celeryev`, and transient queues: \
                    `celery@HOST.celery.pidbox`, `celeryev.ID`, and queues for replies. With quorum queues, also 28 queues \
@@ -90,8 +96,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &PIKA,
         sibling_queues: &[".DQ", ".XQ"],
         on_cancel: OnCancel::Subscribes,
+        on_missing: OnMissing::Subscribes,
         on_mismatch: Reaction::Retries,
-        on_missing: Reaction::Retries,
+        at_start: Reaction::Retries,
         without_declaration: None,
         declares: "For a queue `Q`: `Q`, `Q.DQ` for delayed messages, and `Q.XQ` for dead letters, with a TTL of 7 days. `Q` \
                    and `Q.DQ` dead-letter to `Q.XQ` through the default exchange. `max_priority` changes `Q` and `Q.DQ`.",
@@ -105,8 +112,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &AIORMQ,
         sibling_queues: &[],
         on_cancel: OnCancel::Declares,
+        on_missing: OnMissing::Subscribes,
         on_mismatch: Reaction::Retries,
-        on_missing: Reaction::Retries,
+        at_start: Reaction::Exits,
         without_declaration: Some("`RabbitQueue(name, declare=False)`"),
         declares: "The queues and exchanges of its subscribers and publishers.",
         advice: "If the broker refuses a declaration after the migration, the worker tries again every 5 s and logs \
@@ -119,8 +127,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &AMQPLIB,
         sibling_queues: &[],
         on_cancel: OnCancel::Hangs,
+        on_missing: OnMissing::Subscribes,
         on_mismatch: Reaction::Retries,
-        on_missing: Reaction::Retries,
+        at_start: Reaction::Exits,
         without_declaration: Some("`createQueueIfNotExists: false`"),
         declares: "The exchanges of the module, and the queues and bindings of its subscribers.",
         advice: "This page describes `@golevelup/nestjs-rabbitmq`. A canceled consumer is not noticed: restart the application after \
@@ -133,8 +142,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &PHP_AMQPLIB,
         sibling_queues: &[],
         on_cancel: OnCancel::Exits,
+        on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
-        on_missing: Reaction::Exits,
+        at_start: Reaction::Exits,
         without_declaration: Some("`queue_declare` with `passive: true`, or no declaration"),
         declares: "Only what the application declares.",
         advice: "`wait` throws an exception when the broker cancels the consumer. Let a supervisor restart the process.",
@@ -145,8 +155,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &PIKA,
         sibling_queues: &[],
         on_cancel: OnCancel::Exits,
+        on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
-        on_missing: Reaction::Exits,
+        at_start: Reaction::Exits,
         without_declaration: Some("`queue_declare(name, passive=True)`, or no declaration"),
         declares: "Only what the application declares.",
         advice: "`start_consuming` returns when the broker cancels the last consumer. A process that then ends has exit \
@@ -158,8 +169,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &AMQPLIB,
         sibling_queues: &[],
         on_cancel: OnCancel::Subscribes,
-        on_mismatch: Reaction::Exits,
-        on_missing: Reaction::Retries,
+        on_missing: OnMissing::Subscribes,
+        on_mismatch: Reaction::Retries,
+        at_start: Reaction::Exits,
         without_declaration: Some("`assert: false, check: false` for the queue"),
         declares: "The exchanges, queues and bindings of its configuration, at the start.",
         advice: "rascal delays a republished message with the header `CC` and a waiting queue. The broker keeps `CC` \
@@ -171,8 +183,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         library: &RABBITMQ_C,
         sibling_queues: &[],
         on_cancel: OnCancel::NotCanceled,
+        on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
-        on_missing: Reaction::Exits,
+        at_start: Reaction::Exits,
         without_declaration: Some("`auto_setup: false` in the options of the transport"),
         declares: "The fanout exchange and queue `messages`, the direct exchange `delays`, and a waiting queue \
                    `delay_messages_…` for each delay. The waiting queues have `x-expires`, and are not part of a spec.",

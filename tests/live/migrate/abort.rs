@@ -4,13 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TTL, duplicates, expect_each_once, reported_duplicates, run_concurrently,
-    supports_quorum_queues,
+    Conversion, Fixture, Q, QUORUM, TTL, duplicates, expect_each_once, reported_duplicates, supports_quorum_queues,
 };
 use super::killed::{has_moved, killed_before, points, request_count};
 use super::traffic::{Publisher, emptied};
 use crate::support::random::is_long;
-use crate::support::{Fault, Matching, Output, deletes, puts, writes};
+use crate::support::{Fault, Matching, Output, deletes, puts, run_concurrently, writes};
 
 const MESSAGES: usize = 200;
 const HOLD: &str = "q.topo.hold";

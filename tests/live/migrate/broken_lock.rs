@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, TRANSPORTS, TTL, duplicates, reported_duplicates, run_concurrently};
+use super::fixture::{Fixture, Q, TRANSPORTS, TTL, duplicates, reported_duplicates};
 use super::traffic::{Publisher, emptied};
-use crate::support::{Fault, Topo, writes};
+use crate::support::{Fault, Topo, run_concurrently, writes};
 
 #[test]
 fn migration_with_a_broken_lock_loses_no_message() {

@@ -10,11 +10,13 @@ use lapin::types::FieldTable;
 use super::super::ownership::objects;
 use super::fixture::{
     Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, declare_old, duplicates,
-    expect_each_once, run_concurrently, supports_quorum_queues,
+    expect_each_once, supports_quorum_queues,
 };
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
 use crate::support::random::is_long;
-use crate::support::{Argument, Node, Options, Outcome, Proxy, SetOnDrop, Topo, block_on, posts, puts, text};
+use crate::support::{
+    Argument, Node, Options, Outcome, Proxy, SetOnDrop, Topo, block_on, posts, puts, run_concurrently, text,
+};
 
 const OFTEN: Duration = Duration::from_millis(5);
 /// No process listens on port 1, and no other test uses it.

@@ -293,18 +293,3 @@ pub(super) fn duplicates(
     assert_eq!(counts.len(), published, "{context}");
     counts.values().map(|count| count - 1).sum()
 }
-
-/// Calls a function for each item. Several calls run concurrently, because they spend most of their time waiting.
-pub(super) fn run_concurrently<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
-    let rest: std::sync::Mutex<std::collections::VecDeque<T>> = std::sync::Mutex::new(items.into_iter().collect());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let Some(item) = rest.lock().unwrap().pop_front() else { break };
-                    each(item);
-                }
-            });
-        }
-    });
-}

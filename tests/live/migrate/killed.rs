@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, duplicates, reported_duplicates, run_concurrently,
-    supports_quorum_queues,
+    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, duplicates, reported_duplicates, supports_quorum_queues,
 };
 use super::traffic::{Publisher, disorder, emptied};
 use crate::support::random::is_long;
 use crate::support::{
-    AmqpProxy, Fault, Proxy, Random, Running, SetOnDrop, Stop, deletes, number, puts, seed, until, writes,
+    AmqpProxy, Fault, Proxy, Random, Running, SetOnDrop, Stop, deletes, number, puts, run_concurrently, seed, until,
+    writes,
 };
 
 /// The number of messages in the queue before the migration.

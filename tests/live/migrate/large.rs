@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, TRANSPORTS, TTL, run_concurrently};
+use super::fixture::{Fixture, Q, TRANSPORTS, TTL};
 use crate::support::random::is_long;
-use crate::support::until;
+use crate::support::{run_concurrently, until};
 
 /// The size of one message.
 const SIZE: usize = 2 << 20;

@@ -6,11 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TRANSPORTS, TTL, expect_each_once, run_concurrently, supports_quorum_queues,
-};
+use super::fixture::{Conversion, Fixture, Q, QUORUM, TRANSPORTS, TTL, expect_each_once, supports_quorum_queues};
 use super::traffic::{EXCHANGE, Publisher, emptied};
-use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, puts, text, until};
+use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, puts, run_concurrently, text, until};
 
 /// A time that exceeds the interval of binding reads during the drain.
 const NO_READ: Duration = Duration::from_secs(4);

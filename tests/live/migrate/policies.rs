@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, expect_each_once, run_concurrently, since,
-};
+use super::fixture::{Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, expect_each_once, since};
 use super::traffic::{Publisher, emptied};
-use crate::support::{NONE, deletes, puts, text};
+use crate::support::{NONE, deletes, puts, run_concurrently, text};
 
 fn put(fixture: &Fixture, kind: &str, name: &str, body: &Value) {
     let answer = fixture.vhost.http().put(&fixture.vhost.path(kind, &[name]), body);

@@ -4,11 +4,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, QUORUM, TTL, expect_each_once, run_concurrently, supports_quorum_queues};
+use super::fixture::{Fixture, Q, QUORUM, TTL, expect_each_once, supports_quorum_queues};
 use super::killed::killed_before;
 use super::traffic::{Publisher, disorder, emptied};
 use crate::support::random::is_long;
-use crate::support::{AmqpProxy, Fault, SetOnDrop, deletes};
+use crate::support::{AmqpProxy, Fault, SetOnDrop, deletes, run_concurrently};
 
 /// The number of messages in the queue before the migration or the rollback.
 const MESSAGES: usize = 20;

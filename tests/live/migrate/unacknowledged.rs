@@ -7,11 +7,10 @@ use serde_json::Value;
 use topo::model::intervals::in_words;
 
 use super::fixture::{
-    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TRANSPORTS, TTL, expect_each_once, run_concurrently,
-    supports_quorum_queues,
+    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TRANSPORTS, TTL, expect_each_once, supports_quorum_queues,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
-use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, posts, text, until};
+use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, posts, run_concurrently, text, until};
 
 #[test]
 fn unacknowledged_messages_are_awaited_and_never_deleted() {

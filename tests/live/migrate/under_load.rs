@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::fixture::{
-    Conversion, DEAD_LETTERS, Fixture, LIMIT, PRIORITY, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, expect_each_once,
-    run_concurrently, since, supports_quorum_queues,
+    Conversion, DEAD_LETTERS, Fixture, LIMIT, PRIORITY, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, expect_each_once, since,
+    supports_quorum_queues,
 };
 use super::traffic::{Consumed, Counts, Disorder, Publisher, consume_until, disorder, emptied};
 use crate::support::random::is_long;
-use crate::support::{Output, SetOnDrop, until};
+use crate::support::{Output, SetOnDrop, run_concurrently, until};
 
 /// Returns the number of publishes per second during the migration.
 fn rate() -> usize {

@@ -9,4 +9,6 @@ const channel = connect([process.env.AMQP_URL]).createChannel({
     }
   },
 });
+// Without a listener, an error ends the process.
+channel.on('error', (error) => console.error(error.message));
 channel.consume(queue, (message) => channel.ack(message));

@@ -1,0 +1,211 @@
+//! Compares the table of known clients with the real client libraries and frameworks: the reaction of a running worker
+//! whose queue is recreated, the reaction of a worker that starts with other arguments, and the broker's errors.
+//!
+//! Without `TOPO_LONG=1`, only the workers of [`SHORT`] run. `tests/clients` contains the workers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tempfile::TempDir;
+use topo::model::BrokerVersion;
+use topo::model::known_clients::{KNOWN_CLIENTS, KnownClient, OnCancel, Outcome, Reaction, libraries};
+use topo::rabbitmq::needs_pause;
+
+use crate::support::random::is_long;
+use crate::support::temp_dir::folder;
+use crate::support::{Node, Topo, Vhost, child, run_concurrently, until};
+
+/// The clients of a short run.
+const SHORT: [&str; 2] = ["Celery", "pika"];
+/// The queue of each worker.
+const QUEUE: &str = "jobs";
+/// The exchange that routes to the queue, with the name of the queue as the routing key.
+const EXCHANGE: &str = "work";
+/// The time after which a running worker that has received no message hangs. Slow workers try again after 5 s.
+const HANGS_AFTER: Duration = Duration::from_secs(20);
+/// The hazards of a migration of a queue in use.
+const ALLOW: &str = "--allow=consumer-disruption,routing-gap,publish-loss";
+
+/// The paths that `tests/clients/get` prints, by name.
+static INSTALLED: LazyLock<BTreeMap<String, PathBuf>> = LazyLock::new(|| {
+    let mut command = child(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/get"));
+    let output = command.args(is_long().then_some("--all")).output().expect("bash is installed");
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).expect("the script prints UTF-8");
+    let paths = printed.lines().filter_map(|line| line.split_once('='));
+    paths.map(|(name, path)| (name.to_owned(), PathBuf::from(path))).collect()
+});
+
+/// A running worker. It is killed when the value is dropped.
+struct Worker {
+    process: Child,
+    log: PathBuf,
+    _folder: TempDir,
+}
+
+impl Worker {
+    fn start(client: &KnownClient, vhost: &Vhost<'_>, declares: bool) -> Self {
+        let worker = client.page.replace('-', "_");
+        let workers = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/workers")).expect("a folder");
+        let mut paths = workers.map(|entry| entry.expect("an entry").path());
+        let program = paths.find(|path| path.file_stem().is_some_and(|stem| *stem == *format!("{worker}_worker")));
+        let program = program.unwrap_or_else(|| panic!("no worker of {}", client.name));
+        let interpreter = match program.extension().and_then(|it| it.to_str()) {
+            Some("py") => INSTALLED["python"].clone(),
+            Some("js") => "node".into(),
+            Some("php") => "php".into(),
+            Some("rb") => "ruby".into(),
+            other => panic!("no interpreter for {other:?}"),
+        };
+        let folder = folder();
+        let log = folder.path().join("log");
+        let output = fs::File::create(&log).expect("a file");
+        let url = format!("amqp://guest:guest@127.0.0.1:{}/{}", vhost.node().amqp_port(), vhost.name());
+        // The worker ends with this process.
+        let mut command = child("setpriv");
+        command.args(["--pdeathsig", "KILL"]).arg(interpreter).arg(program).env("AMQP_URL", url).env("QUEUE", QUEUE);
+        command.env("MODE", if declares { "declare" } else { "passive" });
+        command.envs(INSTALLED.get("node").map(|path| ("NODE_PATH", path))).current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(output.try_clone().expect("a file")).stderr(output);
+        let process = command.spawn().expect("the interpreter is installed");
+        Self { process, log, _folder: folder }
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.process.try_wait().expect("a child").is_some()
+    }
+
+    fn printed(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Creates a vhost with the exchange, and with the queue if `max_length` is given.
+fn vhost_of(client: &KnownClient, max_length: Option<u64>) -> Vhost<'static> {
+    let vhost = Node::shared().vhost(&format!("client-{}", client.page));
+    let http = vhost.http();
+    http.put(&vhost.path("exchanges", &[EXCHANGE]), &json!({"type": "direct", "durable": true})).expect_status(201);
+    if let Some(max_length) = max_length {
+        let declared = json!({"durable": true, "arguments": {"x-max-length": max_length}});
+        http.put(&vhost.path("queues", &[QUEUE]), &declared).expect_status(201);
+    }
+    vhost
+}
+
+/// Publishes a message through the exchange, and returns true if the worker receives it in this time.
+fn is_processed(vhost: &Vhost<'_>, worker: &mut Worker, longest: Duration) -> bool {
+    let amqp = vhost.amqp();
+    amqp.publish(EXCHANGE, QUEUE, "1");
+    let started = Instant::now();
+    while started.elapsed() < longest {
+        if vhost.queue(QUEUE)["messages"] == 0 {
+            return true;
+        }
+        if worker.is_over() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    false
+}
+
+fn version(node: &Node) -> BrokerVersion {
+    node.version().parse().expect("a version")
+}
+
+/// The clients of this run.
+fn clients() -> impl Iterator<Item = &'static KnownClient> {
+    KNOWN_CLIENTS.iter().filter(|client| is_long() || SHORT.contains(&client.name))
+}
+
+#[test]
+fn running_workers_react_as_in_the_table() {
+    let modes = |client: &'static KnownClient| {
+        [true, false]
+            .into_iter()
+            .filter(|declares| *declares || client.without_declaration.is_some())
+            .map(move |it| (client, it))
+    };
+    run_concurrently(3, clients().flat_map(modes), |(client, declares)| {
+        let declares_at_start = client.without_declaration.is_none();
+        let vhost = vhost_of(client, (!declares_at_start).then_some(1000));
+        let mut worker = Worker::start(client, &vhost, declares);
+        until("the queue", || vhost.names("queues").contains(&QUEUE.to_owned()).then_some(()));
+        let consumes = client.on_cancel != OnCancel::NotCanceled;
+        if consumes {
+            until("the consumer", || (vhost.listed_consumers(QUEUE) > 0).then_some(()));
+        }
+        vhost.amqp().bind_queue(EXCHANGE, QUEUE, QUEUE, &[]);
+        assert!(is_processed(&vhost, &mut worker, HANGS_AFTER), "{}: {}", client.name, worker.printed());
+        let dead_letters = match declares_at_start {
+            true => format!("arguments: {{x-dead-letter-exchange: '', x-dead-letter-routing-key: {QUEUE}.XQ}}"),
+            false => "deadLetter: none".to_owned(),
+        };
+        let topo = Topo::new(&vhost).spec(&format!(
+            "exchanges: {{{EXCHANGE}: {{type: direct}}}}\n\
+             queues:\n  {QUEUE}: {{type: classic, maxLength: 5000, onConflict: migrate, {dead_letters}, \
+             bindings: [{{exchange: {EXCHANGE}, routingKey: {QUEUE}}}]}}\n"
+        ));
+        let plan = topo.run(["plan"]).expect_code(3);
+        let name =
+            if client.name == client.library.name { client.name.to_owned() } else { format!("{} (", client.name) };
+        let is_named = [name.as_str(), client.library.name].iter().any(|name| plan.says(name));
+        assert_eq!(is_named, consumes, "{}\n{plan}", client.name);
+        let applied = topo.run(["apply", "-y", ALLOW]).expect_code(0);
+        let is_processed = is_processed(&vhost, &mut worker, HANGS_AFTER);
+        let observed = match (is_processed, worker.is_over()) {
+            (true, _) => Outcome::Continues,
+            (false, true) => Outcome::Exits,
+            (false, false) => Outcome::Hangs,
+        };
+        let has_pause = consumes && needs_pause(version(vhost.node()), false);
+        let predicted = client.outcome(declares, has_pause);
+        println!("{} (declares: {declares}) on {}: {observed:?}", client.name, vhost.node().version());
+        assert_eq!(observed, predicted, "{} declares: {declares}\n{applied}\n{}", client.name, worker.printed());
+    });
+}
+
+#[test]
+fn starting_workers_react_as_in_the_table() {
+    run_concurrently(3, clients(), |client| {
+        let vhost = vhost_of(client, Some(5000));
+        let mut worker = Worker::start(client, &vhost, true);
+        let refused = || vhost.node().logged(&format!("in vhost '{}'", vhost.name()));
+        let refusal = until("the error 406", || refused().into_iter().find(|line| line.contains("inequivalent arg")));
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(10) && !worker.is_over() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let observed = if worker.is_over() { Reaction::Exits } else { Reaction::Retries };
+        assert_eq!(observed, client.at_start, "{}: {refusal}\n{}", client.name, worker.printed());
+    });
+}
+
+/// The queue has no `x-max-length`, so that the error contains the type of the value.
+#[test]
+fn errors_contain_the_integer_type_of_the_library() {
+    let of_library =
+        |library| clients().find(|client| client.library == library && client.without_declaration.is_some());
+    run_concurrently(3, libraries().into_iter().filter_map(of_library), |client| {
+        let vhost = vhost_of(client, None);
+        vhost.amqp().declare_queue(QUEUE, &[]).unwrap();
+        let _worker = Worker::start(client, &vhost, true);
+        let expected =
+            format!("received the value '1000' of type '{}' but current is none", client.library.integer_type);
+        let refused = || vhost.node().logged(&format!("in vhost '{}'", vhost.name()));
+        let refusal = until("the error 406", || refused().into_iter().find(|line| line.contains("inequivalent arg")));
+        assert!(refusal.contains(&expected), "{}: {refusal}", client.name);
+    });
+}
