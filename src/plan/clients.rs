@@ -101,7 +101,7 @@ fn client_texts(
         let known = candidates(product.as_deref().unwrap_or_default(), queue.as_str(), exists);
         let version = version.as_deref().map_or_else(String::new, |version| format!(" {version}"));
         let name = match (&known[..], product) {
-            ([], None) => "a client that does not report its name".to_owned(),
+            ([], None) => "a client that the broker does not list yet, or that does not report its name,".to_owned(),
             ([], Some(product)) => format!("unknown client {product}{version}"),
             ([one], _) if one.name == one.library.name => format!("{}{version}", one.name),
             ([one], _) => format!("{} ({}{version})", one.name, one.library.name),
@@ -152,7 +152,9 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
         (OnCancel::Hangs, _) if deleted => "will hang without an error".to_owned(),
         (OnCancel::Hangs, _) => "will hang without an error: restart it after the apply".to_owned(),
         (OnCancel::NotCanceled, _) if deleted => "will no longer find the queue".to_owned(),
-        (OnCancel::NotCanceled, _) => "will continue".to_owned(),
+        (OnCancel::NotCanceled, _) => {
+            "will continue, or exit with a 404 if it uses the queue during the swap".to_owned()
+        }
         (OnCancel::Declares, _) | (OnCancel::Subscribes, OnMissing::Declares) if deleted => {
             "will declare the queue again".to_owned()
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -104,13 +104,27 @@ fn vhost_of(client: &KnownClient, max_length: Option<u64>) -> Vhost<'static> {
     vhost
 }
 
+/// Returns true if the broker lists the consumer of the queue with the connection of its client. The broker collects both
+/// separately.
+fn has_listed_client(vhost: &Vhost<'_>) -> bool {
+    let consumers = vhost.http().get(&vhost.path("consumers", &[])).expect_status(200);
+    let of_queue = consumers.as_array().unwrap().iter().find(|consumer| consumer["queue"]["name"] == QUEUE);
+    let Some(port) = of_queue.map(|consumer| &consumer["channel_details"]["peer_port"]) else { return false };
+    let connections = vhost.http().get("/api/connections").expect_status(200);
+    connections
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|connection| connection["peer_port"] == *port && connection["client_properties"]["product"].is_string())
+}
+
 /// Publishes a message through the exchange, and returns true if the worker receives it in this time.
 fn is_processed(vhost: &Vhost<'_>, worker: &mut Worker, longest: Duration) -> bool {
     let amqp = vhost.amqp();
     amqp.publish(EXCHANGE, QUEUE, "1");
     let started = Instant::now();
     while started.elapsed() < longest {
-        if vhost.queue(QUEUE)["messages"] == 0 {
+        if amqp.ready(QUEUE) == 0 {
             return true;
         }
         if worker.is_over() {
@@ -132,6 +146,7 @@ fn clients() -> impl Iterator<Item = &'static KnownClient> {
 
 #[test]
 fn running_workers_react_as_in_the_table() {
+    let differences = Mutex::new(Vec::new());
     let modes = |client: &'static KnownClient| {
         [true, false]
             .into_iter()
@@ -145,7 +160,7 @@ fn running_workers_react_as_in_the_table() {
         until("the queue", || vhost.names("queues").contains(&QUEUE.to_owned()).then_some(()));
         let consumes = client.on_cancel != OnCancel::NotCanceled;
         if consumes {
-            until("the consumer", || (vhost.listed_consumers(QUEUE) > 0).then_some(()));
+            until("the client of the consumer", || has_listed_client(&vhost).then_some(()));
         }
         vhost.amqp().bind_queue(EXCHANGE, QUEUE, QUEUE, &[]);
         assert!(is_processed(&vhost, &mut worker, HANGS_AFTER), "{}: {}", client.name, worker.printed());
@@ -158,7 +173,7 @@ fn running_workers_react_as_in_the_table() {
              queues:\n  {QUEUE}: {{type: classic, maxLength: 5000, onConflict: migrate, {dead_letters}, \
              bindings: [{{exchange: {EXCHANGE}, routingKey: {QUEUE}}}]}}\n"
         ));
-        let plan = topo.run(["plan"]).expect_code(3);
+        let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3);
         let name =
             if client.name == client.library.name { client.name.to_owned() } else { format!("{} (", client.name) };
         let is_named = [name.as_str(), client.library.name].iter().any(|name| plan.says(name));
@@ -170,11 +185,18 @@ fn running_workers_react_as_in_the_table() {
             (false, true) => Outcome::Exits,
             (false, false) => Outcome::Hangs,
         };
-        let has_pause = consumes && needs_pause(version(vhost.node()), false);
-        let predicted = client.outcome(declares, has_pause);
-        println!("{} (declares: {declares}) on {}: {observed:?}", client.name, vhost.node().version());
-        assert_eq!(observed, predicted, "{} declares: {declares}\n{applied}\n{}", client.name, worker.printed());
+        // A worker can also use the queue within the few milliseconds in which it does not exist.
+        let gaps = if consumes && needs_pause(version(vhost.node()), false) { &[true][..] } else { &[false, true] };
+        let predicted: Vec<Outcome> = gaps.iter().map(|gap| client.outcome(declares, *gap)).collect();
+        let line = format!("{} (declares: {declares}): observed {observed:?}, predicted {predicted:?}", client.name);
+        println!("{} {line}", vhost.node().version());
+        if !predicted.contains(&observed) {
+            let message = format!("{line}\n{applied}\n{}", worker.printed());
+            differences.lock().unwrap().push(message);
+        }
     });
+    let differences = differences.into_inner().unwrap();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 #[test]
@@ -182,8 +204,7 @@ fn starting_workers_react_as_in_the_table() {
     run_concurrently(3, clients(), |client| {
         let vhost = vhost_of(client, Some(5000));
         let mut worker = Worker::start(client, &vhost, true);
-        let refused = || vhost.node().logged(&format!("in vhost '{}'", vhost.name()));
-        let refusal = until("the error 406", || refused().into_iter().find(|line| line.contains("inequivalent arg")));
+        let refusal = refusal(&vhost);
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(10) && !worker.is_over() {
             std::thread::sleep(Duration::from_millis(100));
@@ -196,16 +217,24 @@ fn starting_workers_react_as_in_the_table() {
 /// The queue has no `x-max-length`, so that the error contains the type of the value.
 #[test]
 fn errors_contain_the_integer_type_of_the_library() {
+    let differences = Mutex::new(Vec::new());
     let of_library =
         |library| clients().find(|client| client.library == library && client.without_declaration.is_some());
     run_concurrently(3, libraries().into_iter().filter_map(of_library), |client| {
         let vhost = vhost_of(client, None);
         vhost.amqp().declare_queue(QUEUE, &[]).unwrap();
         let _worker = Worker::start(client, &vhost, true);
-        let expected =
-            format!("received the value '1000' of type '{}' but current is none", client.library.integer_type);
-        let refused = || vhost.node().logged(&format!("in vhost '{}'", vhost.name()));
-        let refusal = until("the error 406", || refused().into_iter().find(|line| line.contains("inequivalent arg")));
-        assert!(refusal.contains(&expected), "{}: {refusal}", client.name);
+        let expected = format!("received the value '1000' of type '{}' but current", client.library.integer_type);
+        let refusal = refusal(&vhost);
+        if !refusal.contains(&expected) {
+            differences.lock().unwrap().push(format!("{}: {refusal}", client.library.name));
+        }
     });
+    assert!(differences.lock().unwrap().is_empty(), "{differences:#?}");
+}
+
+/// Returns the first error 406 in the vhost from the log of the broker.
+fn refusal(vhost: &Vhost<'_>) -> String {
+    let refused = || vhost.node().logged(&format!("in vhost '{}'", vhost.name()));
+    until("the error 406", || refused().into_iter().find(|line| line.contains("inequivalent arg")))
 }

@@ -253,11 +253,16 @@ impl Amqp {
         }
     }
 
-    /// Publishes messages to a queue through the default exchange.
+    /// Publishes messages to a queue through `amq.direct`. A plan would report publishes through the default exchange, as
+    /// soon as they are in the broker's statistics.
     pub(crate) fn fill(&self, queue: &str, messages: usize) {
+        self.bind_queue("amq.direct", queue, queue, &[]);
         for number in 0..messages {
-            assert_eq!(self.publish("", queue, &format!("message {number}")), Outcome::Routed);
+            assert_eq!(self.publish("amq.direct", queue, &format!("message {number}")), Outcome::Routed);
         }
+        let unbound = self.channel();
+        block_on(unbound.queue_unbind(queue.into(), "amq.direct".into(), queue.into(), table(NONE)))
+            .unwrap_or_else(|error| panic!("{}", reported(&error)));
     }
 
     /// Receives a message, if there is one.

@@ -47,7 +47,8 @@ pub struct Library {
     pub name: &'static str,
     /// The value of `product` in the client properties of a connection.
     pub product: &'static str,
-    /// The type of a small integer in the error 406, if the client sends it: `received the value '5' of type 'TYPE'`.
+    /// The type of the number 1000 in the error 406, if the client sends it: `received the value '1000' of type 'TYPE'`.
+    /// Some libraries send the smallest type that can represent the number.
     pub integer_type: &'static str,
 }
 
@@ -99,9 +100,9 @@ pub enum Outcome {
 
 impl KnownClient {
     /// Returns the state of a worker after its queue was recreated with other arguments. `declares` is true if the
-    /// worker declares the queue with the old arguments. `has_pause` is true if the worker can notice that the queue
-    /// does not exist.
-    pub fn outcome(&self, declares: bool, has_pause: bool) -> Outcome {
+    /// worker declares the queue with the old arguments. `notices_gap` is true if the worker uses the queue while it does
+    /// not exist.
+    pub fn outcome(&self, declares: bool, notices_gap: bool) -> Outcome {
         let after_mismatch = match self.on_mismatch {
             Reaction::Exits => Outcome::Exits,
             Reaction::Retries => Outcome::Hangs,
@@ -109,10 +110,13 @@ impl KnownClient {
         match (self.on_cancel, self.on_missing) {
             (OnCancel::Exits, _) => Outcome::Exits,
             (OnCancel::Hangs, _) => Outcome::Hangs,
+            (OnCancel::NotCanceled, OnMissing::Exits) if notices_gap => Outcome::Exits,
             (OnCancel::NotCanceled, _) => Outcome::Continues,
             (OnCancel::Declares, _) if declares => after_mismatch,
-            (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Exits) if has_pause => Outcome::Exits,
-            (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Declares) if has_pause && declares => after_mismatch,
+            (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Exits) if notices_gap => Outcome::Exits,
+            (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Declares) if notices_gap && declares => {
+                after_mismatch
+            }
             (OnCancel::Declares | OnCancel::Subscribes, _) => Outcome::Continues,
         }
     }

@@ -7,8 +7,8 @@ use super::{KnownClient, Library, OnCancel, OnMissing, Reaction};
 
 static PY_AMQP: Library = Library { name: "py-amqp", product: "py-amqp", integer_type: "signedint" };
 static PIKA: Library = Library { name: "pika", product: "Pika Python Client Library", integer_type: "signedint" };
-static AIORMQ: Library = Library { name: "aiormq", product: "aiormq", integer_type: "unsignedshort" };
-static AMQPLIB: Library = Library { name: "amqplib", product: "amqplib", integer_type: "signedint" };
+static AIORMQ: Library = Library { name: "aiormq", product: "aiormq", integer_type: "short" };
+static AMQPLIB: Library = Library { name: "amqplib", product: "amqplib", integer_type: "short" };
 static BUNNY: Library = Library { name: "bunny", product: "Bunny", integer_type: "long" };
 static PHP_AMQPLIB: Library = Library { name: "php-amqplib", product: "AMQPLib", integer_type: "signedint" };
 static RABBITMQ_C: Library = Library { name: "rabbitmq-c", product: "rabbitmq-c", integer_type: "long" };

@@ -19,7 +19,7 @@ while (true) {
             $transport->ack($envelope);
         }
     } catch (MessageDecodingFailedException) {
-        // The transport has rejected the message, which is no task.
+        // The transport has rejected the message, because its body is not a PHP object.
     }
     usleep(100_000);
 }
