@@ -7,9 +7,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
+use lapin::options::{BasicConsumeOptions, BasicQosOptions};
+use lapin::types::FieldTable;
 use serde_json::json;
 use tempfile::TempDir;
 use topo::model::BrokerVersion;
@@ -18,7 +21,7 @@ use topo::rabbitmq::needs_pause;
 
 use crate::support::random::is_long;
 use crate::support::temp_dir::folder;
-use crate::support::{Node, Topo, Vhost, child, run_concurrently, until};
+use crate::support::{Amqp, Node, SetOnDrop, Topo, Vhost, block_on, child, run_concurrently, text, until};
 
 /// The clients of a short run.
 const SHORT: [&str; 2] = ["Celery", "pika"];
@@ -237,4 +240,73 @@ fn errors_contain_the_integer_type_of_the_library() {
 fn refusal(vhost: &Vhost<'_>) -> String {
     let refused = || vhost.node().logged(&format!("in vhost '{}'", vhost.name()));
     until("the error 406", || refused().into_iter().find(|line| line.contains("inequivalent arg")))
+}
+
+/// Applications that publish through the default exchange are a hazard with their rate. The broker reports the exchange only
+/// with `management.rates_mode = detailed`.
+#[test]
+fn publishes_through_the_default_exchange_are_a_hazard() {
+    let vhost = Node::shared().vhost("default-exchange");
+    let amqp = vhost.amqp();
+    amqp.declare_queue(QUEUE, &[]).unwrap();
+    amqp.declare_queue("quiet", &[]).unwrap();
+    let spec = "queues:\n  jobs: {type: classic, maxLength: 5000, onConflict: migrate, deadLetter: none}\n  \
+                quiet: {type: classic, maxLength: 5000, onConflict: migrate, deadLetter: none}\n";
+    let topo = Topo::new(&vhost).spec(spec);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = SetOnDrop([&over]);
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                vhost.amqp().publish("", QUEUE, "1");
+            }
+        });
+        let hazard = until("the rate", || {
+            let plan = topo.run(["plan", "--format", "json"]).plan();
+            let hazards = plan["vhosts"][0]["hazards"].as_array().unwrap().clone();
+            let found: Vec<_> = hazards.into_iter().filter(|hazard| hazard["kind"] == "publish-loss").collect();
+            found.iter().any(|hazard| hazard["mustBeAllowed"] == true).then_some(found)
+        });
+        assert_eq!(hazard.len(), 1, "{hazard:?}");
+        assert_eq!(hazard[0]["address"], format!("queues/{}/jobs", vhost.name()));
+        let text = hazard[0]["text"].as_str().unwrap();
+        assert!(text.contains("messages per second)") || text.contains("1 message per second)"), "{text}");
+        let refused = topo.run(["apply", "-y", "--allow=routing-gap,consumer-disruption"]);
+        refused.expect_code(3).expect_text("publish-loss");
+        // Other exchanges also route to the queue.
+        amqp.declare_exchange(EXCHANGE, "direct", &[]).unwrap();
+        amqp.bind_queue(EXCHANGE, QUEUE, "other", &[]);
+        until("the maximum", || topo.run(["plan"]).says("(at most").then_some(()));
+    });
+    topo.run(["apply", "-y", ALLOW]).expect_code(0);
+}
+
+/// A quorum queue refuses consumers with a global prefetch count before 4.3.
+#[test]
+fn global_prefetch_is_a_hazard_for_quorum_queues() {
+    let vhost = Node::shared().vhost("global-prefetch");
+    let amqp = vhost.amqp();
+    amqp.declare_queue(QUEUE, &[]).unwrap();
+    amqp.declare_queue("quorum", &[("x-queue-type", text("quorum"))]).unwrap();
+    let consume = |amqp: &Amqp, queue: &str| {
+        let channel = amqp.channel();
+        let subscribed = block_on(async {
+            channel.basic_qos(5, BasicQosOptions { global: true }).await?;
+            channel.basic_consume(queue.into(), "".into(), BasicConsumeOptions::default(), FieldTable::default()).await
+        });
+        subscribed.map(|consumer| (channel, consumer))
+    };
+    let is_refused = !vhost.node().at_least(4, 3);
+    assert_eq!(consume(&amqp, "quorum").is_err(), is_refused);
+    // After a refusal, the connection is closed.
+    let amqp = vhost.amqp();
+    let _consumer = consume(&amqp, QUEUE).unwrap();
+    until("the client of the consumer", || has_listed_client(&vhost).then_some(()));
+    let topo = Topo::new(&vhost).spec("queues: {jobs: {type: quorum, onConflict: migrate, deadLetter: none}}");
+    if is_refused {
+        let expected = "1 consumer uses a global prefetch count";
+        until("the prefetch count", || topo.run(["plan"]).says(expected).then_some(()));
+    } else {
+        topo.run(["plan"]).expect_no_text("global prefetch count").expect_text("unknown client ");
+    }
 }

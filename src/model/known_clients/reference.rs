@@ -122,7 +122,7 @@ fn cancel_text(reaction: OnCancel) -> &'static str {
 
 fn missing_text(client: &KnownClient) -> &'static str {
     match (client.on_cancel, client.on_missing) {
-        (OnCancel::Exits | OnCancel::Hangs | OnCancel::NotCanceled, OnMissing::Exits) => "a worker that starts exits",
+        (OnCancel::Exits | OnCancel::Hangs, OnMissing::Exits) => "a worker that starts exits",
         (_, OnMissing::Exits) => "the worker exits",
         (_, OnMissing::Declares) => "the worker opens a new channel, declares the queue and subscribes",
         (_, OnMissing::Subscribes) => "the worker subscribes again later",
