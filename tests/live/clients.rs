@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use lapin::options::{BasicConsumeOptions, BasicQosOptions};
+use lapin::options::{BasicConsumeOptions, BasicPublishOptions, BasicQosOptions};
+use lapin::protocol::basic::AMQPProperties;
 use lapin::types::FieldTable;
 use serde_json::json;
 use tempfile::TempDir;
@@ -257,8 +258,14 @@ fn publishes_through_the_default_exchange_are_a_hazard() {
     std::thread::scope(|scope| {
         let _stop = SetOnDrop([&over]);
         scope.spawn(|| {
+            // The broker discards the counts of a channel that was closed before it collected them.
+            let amqp = vhost.amqp();
+            let channel = amqp.channel();
+            let options = BasicPublishOptions::default();
             while !over.load(Ordering::Relaxed) {
-                vhost.amqp().publish("", QUEUE, "1");
+                block_on(channel.basic_publish("".into(), QUEUE.into(), options, b"1", AMQPProperties::default()))
+                    .unwrap();
+                std::thread::sleep(Duration::from_millis(5));
             }
         });
         let hazard = until("the rate", || {

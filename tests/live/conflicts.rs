@@ -353,7 +353,8 @@ fn conflict_shows_activity_and_resolutions() {
     assert_eq!(change["kept"]["unmanaged"].as_array().map(Vec::len), Some(1));
     let kinds: Vec<&str> =
         plan["vhosts"][0]["hazards"].as_array().unwrap().iter().filter_map(|hazard| hazard["kind"].as_str()).collect();
-    assert_eq!(kinds, ["message-loss", "routing-gap", "consumer-disruption"]);
+    // The last hazard names the client of the consumers.
+    assert_eq!(kinds, ["message-loss", "routing-gap", "consumer-disruption", "consumer-disruption"]);
     let shown = topo.run(["plan", &discard]).expect_code(0);
     for kind in kinds {
         assert!(shown.stdout.contains(&format!("--allow {kind}@{address}")), "{shown}");

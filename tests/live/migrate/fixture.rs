@@ -196,7 +196,7 @@ impl<'node> Fixture<'node> {
         words
             .map(str::to_owned)
             .into_iter()
-            .chain(["routing-gap,consumer-disruption,contract-change,duplicates,reorder".to_owned()])
+            .chain(["publish-loss,routing-gap,consumer-disruption,contract-change,duplicates,reorder".to_owned()])
             .collect()
     }
 
