@@ -16,9 +16,11 @@ use tokio::join;
 /// The maximum number of queues whose publishes are read concurrently.
 const CONCURRENT_QUEUES: usize = 8;
 
-/// The columns of a queue or an exchange with the numbers of publishes.
-const PUBLISHES: &str = "?columns=incoming,message_stats.publish,message_stats.publish_details.rate,\
-                         message_stats.publish_out,message_stats.publish_out_details.rate";
+/// The query for the numbers of publishes of a queue or an exchange. The average is that of the last minute: the current
+/// rate is often 0 between two messages.
+const PUBLISHES: &str = "?msg_rates_age=60&msg_rates_incr=5&columns=incoming,\
+                         message_stats.publish,message_stats.publish_details,\
+                         message_stats.publish_out,message_stats.publish_out_details";
 
 /// An entry of `GET /api/vhosts/VHOST/connections`.
 #[derive(Deserialize)]
@@ -79,9 +81,11 @@ struct Counts {
 #[derive(Default, Deserialize)]
 struct Rate {
     rate: Option<f64>,
+    avg_rate: Option<f64>,
 }
 
-/// A number of messages since the broker collects statistics, and the current rate per second.
+/// A number of messages since the broker collects statistics, and the rate per second: the current rate, or the average of
+/// the last minute if it is higher.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Flow {
     total: u64,
@@ -90,7 +94,8 @@ struct Flow {
 
 impl Flow {
     fn new(total: Option<u64>, details: Option<&Rate>) -> Self {
-        Self { total: total.unwrap_or(0), rate: details.and_then(|it| it.rate).unwrap_or(0.0) }
+        let rate = |of: fn(&Rate) -> Option<f64>| details.and_then(of).unwrap_or(0.0);
+        Self { total: total.unwrap_or(0), rate: rate(|it| it.rate).max(rate(|it| it.avg_rate)) }
     }
 }
 
@@ -237,7 +242,8 @@ mod tests {
 
     #[test]
     fn publishes_of_the_default_exchange_are_determined() {
-        let basic = r#"{"incoming": [], "message_stats": {"publish": 90, "publish_details": {"rate": 9.2}}}"#;
+        let basic =
+            r#"{"incoming": [], "message_stats": {"publish": 90, "publish_details": {"rate": 0.0, "avg_rate": 9.2}}}"#;
         assert_eq!(found(basic, false), Some((10, false)));
         assert_eq!(found(basic, true), Some((8, true)));
         let idle = r#"{"incoming": [], "message_stats": {"publish": 90, "publish_details": {"rate": 0.0}}}"#;

@@ -200,7 +200,7 @@ pub struct QueueClient {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultExchangePublishes {
-    /// The current number of messages per second, rounded up.
+    /// The number of messages per second in the last minute, rounded up.
     pub per_second: u64,
     /// True if the broker does not report the exchange of each message, so that the number is only a maximum.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

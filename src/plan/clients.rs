@@ -47,11 +47,14 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 fn default_exchange_text(publishes: DefaultExchangePublishes, kind: ChangeKind) -> String {
     let DefaultExchangePublishes { per_second, is_upper_bound } = publishes;
     let rate = match per_second {
-        0 => "none at the moment".to_owned(),
+        0 => "none in the last minute".to_owned(),
         many if is_upper_bound => {
-            format!("at most {} per second; the broker does not report the exact number", count(many, "message"))
+            format!(
+                "at most {} per second in the last minute; the broker does not report the exact number",
+                count(many, "message")
+            )
         }
-        many => format!("{} per second", count(many, "message")),
+        many => format!("{} per second in the last minute", count(many, "message")),
     };
     let lost = match kind {
         ChangeKind::Delete => "these messages will be lost",
