@@ -3,8 +3,9 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
-use super::plain::peer;
+use super::plain::{Plain, peer};
 use super::read::is_not_available;
+use crate::model::naming::MigrationNames;
 use crate::model::{Destination, QueueName, Topology, VhostName};
 use crate::plan::request::path;
 use crate::plan::{Activity, DefaultExchangePublishes, QueueClient};
@@ -22,6 +23,9 @@ const PUBLISHES: &str = "?msg_rates_age=60&msg_rates_incr=5&columns=incoming,\
                          message_stats.publish,message_stats.publish_details,\
                          message_stats.publish_out,message_stats.publish_out_details";
 
+/// The maximum length of a product name or version, which clients choose freely.
+const MAX_CHARACTERS: usize = 60;
+
 /// An entry of `GET /api/vhosts/VHOST/connections`.
 #[derive(Deserialize)]
 struct Connection {
@@ -34,10 +38,11 @@ struct Connection {
 
 /// The client properties of a connection. py-amqp sends `product_version` instead of `version`.
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Properties {
-    product: Option<serde_json::Value>,
-    version: Option<serde_json::Value>,
-    product_version: Option<serde_json::Value>,
+    product: Option<Plain>,
+    version: Option<Plain>,
+    product_version: Option<Plain>,
 }
 
 /// An entry of `GET /api/vhosts/VHOST/channels`.
@@ -70,7 +75,9 @@ struct ExchangeReference {
     name: String,
 }
 
+/// Numbers of messages. The broker returns `[]` for an object without any of the requested columns, which serde reads as a struct with defaults.
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Counts {
     publish: Option<u64>,
     publish_details: Option<Rate>,
@@ -79,6 +86,7 @@ struct Counts {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Rate {
     rate: Option<f64>,
     avg_rate: Option<f64>,
@@ -141,7 +149,10 @@ impl Broker {
         let read: Vec<_> = read.buffered(CONCURRENT_QUEUES).collect().await;
         for (name, statistics) in read {
             let (Some(statistics), Some(queue)) = (statistics?, activity.queues.get_mut(name)) else { continue };
-            queue.default_exchange = default_publishes(&statistics, through_default, bound.contains(name));
+            // A migration in progress has unbound the queue.
+            let hold = QueueName::new(MigrationNames::of(name).hold);
+            let is_bound = bound.contains(name) || current.queues.contains_key(&hold);
+            queue.default_exchange = default_publishes(&statistics, through_default, is_bound);
         }
         Ok(())
     }
@@ -170,7 +181,9 @@ impl Broker {
         let client = |connection: Connection| {
             let address = connection.peer?;
             let Properties { product, version, product_version } = connection.client_properties.unwrap_or_default();
-            let text = |value: Option<serde_json::Value>| value?.as_str().map(str::to_owned);
+            let text = |value: Option<Plain>| {
+                value.and_then(Plain::into_text).map(|text| text.chars().take(MAX_CHARACTERS).collect::<String>())
+            };
             let has_global_prefetch = with_global_prefetch.contains(&address);
             let version = text(version).or_else(|| text(product_version));
             Some((address, QueueClient { product: text(product), version, has_global_prefetch }))
@@ -193,6 +206,8 @@ impl Broker {
     async fn statistics_of(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<Statistics>, BrokerError> {
         match self.get::<Statistics>(path("queues", &[vhost.as_str(), queue.as_str()]) + PUBLISHES).await {
             Ok(statistics) => Ok(Some(statistics)),
+            // The management API cannot address a queue named `.` or `..`.
+            Err(BrokerError::Unaddressable { .. }) => Ok(None),
             Err(error) if is_not_available(&error) => Ok(None),
             Err(error) => Err(error),
         }
@@ -214,14 +229,13 @@ fn default_publishes(
         Some(listed) => (Flow::new(listed.stats.publish, listed.stats.publish_details.as_ref()), false),
         // The broker lists other exchanges, but not the default exchange.
         None if !incoming.is_empty() => return None,
-        None if !is_bound => (of_queue, false),
         // The broker does not report which exchange the messages came from.
         None => {
             let rate = of_queue.rate.min(through_default.rate);
-            (Flow { total: of_queue.total.min(through_default.total), rate }, true)
+            (Flow { total: of_queue.total.min(through_default.total), rate }, is_bound)
         }
     };
-    // Without a current rate, an upper bound says nothing.
+    // An upper bound is meaningful only with a nonzero rate.
     if flow.total == 0 || is_upper_bound && flow.rate <= 0.0 {
         return None;
     }
@@ -244,13 +258,14 @@ mod tests {
     fn publishes_of_the_default_exchange_are_determined() {
         let basic =
             r#"{"incoming": [], "message_stats": {"publish": 90, "publish_details": {"rate": 0.0, "avg_rate": 9.2}}}"#;
-        assert_eq!(found(basic, false), Some((10, false)));
+        assert_eq!(found(basic, false), Some((8, false)));
         assert_eq!(found(basic, true), Some((8, true)));
         let idle = r#"{"incoming": [], "message_stats": {"publish": 90, "publish_details": {"rate": 0.0}}}"#;
         assert_eq!((found(idle, false), found(idle, true)), (Some((0, false)), None));
         let detailed = r#"{"incoming": [{"exchange": {"name": "", "vhost": "/"}, "stats": {"publish": 5}}]}"#;
         assert_eq!(found(detailed, true), Some((0, false)));
         assert_eq!(found(r#"{"incoming": [{"exchange": {"name": "e"}, "stats": {"publish": 5}}]}"#, false), None);
+        assert_eq!(found(r#"{"incoming": [], "message_stats": []}"#, false), None);
         assert_eq!((found("{}", false), found(r#"{"incoming": []}"#, false)), (None, None));
     }
 

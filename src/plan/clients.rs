@@ -11,7 +11,7 @@ use crate::model::count::count;
 use crate::model::known_clients::{KnownClient, OnCancel, OnMissing, Reaction, candidates};
 use crate::model::{Object, Queue, QueueName, QueueType};
 use crate::rabbitmq::needs_pause;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of addresses in the description of a client.
 const MAX_ADDRESSES: usize = 3;
@@ -34,10 +34,11 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             let text = default_exchange_text(publishes, change.kind);
             add(HazardKind::PublishLoss, text, publishes.per_second > 0);
         }
-        for text in client_texts(context, change, name, live) {
+        let is_migration = builder.migrations.iter().any(|migration| migration.queue == *name);
+        for text in client_texts(context, change, (name, is_migration), live) {
             add(HazardKind::ConsumerDisruption, text, true);
         }
-        if let Some(text) = global_prefetch_text(context, change, before, live) {
+        if let Some(text) = global_prefetch_text(change, before, live) {
             add(HazardKind::ConsumerDisruption, text, true);
         }
     }
@@ -56,16 +57,17 @@ fn default_exchange_text(publishes: DefaultExchangePublishes, kind: ChangeKind) 
         }
         many => format!("{} per second in the last minute", count(many, "message")),
     };
-    let lost = match kind {
-        ChangeKind::Delete => "these messages will be lost",
+    let consequence = match kind {
+        ChangeKind::Delete => {
+            "after the deletion, these messages are lost; change or stop the publishers before the apply"
+        }
         ChangeKind::Create | ChangeKind::Change | ChangeKind::Recreate | ChangeKind::Conflict => {
-            "messages that arrive while the queue does not exist will be lost"
+            "topo cannot redirect these messages, so those that arrive while the queue does not exist are lost; publish \
+             to a different exchange, or pause the publishers during the apply"
         }
     };
-    format!(
-        "applications publish to it through the default exchange ({rate}), which topo cannot redirect: {lost}; publish \
-         to a different exchange, or pause the publishers during the apply"
-    )
+    let verb = if is_upper_bound { "may publish" } else { "publish" };
+    format!("applications {verb} to it through the default exchange ({rate}): {consequence}")
 }
 
 /// The consumers of a queue that have the same client.
@@ -80,7 +82,7 @@ struct Group {
 fn client_texts(
     context: &PlanContext<'_>,
     change: &PlannedChange,
-    queue: &QueueName,
+    (queue, is_migration): (&QueueName, bool),
     live: &QueueActivity,
 ) -> Vec<String> {
     let (Some(addresses), Some(clients)) = (&live.consumers, &live.clients) else { return Vec::new() };
@@ -98,21 +100,30 @@ fn client_texts(
         Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) | Object::Record(_))
         | None => false,
     };
-    let has_pause = needs_pause(context.profile.version, is_quorum(&change.before));
+    // Only a migration waits until the channels notice that the queue does not exist.
+    let needs_pause = needs_pause(context.profile.version, is_quorum(&change.before));
+    let may_lose_consumers = needs_pause && !is_migration && change.kind == ChangeKind::Recreate;
+    let has_pause = needs_pause && is_migration;
     let exists = |name: &str| context.current.queues.contains_key(&QueueName::from(name));
     let texts = groups.into_iter().map(|((product, version), group)| {
         let known = candidates(product.as_deref().unwrap_or_default(), queue.as_str(), exists);
         let version = version.as_deref().map_or_else(String::new, |version| format!(" {version}"));
         let name = match (&known[..], product) {
-            ([], None) => "a client that the broker does not list yet, or that does not report its name,".to_owned(),
-            ([], Some(product)) => format!("unknown client {product}{version}"),
+            ([], None) => "an unnamed or not yet listed client".to_owned(),
+            ([], Some(product)) => format!("the unknown client {product}{version}"),
             ([one], _) if one.name == one.library.name => format!("{}{version}", one.name),
             ([one], _) => format!("{} ({}{version})", one.name, one.library.name),
             ([first, ..], _) => format!("{}{version}", first.library.name),
         };
-        let consumers =
-            if group.consumers == 1 { String::new() } else { format!("{} of ", count(group.consumers, "consumer")) };
-        format!("{consumers}{name}{} {}", hosts(&group.hosts), reactions(&known, change, has_pause))
+        format!(
+            "{} of {name}{} {}",
+            count(group.consumers, "consumer"),
+            hosts(&group.hosts),
+            match may_lose_consumers {
+                true => "may receive neither a cancel nor messages: restart the application after the apply".to_owned(),
+                false => reactions(&known, change, has_pause),
+            }
+        )
     });
     texts.collect()
 }
@@ -137,12 +148,13 @@ fn reactions(known: &[&KnownClient], change: &PlannedChange, has_pause: bool) ->
         }
     }
     match &by_reaction[..] {
-        [] => "will be canceled: its reaction is unknown, so check that it consumes after the apply".to_owned(),
+        [] => "will be canceled: the reaction of this client is unknown; after the apply, check that the queue has consumers"
+            .to_owned(),
         [(text, _)] => text.clone(),
         several => {
             let parts: Vec<String> =
                 several.iter().map(|(text, names)| format!("{} {text}", names.join(" or "))).collect();
-            format!("will be canceled; it depends on the framework what happens then: {}", parts.join("; "))
+            format!("will be canceled; the reaction depends on the framework: {}", parts.join("; "))
         }
     }
 }
@@ -151,9 +163,9 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
     let deleted = change.kind == ChangeKind::Delete;
     match (client.on_cancel, client.on_missing) {
         (OnCancel::Exits, _) if deleted => "will exit".to_owned(),
-        (OnCancel::Exits, _) => "will exit: start it again after the apply".to_owned(),
+        (OnCancel::Exits, _) => "will exit: start the application again after the apply".to_owned(),
         (OnCancel::Hangs, _) if deleted => "will hang without an error".to_owned(),
-        (OnCancel::Hangs, _) => "will hang without an error: restart it after the apply".to_owned(),
+        (OnCancel::Hangs, _) => "will hang without an error: restart the application after the apply".to_owned(),
         (OnCancel::NotCanceled, _) if deleted => "will no longer find the queue".to_owned(),
         (OnCancel::NotCanceled, _) => {
             "will continue, or exit with a 404 if it uses the queue during the swap".to_owned()
@@ -166,7 +178,10 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
             "will try to subscribe again every few seconds".to_owned()
         }
         (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Exits) if has_pause => {
-            format!("will exit with a 404 or 406: start it again after the apply{}", declared(change, ", with "))
+            format!(
+                "will exit with a 404 or 406: start the application again after the apply{}",
+                declared(change, ", declaring ")
+            )
         }
         (OnCancel::Declares, _) | (OnCancel::Subscribes, OnMissing::Declares)
             if has_pause || client.on_cancel == OnCancel::Declares =>
@@ -175,13 +190,16 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
                 Reaction::Exits => "exit",
                 Reaction::Retries => "hang",
             };
-            format!("will declare the queue again, and {end} with a 406{}", declared(change, " unless it declares "))
+            format!(
+                "will declare the queue again, and {end} with a 406{}",
+                declared(change, " unless the application declares ")
+            )
         }
         (OnCancel::Declares | OnCancel::Subscribes, _) => "will subscribe again".to_owned(),
     }
 }
 
-/// Returns the settings that a client must declare, after `prefix`: ` unless it declares x-max-length 5000`. Returns an
+/// Returns the settings that a client must declare, after `prefix`: ` unless the application declares x-max-length 5000`. Returns an
 /// empty string without such settings.
 fn declared(change: &PlannedChange, prefix: &str) -> String {
     let is_compared = |verdict| matches!(verdict, Verdict::Conflict);
@@ -200,28 +218,29 @@ fn declared(change: &PlannedChange, prefix: &str) -> String {
     }
 }
 
-/// Describes consumers with a global prefetch count on a queue that becomes a quorum queue. Up to 4.2, quorum queues
-/// refuse such consumers with 540 NOT_IMPLEMENTED.
-fn global_prefetch_text(
-    context: &PlanContext<'_>,
-    change: &PlannedChange,
-    before: &Queue,
-    live: &QueueActivity,
-) -> Option<String> {
+/// Describes consumers with a global prefetch count on a queue that becomes a quorum queue, which refuses such consumers
+/// with 540 NOT_IMPLEMENTED. From 4.0 on, the broker does not list the global prefetch count.
+fn global_prefetch_text(change: &PlannedChange, before: &Queue, live: &QueueActivity) -> Option<String> {
     let Some(Object::Queue(_, after)) = &change.after else { return None };
     let becomes_quorum =
         after.queue_type() == Some(QueueType::Quorum) && before.queue_type() != Some(QueueType::Quorum);
-    if change.kind != ChangeKind::Recreate || !becomes_quorum || context.profile.version.is_at_least(4, 3) {
+    if change.kind != ChangeKind::Recreate || !becomes_quorum {
         return None;
     }
-    let with_global = live.clients.iter().flatten().filter(|client| client.has_global_prefetch).count() as u64;
-    (with_global > 0).then(|| {
-        let verb = if with_global == 1 { "uses" } else { "use" };
+    let flagged: Vec<&QueueClient> =
+        live.clients.iter().flatten().filter(|client| client.has_global_prefetch).collect();
+    let names: BTreeSet<&str> = flagged.iter().filter_map(|client| client.product.as_deref()).collect();
+    let names = match names.is_empty() {
+        true => String::new(),
+        false => format!(" of {}", names.into_iter().collect::<Vec<_>>().join(" and ")),
+    };
+    let verb = if flagged.len() == 1 { "uses" } else { "use" };
+    (!flagged.is_empty()).then(|| {
         format!(
-            "{} {verb} a global prefetch count, which quorum queues do not support before RabbitMQ 4.3: the broker will \
-             refuse to let them subscribe (540 NOT_IMPLEMENTED); configure the clients for quorum queues before the \
-             apply, or set the prefetch count with global=false",
-            count(with_global, "consumer")
+            "{}{names} {verb} a global prefetch count, which quorum queues do not support: the broker will refuse the \
+             subscription (540 NOT_IMPLEMENTED); configure the clients for quorum queues before the apply, or set the \
+             prefetch count with global=false",
+            count(flagged.len() as u64, "consumer")
         )
     })
 }

@@ -288,7 +288,8 @@ fn publishes_through_the_default_exchange_are_a_hazard() {
     topo.run(["apply", "-y", ALLOW]).expect_code(0);
 }
 
-/// A quorum queue refuses consumers with a global prefetch count before 4.3.
+/// A quorum queue refuses consumers with a global prefetch count before 4.3. From 4.0 on, the broker does not list this
+/// count.
 #[test]
 fn global_prefetch_is_a_hazard_for_quorum_queues() {
     let vhost = Node::shared().vhost("global-prefetch");
@@ -310,10 +311,10 @@ fn global_prefetch_is_a_hazard_for_quorum_queues() {
     let _consumer = consume(&amqp, QUEUE).unwrap();
     until("the client of the consumer", || has_listed_client(&vhost).then_some(()));
     let topo = Topo::new(&vhost).spec("queues: {jobs: {type: quorum, onConflict: migrate, deadLetter: none}}");
-    if is_refused {
-        let expected = "1 consumer uses a global prefetch count";
+    if !vhost.node().at_least(4, 0) {
+        let expected = "uses a global prefetch count";
         until("the prefetch count", || topo.run(["plan"]).says(expected).then_some(()));
     } else {
-        topo.run(["plan"]).expect_no_text("global prefetch count").expect_text("unknown client ");
+        topo.run(["plan"]).expect_no_text("global prefetch count").expect_text("the unknown client ");
     }
 }

@@ -125,7 +125,9 @@ impl KnownClient {
 /// Returns the clients that connect with a product and may consume from a queue. Several if the broker cannot
 /// distinguish them; none for an unknown product. `exists` returns true for a queue of the vhost.
 pub fn candidates(product: &str, queue: &str, exists: impl Fn(&str) -> bool) -> Vec<&'static KnownClient> {
-    let of_product = || KNOWN_CLIENTS.iter().filter(|client| client.library.product == product);
+    // A client without consumers cannot be the client of a consumer.
+    let consumes = |client: &&KnownClient| client.on_cancel != OnCancel::NotCanceled;
+    let of_product = || KNOWN_CLIENTS.iter().filter(|client| client.library.product == product).filter(consumes);
     let has_siblings = |client: &&KnownClient| {
         let stem = client.sibling_queues.iter().find_map(|suffix| queue.strip_suffix(suffix)).unwrap_or(queue);
         !client.sibling_queues.is_empty() && client.sibling_queues.iter().all(|it| exists(&format!("{stem}{it}")))
@@ -159,6 +161,7 @@ mod tests {
         assert_eq!(names("jobs", &["jobs", "jobs.DQ", "jobs.XQ"]), ["dramatiq"]);
         assert_eq!(names("jobs.DQ", &["jobs", "jobs.DQ", "jobs.XQ"]), ["dramatiq"]);
         assert!(candidates("RabbitMQ", "jobs", |_| true).is_empty());
+        assert!(candidates("rabbitmq-c", "jobs", |_| true).is_empty(), "Symfony has no consumers");
     }
 
     #[test]

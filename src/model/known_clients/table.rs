@@ -83,12 +83,12 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         declares: "The durable queue and direct exchange `celery`, the topic exchange `celeryev`, and transient queues: \
                    `celery@HOST.celery.pidbox`, `celeryev.ID`, and queues for replies. With quorum queues, also 28 queues \
                    `celery_delayed_N` and 29 exchanges.",
-        advice: "By default, Celery publishes through the default exchange. During a migration, messages of the default \
-                 exchange can be lost. Use an exchange of your own (`task_queues` with `kombu.Exchange`), or pause the \
+        advice: "By default, Celery publishes through the default exchange. During a migration, messages that are published \
+                 through the default exchange can be lost. Publish to a named exchange (`task_queues` with `kombu.Exchange`), or pause the \
                  producers.\n\nCelery can only reject messages, not return them with `basic.nack`. For retries by the \
                  broker, set `acks_late=True` and `acks_on_failure_or_timeout=False`, or raise `Reject(requeue=False)`.\n\n\
                  A worker that does not declare its queue as a quorum queue uses a global prefetch count. Quorum queues \
-                 accept it from RabbitMQ 4.3 on. Earlier versions refuse the consumer, and the worker tries again without an end.",
+                 accept it from RabbitMQ 4.3 on. Earlier versions refuse the consumer, and the worker retries indefinitely.",
     },
     KnownClient {
         name: "dramatiq",
@@ -102,8 +102,8 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         without_declaration: None,
         declares: "For a queue `Q`: `Q`, `Q.DQ` for delayed messages, and `Q.XQ` for dead letters, with a TTL of 7 days. `Q` \
                    and `Q.DQ` dead-letter to `Q.XQ` through the default exchange. `max_priority` changes `Q` and `Q.DQ`.",
-        advice: "dramatiq publishes only through the default exchange. During a migration, messages of the default \
-                 exchange can be lost. Pause the producers.\n\nA running worker subscribes again after 3 s without declaring \
+        advice: "dramatiq publishes only through the default exchange. During a migration, messages that are published \
+                 through the default exchange can be lost. Pause the producers.\n\nA running worker subscribes again after 3 s without declaring \
                  the queue. A new worker declares the queue. If the broker refuses this, the worker tries again every 3 s.",
     },
     KnownClient {
