@@ -75,7 +75,8 @@ struct ExchangeReference {
     name: String,
 }
 
-/// Numbers of messages. The broker returns `[]` for an object without any of the requested columns, which serde reads as a struct with defaults.
+/// Numbers of messages. The broker returns `[]` for an object without any of the requested columns. serde reads `[]` as a
+/// struct with default values.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Counts {

@@ -1,7 +1,8 @@
 //! The objects of a broker as plain data: ordered, comparable, and independent of their origin.
 //!
 //! Other layers convert their data to and from these types. This layer performs no I/O. It also contains the tables of
-//! arguments ([`known_arguments`]), clients ([`known_clients`]) and records ([`record_kinds`]), and the rules for generated names ([`naming`]).
+//! arguments ([`known_arguments`]), clients ([`known_clients`]) and records ([`record_kinds`]), and the rules for
+//! generated names ([`naming`]).
 
 pub mod address;
 pub mod amqp_uri;

@@ -199,14 +199,13 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
     }
 }
 
-/// Returns the settings that a client must declare, after `prefix`: ` unless the application declares x-max-length 5000`. Returns an
-/// empty string without such settings.
+/// Returns the settings that a client must declare, after `prefix`: ` unless the application declares x-max-length 5000`.
+/// Returns an empty string if there are none.
 fn declared(change: &PlannedChange, prefix: &str) -> String {
-    let is_compared = |verdict| matches!(verdict, Verdict::Conflict);
     let settings: Vec<String> = change
         .fields
         .iter()
-        .filter(|field| is_compared(field.verdict))
+        .filter(|field| field.verdict == Verdict::Conflict)
         .map(|field| match &field.after {
             Some(value) => format!("{} {value}", field.field),
             None => format!("no {}", field.field),

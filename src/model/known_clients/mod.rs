@@ -21,7 +21,7 @@ pub struct KnownClient {
     pub page: &'static str,
     /// The library that connects to the broker. Several frameworks can share a library.
     pub library: &'static Library,
-    /// The suffixes of further queues that exist beside a queue of this framework. Empty if the broker cannot
+    /// The suffixes of further queues that exist in addition to a queue of this framework. Empty if the broker cannot
     /// distinguish the framework from others that use the same library.
     pub sibling_queues: &'static [&'static str],
     /// The reaction of a running consumer that the broker cancels because its queue is deleted.
@@ -100,9 +100,9 @@ pub enum Outcome {
 
 impl KnownClient {
     /// Returns the state of a worker after its queue was recreated with other arguments. `declares` is true if the
-    /// worker declares the queue with the old arguments. `notices_gap` is true if the worker uses the queue while it does
+    /// worker declares the queue with the old arguments. `sees_missing_queue` is true if the worker uses the queue while it does
     /// not exist.
-    pub fn outcome(&self, declares: bool, notices_gap: bool) -> Outcome {
+    pub fn outcome(&self, declares: bool, sees_missing_queue: bool) -> Outcome {
         let after_mismatch = match self.on_mismatch {
             Reaction::Exits => Outcome::Exits,
             Reaction::Retries => Outcome::Hangs,
@@ -110,11 +110,11 @@ impl KnownClient {
         match (self.on_cancel, self.on_missing) {
             (OnCancel::Exits, _) => Outcome::Exits,
             (OnCancel::Hangs, _) => Outcome::Hangs,
-            (OnCancel::NotCanceled, OnMissing::Exits) if notices_gap => Outcome::Exits,
+            (OnCancel::NotCanceled, OnMissing::Exits) if sees_missing_queue => Outcome::Exits,
             (OnCancel::NotCanceled, _) => Outcome::Continues,
             (OnCancel::Declares, _) if declares => after_mismatch,
-            (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Exits) if notices_gap => Outcome::Exits,
-            (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Declares) if notices_gap && declares => {
+            (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Exits) if sees_missing_queue => Outcome::Exits,
+            (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Declares) if sees_missing_queue && declares => {
                 after_mismatch
             }
             (OnCancel::Declares | OnCancel::Subscribes, _) => Outcome::Continues,

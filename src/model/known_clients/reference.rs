@@ -7,12 +7,11 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Client libraries and frameworks
 
-When topo recreates a queue, the broker cancels the consumers of the queue. Whether a worker continues, exits or hangs depends on its
-client library. A plan names the clients of the queues that it recreates, and what happens to them. On this page you can look up all
-clients that topo knows. Each client has a page with advice.
+Use this page to look up how a client reacts when topo recreates its queue. The broker then cancels the consumers of the queue. Whether a
+worker continues, exits or hangs depends on its client library. A plan names the clients of these queues and states how each reacts. Each
+client has a page with advice.
 
-This page is generated from the table that topo itself uses. Tests compare the table with the real clients on RabbitMQ 3.8.9, 3.10.8, 4.0.5
-and 4.3.6.
+This page is generated from the table that topo itself uses. Tests compare the table with the real clients.
 
 The columns of the table:
 
@@ -22,8 +21,8 @@ The columns of the table:
 - **does not declare it**: the state of a worker that uses the queue without declaring it, or that declares the new arguments.
 
 If a row contains two states, the second one applies to a worker that uses the queue while it does not exist. From RabbitMQ 4.0 on, and for
-classic queues on 3.8, this time is usually below 50 ms. On 3.9 to 3.13, it is about 0.5 s, so that every worker with a consumer is in the
-second state.
+classic queues on 3.8, this time is usually below 50 ms. On 3.9 to 3.13, and for quorum queues on 3.8, it is about 0.5 s, so the second state
+applies to every worker with a consumer.
 
 | client | product | declares the queue | does not declare it |
 |---|---|---|---|
@@ -60,18 +59,22 @@ pub fn page(client: &KnownClient) -> String {
     let mut text = format!("# {name}\n\n");
     let others: Vec<&str> =
         KNOWN_CLIENTS.iter().filter(|it| it.library == *library && it.name != *name).map(|it| it.name).collect();
-    let _ = write!(text, "The broker sees the product `{}`.", library.product);
+    let _ = write!(text, "Its connections report the product `{}`.", library.product);
     if !client.sibling_queues.is_empty() {
         let suffixes: Vec<String> = client.sibling_queues.iter().map(|it| format!("`Q{it}`")).collect();
-        let _ = write!(text, " topo recognizes {name} by the queues {} beside a queue `Q`.", suffixes.join(" and "));
+        let _ = write!(
+            text,
+            " topo recognizes {name} by the queues {} in addition to a queue `Q`.",
+            suffixes.join(" and ")
+        );
     } else if !others.is_empty() {
         let _ = write!(text, " {} use{} the same product.", listed(&others), if others.len() == 1 { "s" } else { "" });
     }
     let _ = write!(
         text,
         "\n\n- **When its queue is deleted:** {}.\n- **When the queue does not exist yet (404):** {}.\n\
-         - **When it declares the queue with other arguments (406):** {}.\n- **At the start, with a 406:** {}.\n\
-         - **Use without a declaration:** {}.\n- **Type of the number 1000 in the error 406:** `{}`.\n\n\
+         - **When it declares the queue with other arguments (406):** {}.\n- **On startup, if the broker returns a 406:** {}.\n\
+         - **To skip the declaration:** {}.\n- **Type of the number 1000 in the error 406:** `{}`.\n\n\
          ## What it declares\n\n{}\n\n## Advice\n\n{}\n",
         cancel_text(client.on_cancel),
         missing_text(client),
@@ -86,7 +89,7 @@ pub fn page(client: &KnownClient) -> String {
 }
 
 /// Joins names: `a`, `a and b`, `a, b and c`.
-pub(super) fn listed(names: &[&str]) -> String {
+fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -96,9 +99,9 @@ pub(super) fn listed(names: &[&str]) -> String {
 
 /// Formats the outcomes of a worker that does not use the queue while it does not exist, and of a worker that does.
 fn outcomes(client: &KnownClient, declares: bool) -> String {
-    match [false, true].map(|notices_gap| word(client.outcome(declares, notices_gap))) {
-        [usual, in_gap] if usual == in_gap => usual.to_owned(),
-        [usual, in_gap] => format!("{usual}, or {in_gap}"),
+    match [false, true].map(|sees_missing_queue| word(client.outcome(declares, sees_missing_queue))) {
+        [usual, when_missing] if usual == when_missing => usual.to_owned(),
+        [usual, when_missing] => format!("{usual}, or {when_missing}"),
     }
 }
 
@@ -122,7 +125,7 @@ fn cancel_text(reaction: OnCancel) -> &'static str {
 
 fn missing_text(client: &KnownClient) -> &'static str {
     match (client.on_cancel, client.on_missing) {
-        (OnCancel::Exits | OnCancel::Hangs, OnMissing::Exits) => "a worker that starts exits",
+        (OnCancel::Exits | OnCancel::Hangs, OnMissing::Exits) => "a worker exits on startup",
         (_, OnMissing::Exits) => "the worker exits",
         (_, OnMissing::Declares) => "the worker opens a new channel, declares the queue and subscribes",
         (_, OnMissing::Subscribes) => "the worker subscribes again later",
@@ -138,7 +141,7 @@ fn mismatch_text(client: &KnownClient) -> &'static str {
 
 fn reaction_text(reaction: Reaction) -> &'static str {
     match reaction {
-        Reaction::Retries => "the worker tries again every few seconds, and receives no messages",
+        Reaction::Retries => "the worker retries every few seconds and receives no messages",
         Reaction::Exits => "the worker exits",
     }
 }

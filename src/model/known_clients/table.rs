@@ -1,7 +1,7 @@
 //! The rows of the table of known clients. The reactions were measured with Celery 5.7.0, dramatiq 2.2.1,
-//! FastStream 0.7.8, aio-pika 10.2.1, pika 1.4.4, rascal 21.0.1, amqplib 0.10.9 and 2.3.1, amqp-connection-manager 5.0,
-//! @golevelup/nestjs-rabbitmq 9.0.2, Symfony Messenger 5.4, php-amqplib 3.5.3 and bunny 2.19 on RabbitMQ 3.8.9, 3.10.8,
-//! 4.0.5 and 4.3.6.
+//! FastStream 0.7.8, aio-pika 10.2.1, pika 1.4.4, rascal 21.0.1, amqplib 2.3.1, amqp-connection-manager 5.0,
+//! @golevelup/nestjs-rabbitmq 9.0.2, Symfony Messenger 5.4, php-amqplib 3.5.3 and bunny 2.19 on RabbitMQ 3.10.8 and
+//! 4.3.6.
 
 use super::{KnownClient, Library, OnCancel, OnMissing, Reaction};
 
@@ -68,7 +68,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`channel.queue(name, passive: true)`"),
         declares: "Only what the application declares.",
-        advice: "Bunny calls `on_cancellation` of the consumer. A worker without this callback hangs, and logs nothing.",
+        advice: "Bunny calls the consumer's `on_cancellation` callback. A worker without this callback hangs and logs nothing.",
     },
     KnownClient {
         name: "Celery",
@@ -85,7 +85,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
                    `celery_delayed_N` and 29 exchanges.",
         advice: "By default, Celery publishes through the default exchange. During a migration, messages that are published \
                  through the default exchange can be lost. Publish to a named exchange (`task_queues` with `kombu.Exchange`), or pause the \
-                 producers.\n\nCelery can only reject messages, not return them with `basic.nack`. For retries by the \
+                 producers.\n\nCelery supports `basic.reject`, but not `basic.nack`. For retries by the \
                  broker, set `acks_late=True` and `acks_on_failure_or_timeout=False`, or raise `Reject(requeue=False)`.\n\n\
                  A worker that does not declare its queue as a quorum queue uses a global prefetch count. Quorum queues \
                  accept it from RabbitMQ 4.3 on. Earlier versions refuse the consumer, and the worker retries indefinitely.",

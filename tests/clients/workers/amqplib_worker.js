@@ -1,4 +1,4 @@
-// An amqplib worker for the queue QUEUE. It ignores the null message of a cancelled consumer.
+// An amqplib worker for the queue QUEUE. It ignores the null message of a canceled consumer.
 const amqp = require('amqplib');
 
 (async () => {
