@@ -8,7 +8,7 @@ use super::recreates::{
 use super::request::Interrupt;
 use super::request::{ApplyResources, Progress};
 use crate::broker::{BrokerError, LockedBroker, Performed};
-use crate::model::ObjectId;
+use crate::model::{Object, ObjectId, QueueName};
 use crate::plan::{Action, Guard, Step, VhostPlan};
 use futures_util::{StreamExt, stream};
 use std::cell::{Cell, RefCell};
@@ -146,12 +146,19 @@ async fn run_migrations(
     let steps_of = |queue: &ObjectId| -> Vec<Step> {
         wave.iter().filter(|step| step.recreate.as_ref() == Some(queue)).cloned().collect()
     };
+    let live_of = |queue: &QueueName| {
+        let is_of_queue = |object: &Object| matches!(object, Object::Queue(name, _) if name == queue);
+        part.changes.iter().find(|it| it.before.as_ref().is_some_and(is_of_queue)).and_then(|it| it.live.as_ref())
+    };
     let running = stream::iter(&part.migrations)
         .map(async |migration| {
             let planned = steps_of(&ObjectId::Queue(migration.queue.clone()));
             let ended = match interrupt.is_requested() {
                 true => None,
-                false => Some(migrate(broker, interrupt, resources, migration, &planned, &notify).await),
+                false => {
+                    let planned = (&planned[..], live_of(&migration.queue));
+                    Some(migrate(broker, interrupt, resources, migration, planned, &notify).await)
+                }
             };
             (planned, ended)
         })

@@ -14,6 +14,7 @@ mod outcome;
 mod planning;
 mod recreates;
 mod request;
+mod returned_consumers;
 mod run;
 mod started_shovels;
 

@@ -25,6 +25,8 @@ pub struct Report {
     pub waiting: Vec<WaitingStep>,
     /// The migrations that were started, completed or rolled back.
     pub migrated: Vec<Migrated>,
+    /// The consumers of the recreated queues that had consumers.
+    pub consumers: Vec<Consumers>,
     /// True if the run was interrupted.
     pub is_interrupted: bool,
 }
@@ -65,6 +67,7 @@ impl Report {
         self.not_attempted.extend(later.not_attempted);
         self.waiting.extend(later.waiting);
         self.migrated.extend(later.migrated);
+        self.consumers.extend(later.consumers);
         self.is_interrupted |= later.is_interrupted;
     }
 
@@ -78,6 +81,7 @@ impl Report {
             not_attempted: Vec::new(),
             waiting: Vec::new(),
             migrated: Vec::new(),
+            consumers: Vec::new(),
             is_interrupted: false,
         }
     }
@@ -121,10 +125,10 @@ pub struct Migrated {
     /// The description of a policy that removes messages from the holding queues, and was created after the plan was
     /// made; `None` if there is no such policy.
     pub conflicting_policy: Option<String>,
-    /// The time for which the queue did not exist; `None` if the queue always existed.
+    /// The total time for which the queue did not exist; `None` if the queue always existed.
     pub gap: Option<Duration>,
-    /// The numbers of consumers before and after the migration; `None` if unknown, or if the queue had no consumers.
-    pub consumers: Option<Consumers>,
+    /// The number of times that a client declared the old queue again after topo deleted it.
+    pub redeclared: usize,
 }
 
 /// The messages that did not return after a migration.
@@ -136,13 +140,26 @@ pub struct Missing {
     pub of: u64,
 }
 
-/// The numbers of consumers of a queue before and after its migration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The numbers of consumers of a queue before and after its recreation.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consumers {
-    /// The number of consumers before the migration. The migration canceled these consumers.
+    /// The queue.
+    pub queue: QueueName,
+    /// The number of consumers before the recreation, which canceled them.
     pub before: usize,
-    /// The number of consumers after the migration.
-    pub after: usize,
+    /// The number of consumers after the recreation; `None` if unknown.
+    pub after: Option<usize>,
+    /// The clients that have not returned, such as `2 consumers of Celery (py-amqp 5.4.2) at 10.0.0.4`. Empty if all
+    /// have returned, or if topo cannot determine them.
+    pub missing: Vec<String>,
+}
+
+impl Consumers {
+    /// Returns the number of consumers that have not returned. If the number after the recreation is unknown, returns
+    /// all of them.
+    pub fn missing_count(&self) -> usize {
+        self.before.saturating_sub(self.after.unwrap_or(0))
+    }
 }
 
 impl Migrated {
@@ -161,7 +178,7 @@ impl Migrated {
             fallback: None,
             conflicting_policy: None,
             gap: None,
-            consumers: None,
+            redeclared: 0,
         }
     }
 }
@@ -178,6 +195,8 @@ pub struct Outcome {
     pub left: Result<Vec<Address>, BrokerError>,
     /// The shovels that the run wrote and that are not running, although the broker accepted them.
     pub stopped_shovels: Vec<StoppedShovel>,
+    /// True if the run is incomplete unless all consumers of recreated queues have returned.
+    pub requires_consumers: bool,
 }
 
 /// A shovel that the run wrote and that is not running.
@@ -226,7 +245,12 @@ impl Outcome {
         let is_verified = self.left.as_ref().is_ok_and(Vec::is_empty);
         let is_interrupted = self.reports.iter().any(|report| report.is_interrupted);
         match (is_complete, self.has_changed()) {
-            (true, _) if is_verified && self.conflicting_policy().is_none() && self.missing_messages() == 0 => {
+            (true, _)
+                if is_verified
+                    && self.conflicting_policy().is_none()
+                    && self.missing_messages() == 0
+                    && !(self.requires_consumers && self.missing_consumers() > 0) =>
+            {
                 Status::Applied
             }
             (true, _) | (false, true) => Status::Partial,
@@ -257,6 +281,11 @@ impl Outcome {
             .iter()
             .flat_map(|report| &report.migrated)
             .find_map(|migrated| migrated.conflicting_policy.as_deref())
+    }
+
+    /// Returns the total number of consumers of recreated queues that have not returned.
+    pub fn missing_consumers(&self) -> usize {
+        self.reports.iter().flat_map(|report| &report.consumers).map(Consumers::missing_count).sum()
     }
 
     /// Returns the total number of messages that did not return after the migrations, without migrations whose number

@@ -47,6 +47,11 @@ pub struct RunOptions {
     /// The maximum total time for retired tiers to drain, and the maximum time for which a migration makes no progress.
     /// After this time, retired tiers are left for the next apply, and a migration is rolled back.
     pub drain_timeout: Duration,
+    /// The maximum time to wait for the consumers of recreated queues; `None` for
+    /// [`Intervals::consumers_return`](crate::model::Intervals::consumers_return).
+    pub consumer_wait: Option<Duration>,
+    /// True if the run is incomplete unless as many consumers as before consume from the recreated queues.
+    pub requires_consumers: bool,
 }
 
 impl Default for RunOptions {
@@ -56,6 +61,8 @@ impl Default for RunOptions {
             cluster_lock_vhost: VhostName::new(DEFAULT_VHOST),
             lock_timeout: Duration::ZERO,
             drain_timeout: Duration::from_secs(30),
+            consumer_wait: None,
+            requires_consumers: false,
         }
     }
 }
@@ -107,6 +114,13 @@ pub enum RunEvent<'a> {
     Executing(&'a ApprovedPlan, &'a [(VhostName, Step)]),
     /// A step has made progress.
     Step(Progress<'a>),
+    /// The run waits until the consumers of recreated queues subscribe again.
+    AwaitingConsumers {
+        /// The number of consumers that have returned.
+        returned: usize,
+        /// The number of consumers before the recreations.
+        before: usize,
+    },
     /// Every step was done or is left for the next run, and the run reads the broker again to verify the result.
     Verifying,
     /// The outcome is complete, and the locks are still held.

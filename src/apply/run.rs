@@ -8,6 +8,7 @@ use super::outcome::{Outcome, Report};
 use super::planning::plan;
 use super::request::Progress;
 use super::request::{ApplyResources, RunError, RunEvent, RunFailure, RunRequest};
+use super::returned_consumers::add_returned_consumers;
 use super::started_shovels::stopped_shovels;
 use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};
@@ -61,6 +62,7 @@ async fn run_under_locks(
     observe(RunEvent::Executing(&approved, locks.creation_steps()));
     let mut reports = execute(request, &approved, locks, &transports, observe).await;
     locks.add_creation_steps(&mut reports);
+    add_returned_consumers(request, approved.plan(), &mut reports, observe).await;
     let is_complete = reports.iter().all(Report::is_complete);
     // Also reports a signal that arrived after the last step.
     for report in reports.iter_mut().filter(|_| is_complete && request.interrupt.is_requested()) {
@@ -72,7 +74,8 @@ async fn run_under_locks(
     let left = if is_complete { remaining_differences(request, &reports).await } else { Ok(Vec::new()) };
     let stopped_shovels =
         if is_complete { stopped_shovels(&request.access.broker, &reports).await } else { Vec::new() };
-    let outcome = Outcome { plan: approved, reports, left, stopped_shovels };
+    let requires_consumers = request.options.requires_consumers;
+    let outcome = Outcome { plan: approved, reports, left, stopped_shovels, requires_consumers };
     observe(RunEvent::Ended(&outcome));
     Ok(outcome)
 }

@@ -175,14 +175,7 @@ impl Access {
         vhost: &VhostName,
         queues: &[QueueName],
     ) -> Result<Vec<Result<Option<QueueCounts>, BrokerError>>, String> {
-        if self.kind == TransportKind::Shovel {
-            return Err("the transport is `shovel`".to_owned());
-        }
-        let transport = self.amqp(vhost).await?;
-        if transport.cluster().is_none() {
-            transport.close().await;
-            return Err("the broker at the AMQP address does not report its cluster name".to_owned());
-        }
+        let transport = self.counting_transport(vhost).await?;
         let mut answers = Vec::with_capacity(queues.len());
         let mut binder = None;
         for chunk in queues.chunks(CONCURRENT_QUERIES) {
@@ -210,6 +203,22 @@ impl Access {
         }
         transport.close().await;
         Ok(answers)
+    }
+
+    /// Connects over AMQP to query the counts of queues.
+    ///
+    /// # Errors
+    /// The reason why topo cannot or must not use AMQP.
+    pub async fn counting_transport(&self, vhost: &VhostName) -> Result<AmqpTransport, String> {
+        if self.kind == TransportKind::Shovel {
+            return Err("the transport is `shovel`".to_owned());
+        }
+        let transport = self.amqp(vhost).await?;
+        if transport.cluster().is_none() {
+            transport.close().await;
+            return Err("the broker at the AMQP address does not report its cluster name".to_owned());
+        }
+        Ok(transport)
     }
 
     /// Returns the queues whose interrupted migration left a shovel that this user may not delete.

@@ -121,19 +121,7 @@ impl Broker {
         activity: &mut Activity,
     ) -> Result<(), BrokerError> {
         let vhost = &current.vhost;
-        let has_consumers = |name: &QueueName| {
-            activity.queues.get(name).is_some_and(|it| it.consumers.as_ref().is_some_and(|all| !all.is_empty()))
-        };
-        if queues.iter().any(has_consumers)
-            && let Some(by_peer) = self.clients_by_peer(vhost).await?
-        {
-            for name in queues {
-                let Some(queue) = activity.queues.get_mut(name) else { continue };
-                queue.clients = queue.consumers.as_ref().map(|consumers| {
-                    consumers.iter().map(|address| by_peer.get(address).cloned().unwrap_or_default()).collect()
-                });
-            }
-        }
+        self.add_consumer_clients(vhost, queues, activity).await?;
         let through_default = self.flow_of_default_exchange(vhost).await?;
         if through_default.total == 0 {
             return Ok(());
@@ -154,6 +142,32 @@ impl Broker {
             let hold = QueueName::new(MigrationNames::of(name).hold);
             let is_bound = bound.contains(name) || current.queues.contains_key(&hold);
             queue.default_exchange = default_publishes(&statistics, through_default, is_bound);
+        }
+        Ok(())
+    }
+
+    /// Adds the clients of the consumers of these queues. Leaves them unknown if the broker does not list them.
+    ///
+    /// # Errors
+    /// A list could not be read.
+    pub async fn add_consumer_clients(
+        &self,
+        vhost: &VhostName,
+        queues: &[QueueName],
+        activity: &mut Activity,
+    ) -> Result<(), BrokerError> {
+        let has_consumers = |name: &QueueName| {
+            activity.queues.get(name).is_some_and(|it| it.consumers.as_ref().is_some_and(|all| !all.is_empty()))
+        };
+        if !queues.iter().any(has_consumers) {
+            return Ok(());
+        }
+        let Some(by_peer) = self.clients_by_peer(vhost).await? else { return Ok(()) };
+        for name in queues {
+            let Some(queue) = activity.queues.get_mut(name) else { continue };
+            queue.clients = queue.consumers.as_ref().map(|consumers| {
+                consumers.iter().map(|address| by_peer.get(address).cloned().unwrap_or_default()).collect()
+            });
         }
         Ok(())
     }

@@ -234,6 +234,8 @@ async fn run_plan(
         cluster_lock_vhost: VhostName::new(arguments.lock_vhost.as_str()),
         lock_timeout: arguments.lock_timeout,
         drain_timeout: arguments.drain_timeout,
+        consumer_wait: arguments.wait_consumers,
+        requires_consumers: arguments.require_consumers,
     };
     let request = RunRequest {
         access,
@@ -261,7 +263,7 @@ async fn run_plan(
 }
 
 fn print_report(arguments: &ApplyArguments, next_command: &str, outcome: &Outcome) -> Result<(), Failure> {
-    let Outcome { plan, reports, left, stopped_shovels } = outcome;
+    let Outcome { plan, reports, left, stopped_shovels, .. } = outcome;
     let left = left.as_ref().ok().map(Vec::as_slice);
     let printed = match arguments.format {
         ReportFormat::Text => output::print(&report_text::report(reports, left, next_command, output::width())),

@@ -64,6 +64,8 @@ fn failure(outcome: &Outcome, status: Status) -> Failure {
     let failed = total(|report| report.failed.len());
     let rest = total(|report| report.not_attempted.len());
     let is_rolled_back = |report: &Report| report.migrated.iter().any(|migrated| migrated.is_rolled_back);
+    let is_verified = outcome.left.as_ref().is_ok_and(Vec::is_empty);
+    let are_only_consumers_missing = is_verified && outcome.requires_consumers && outcome.missing_consumers() > 0;
     let message = match status {
         Status::Failed | Status::Blocked | Status::Interrupted if reports.iter().any(is_rolled_back) => {
             format!("a migration could not be completed and was rolled back: {}", rollback_result(reports))
@@ -74,6 +76,11 @@ fn failure(outcome: &Outcome, status: Status) -> Failure {
         }
         Status::Partial if failed == 0 && rest == 0 && outcome.missing_messages() > 0 => {
             format!("{}, but {} did not return", steps_done(reports), count(outcome.missing_messages(), "message"))
+        }
+        Status::Partial if failed == 0 && rest == 0 && are_only_consumers_missing => {
+            let missing = count(outcome.missing_consumers() as u64, "consumer");
+            let verb = if outcome.missing_consumers() == 1 { "has" } else { "have" };
+            format!("{}, but {missing} {verb} not returned", steps_done(reports))
         }
         Status::Partial if failed == 0 && rest == 0 => {
             format!("{}, but the broker does not match the spec", steps_done(reports))

@@ -42,6 +42,14 @@ impl RunDisplay {
                 }
             }
             RunEvent::Planning | RunEvent::Verifying => self.wait(format!("reading {}", self.url)),
+            RunEvent::AwaitingConsumers { returned, before } => {
+                let message = format!("waiting for consumers: {returned} of {before} have returned");
+                if let Shown::Waiting(waiting) = &*self.shown.borrow() {
+                    waiting.update(&message);
+                    return;
+                }
+                self.wait(message);
+            }
             RunEvent::Approved(_) | RunEvent::Ended(_) => self.clear(),
             RunEvent::Executing(approved, created) => {
                 self.clear();

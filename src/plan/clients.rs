@@ -3,18 +3,16 @@
 
 use super::activity::{DefaultExchangePublishes, QueueActivity, QueueClient};
 use super::changes_by_kind::PlanBuilder;
+use super::client_groups::client_groups;
 use super::context::PlanContext;
 use super::document::{ChangeKind, PlannedChange};
 use super::hazard::{Hazard, HazardKind};
 use super::verdict::Verdict;
 use crate::model::count::count;
-use crate::model::known_clients::{KnownClient, OnCancel, OnMissing, Reaction, candidates};
+use crate::model::known_clients::{KnownClient, OnCancel, OnMissing, Reaction};
 use crate::model::{Object, Queue, QueueName, QueueType};
 use crate::rabbitmq::needs_pause;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The maximum number of addresses in the description of a client.
-const MAX_ADDRESSES: usize = 3;
+use std::collections::BTreeSet;
 
 /// Adds the hazards for the clients of all queues that the plan deletes or recreates.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
@@ -70,14 +68,6 @@ fn default_exchange_text(publishes: DefaultExchangePublishes, kind: ChangeKind) 
     format!("applications {verb} to it through the default exchange ({rate}): {consequence}")
 }
 
-/// The consumers of a queue that have the same client.
-#[derive(Default)]
-struct Group {
-    consumers: u64,
-    /// The hosts, without ports.
-    hosts: Vec<String>,
-}
-
 /// Returns a sentence for each client of a queue.
 fn client_texts(
     context: &PlanContext<'_>,
@@ -85,16 +75,6 @@ fn client_texts(
     (queue, is_migration): (&QueueName, bool),
     live: &QueueActivity,
 ) -> Vec<String> {
-    let (Some(addresses), Some(clients)) = (&live.consumers, &live.clients) else { return Vec::new() };
-    let mut groups: BTreeMap<(&Option<String>, &Option<String>), Group> = BTreeMap::new();
-    for (address, QueueClient { product, version, .. }) in addresses.iter().zip(clients) {
-        let group = groups.entry((product, version)).or_default();
-        group.consumers += 1;
-        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host).to_owned();
-        if !host.is_empty() && !group.hosts.contains(&host) {
-            group.hosts.push(host);
-        }
-    }
     let is_quorum = |object: &Option<Object>| match object {
         Some(Object::Queue(_, queue)) => queue.queue_type() == Some(QueueType::Quorum),
         Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) | Object::Record(_))
@@ -105,20 +85,11 @@ fn client_texts(
     let may_lose_consumers = needs_pause && !is_migration && change.kind == ChangeKind::Recreate;
     let has_pause = needs_pause && is_migration;
     let exists = |name: &str| context.current.queues.contains_key(&QueueName::from(name));
-    let texts = groups.into_iter().map(|((product, version), group)| {
-        let known = candidates(product.as_deref().unwrap_or_default(), queue.as_str(), exists);
-        let version = version.as_deref().map_or_else(String::new, |version| format!(" {version}"));
-        let name = match (&known[..], product) {
-            ([], None) => "an unnamed or not yet listed client".to_owned(),
-            ([], Some(product)) => format!("the unknown client {product}{version}"),
-            ([one], _) if one.name == one.library.name => format!("{}{version}", one.name),
-            ([one], _) => format!("{} ({}{version})", one.name, one.library.name),
-            ([first, ..], _) => format!("{}{version}", first.library.name),
-        };
+    let texts = client_groups(live).into_iter().map(|group| {
+        let known = group.known(queue, exists);
         format!(
-            "{} of {name}{} {}",
-            count(group.consumers, "consumer"),
-            hosts(&group.hosts),
+            "{} {}",
+            group.text(&known),
             match may_lose_consumers {
                 true => "may receive neither a cancel nor messages: restart the application after the apply".to_owned(),
                 false => reactions(&known, change, has_pause),
@@ -126,15 +97,6 @@ fn client_texts(
         )
     });
     texts.collect()
-}
-
-/// Formats hosts: ` at 10.0.0.4, 10.0.0.5`.
-fn hosts(hosts: &[String]) -> String {
-    match hosts.len() {
-        0 => String::new(),
-        few if few <= MAX_ADDRESSES => format!(" at {}", hosts.join(", ")),
-        many => format!(" at {} and {} more", hosts[..MAX_ADDRESSES].join(", "), many - MAX_ADDRESSES),
-    }
 }
 
 /// Describes what happens to a client. `known` contains several clients if the broker cannot distinguish them.

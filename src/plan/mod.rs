@@ -10,6 +10,7 @@ mod advice;
 mod auto_delete;
 mod backup_scope;
 mod changes_by_kind;
+mod client_groups;
 mod clients;
 pub mod cluster;
 mod compare_dead_letters;
@@ -57,6 +58,7 @@ pub use activity::{
     Activity, DefaultExchangePublishes, Enabled, QueueActivity, QueueClient, RecordFacts, ShovelEnd, Shovels,
     TopicPermissions, Transports, UnqueriedQueues,
 };
+pub use client_groups::{ClientGroup, client_groups};
 pub use cluster::{ClusterFacts, plan_cluster};
 pub use context::PlanContext;
 pub use document::{

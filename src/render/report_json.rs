@@ -1,13 +1,12 @@
 //! Renders the report of an apply as JSON.
 
 use super::report_text::action;
-use crate::apply::{Migrated, Report, StoppedShovel};
+use crate::apply::{Consumers, Migrated, Report, StoppedShovel};
 use crate::model::Address;
 use crate::plan::Step;
 use serde_json::{Value, json};
 
 fn migration(one: &Migrated) -> Value {
-    let consumers = one.consumers.map(|it| json!({ "before": it.before, "after": it.after }));
     json!({
         "queue": one.queue,
         "isRolledBack": one.is_rolled_back,
@@ -22,8 +21,13 @@ fn migration(one: &Migrated) -> Value {
         "fallback": one.fallback,
         "conflictingPolicy": one.conflicting_policy,
         "unroutedMilliseconds": one.gap.map(|gap| gap.as_millis()),
-        "consumers": consumers,
+        "redeclared": one.redeclared,
     })
+}
+
+fn consumers(of_queue: &Consumers) -> Value {
+    let Consumers { queue, before, after, missing } = of_queue;
+    json!({ "queue": queue, "before": before, "after": after, "missing": missing })
 }
 
 /// Renders one JSON document: the overall result, and every step with its result. `left` contains the addresses that
@@ -64,6 +68,7 @@ pub fn report(
             "failed": failed.collect::<Vec<_>>(),
             "waiting": waiting.collect::<Vec<_>>(),
             "migrated": report.migrated.iter().map(migration).collect::<Vec<_>>(),
+            "consumers": report.consumers.iter().map(consumers).collect::<Vec<_>>(),
             "notAttempted": report.not_attempted.iter().map(step).collect::<Vec<_>>(),
         })
     };

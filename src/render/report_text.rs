@@ -125,6 +125,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
     let not_attempted = total(|report| report.not_attempted.len());
     let interrupted = reports.iter().any(|report| report.is_interrupted);
     migrations(&mut text, reports, width);
+    consumers(&mut text, reports, width);
     if failed == 0 && not_attempted == 0 {
         if interrupted {
             let line = "The interruption came too late: all steps were already done.";
@@ -238,7 +239,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
     for migrated in reports.iter().flat_map(|it| &it.migrated) {
         let Migrated { queue, is_rolled_back, is_interrupted, rollback_error, returned, possible_duplicates, .. } =
             migrated;
-        let Migrated { reordered, gap, consumers, keeps, .. } = migrated;
+        let Migrated { reordered, gap, redeclared, keeps, .. } = migrated;
         let verb = match (is_rolled_back, is_interrupted) {
             (true, _) => "Rolled back: the migration of queue",
             (false, true) => "Interrupted: the migration of queue",
@@ -265,8 +266,9 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
                 number(u64::try_from(gap.as_millis()).unwrap_or(u64::MAX))
             ));
         }
-        if let Some(Consumers { before, after }) = consumers {
-            parts.push(format!("{} before, {} now", count(*before as u64, "consumer"), number(*after as u64)));
+        if *redeclared > 0 {
+            let times = if *redeclared == 1 { "once".to_owned() } else { format!("{redeclared} times") };
+            parts.push(format!("an application declared the old queue again {times}"));
         }
         if let Some(reason) = &migrated.fallback {
             parts.push(format!("a shovel moved the messages, because topo could not use AMQP ({})", clean(reason)));
@@ -291,6 +293,28 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
         let lines = wrap(&words_and_code(&sentence), " ", width.saturating_sub(2));
         let _ = writeln!(text, "{}", lines.join("\n  "));
     }
+}
+
+/// Writes a sentence for each recreated queue that had consumers: their numbers, and the clients that have not returned.
+fn consumers(text: &mut String, reports: &[Report], width: usize) {
+    for consumers in reports.iter().flat_map(|it| &it.consumers) {
+        let sentence = clean(&consumers_sentence(consumers));
+        let _ = writeln!(text, "{}", wrap(&words_and_code(&sentence), " ", width.saturating_sub(2)).join("\n  "));
+    }
+}
+
+/// Describes the consumers of a recreated queue.
+fn consumers_sentence(consumers: &Consumers) -> String {
+    let Consumers { queue, before, after, missing } = consumers;
+    let after = after.map_or_else(|| "an unknown number".to_owned(), |after| number(after as u64));
+    let mut sentence = format!("Queue {queue}: {} before, {after} now", count(*before as u64, "consumer"));
+    if !missing.is_empty() {
+        let _ = write!(sentence, "; not returned: {}; restart these applications", missing.join(", "));
+    } else if consumers.missing_count() > 0 {
+        sentence.push_str("; restart the applications that have not returned");
+    }
+    sentence.push('.');
+    sentence
 }
 
 /// Describes the messages that did not return, or may not have returned, with the reason.

@@ -54,6 +54,7 @@ mod requests;
 mod requirements;
 mod resolutions;
 mod retry;
+mod returned_consumers;
 mod rights;
 mod routing;
 mod saved_plans;

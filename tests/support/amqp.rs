@@ -332,6 +332,11 @@ impl Amqp {
     /// Subscribes and receives this number of messages without acknowledging them. With 0, the consumer waits and also
     /// keeps later messages unacknowledged.
     pub(crate) fn hold(&self, queue: &str, messages: u16) -> Held {
+        self.try_hold(queue, messages).unwrap_or_else(|error| panic!("{}", reported(&error)))
+    }
+
+    /// Like [`hold`](Self::hold), but returns the error if the broker refuses the consumer.
+    pub(crate) fn try_hold(&self, queue: &str, messages: u16) -> Result<Held, lapin::Error> {
         let amqp = Self::to(self.uri.clone());
         let channel = amqp.channel();
         let mut bodies = Vec::new();
@@ -343,10 +348,9 @@ impl Amqp {
             while bodies.len() < messages.into() {
                 bodies.push(consumer.next().await.expect("not cancelled while it waits")?.data);
             }
-            Ok(consumer)
+            Ok::<_, lapin::Error>(consumer)
         });
-        let consumer = consumer.unwrap_or_else(|error: lapin::Error| panic!("{}", reported(&error)));
-        Held { channel, consumer, bodies, _amqp: amqp }
+        Ok(Held { channel, consumer: consumer?, bodies, _amqp: amqp })
     }
 }
 

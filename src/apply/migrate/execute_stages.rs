@@ -5,7 +5,6 @@ use super::moving::length_limit::Limit;
 use super::moving::return_messages::Return;
 use super::state::{Event, Run};
 use super::step_failure::StepFailure;
-use crate::apply::outcome::Consumers;
 use crate::broker::transport::AmqpTransport;
 use crate::broker::{BrokerError, Performed, Snapshot};
 use crate::model::{Destination, QueueName, QueueType};
@@ -35,7 +34,6 @@ impl Run<'_> {
         let queue = self.migration.queue.clone();
         match &step.action {
             Action::MoveMessages { from, to, .. } if *from == queue => {
-                self.count_consumers(&queue).await?;
                 let notify = |moved, left, why: Option<&str>| (self.observe)(Event::Moving(step, moved, left, why));
                 let state = (&self.migration, seen);
                 self.moving.drain((from, to), state, self.interrupt, notify).await?;
@@ -48,14 +46,11 @@ impl Run<'_> {
             Action::DeleteQueue { .. } => self.delete_holding(step).await,
             Action::DeclareQueue { name, .. } if *name == queue => {
                 let declared = self.perform(step).await;
-                if let Some(since) = self.missing_since.take() {
-                    self.migrated.gap = Some(since.elapsed());
-                }
+                self.end_gap();
                 // After an `Inequivalent` error, the old queue exists again, because an application has declared it.
                 // This queue contains none of the drained messages.
                 let is_race = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
                 let declared = declared.map_err(|failure| failure.retry_if(is_race));
-                self.has_lost_race |= matches!(declared, Err(StepFailure::Retry(BrokerError::Inequivalent { .. })));
                 if let Err(StepFailure::GiveUp(_)) = &declared {
                     self.restore_old().await;
                 }
@@ -178,6 +173,7 @@ impl Run<'_> {
         match deleted {
             Ok(deleted) => {
                 self.has_old_queue = false;
+                self.is_old_deleted = true;
                 if amqp.is_none() {
                     self.missing_since = Some(Instant::now());
                 }
@@ -195,9 +191,9 @@ impl Run<'_> {
                     StepFailure::Retry(error)
                 })
             }
-            // An application may have declared the old queue again. The next read of the state shows this.
+            // topo deleted the old queue, and then an application declared it again. The next pass counts this.
             Err(error @ BrokerError::Inequivalent { .. }) => {
-                self.has_lost_race = true;
+                self.is_old_deleted = true;
                 Err(StepFailure::Retry(error))
             }
             Err(error @ BrokerError::BoundMeanwhile { .. }) => Err(StepFailure::Retry(error)),
@@ -240,7 +236,7 @@ impl Run<'_> {
             return Ok(true);
         }
         let has_no_consumers = |live: QueueActivity| live.consumers.is_some_and(|all| all.is_empty());
-        Ok(self.has_lost_race && self.moving.queue_activity(queue).await?.is_some_and(has_no_consumers))
+        Ok(self.migrated.redeclared > 0 && self.moving.queue_activity(queue).await?.is_some_and(has_no_consumers))
     }
 
     /// Declares the old queue again after a failed deletion or after the broker refused the new queue, for example
@@ -266,44 +262,19 @@ impl Run<'_> {
         self.broker.broker().forget_emptiness(self.broker.vhost(), queue);
         let started = Instant::now();
         let hold = QueueName::new(self.migration.names().hold);
-        amqp.swap(queue, &self.migration.desired, if_empty, (self.broker.broker(), &hold)).await?;
-        // This time is an upper bound, because it includes both responses.
-        self.migrated.gap = Some(started.elapsed());
-        Ok(Performed::Done)
-    }
-
-    /// Counts the consumers once, before any consumer is canceled.
-    async fn count_consumers(&mut self, queue: &QueueName) -> Result<(), BrokerError> {
-        if self.consumers.is_none() {
-            self.consumers =
-                self.moving.queue_activity(queue).await?.and_then(|live| live.consumers).map(|all| all.len());
+        let swapped = amqp.swap(queue, &self.migration.desired, if_empty, (self.broker.broker(), &hold)).await;
+        if matches!(swapped, Ok(()) | Err(BrokerError::Inequivalent { .. })) {
+            self.missing_since = Some(started);
+            self.end_gap();
         }
-        Ok(())
+        swapped.map(|()| Performed::Done)
     }
 
-    /// Waits for the canceled consumers to subscribe again, and counts the consumers. Does not use the list of
-    /// consumers, which still contains consumers of a deleted quorum queue (3.10.8, 4.0.5).
-    pub(super) async fn await_consumers(&mut self) {
-        let Some(before) = self.consumers.filter(|before| *before > 0) else { return };
-        let deadline = Instant::now() + self.broker.broker().intervals().consumers_return();
-        loop {
-            let after = self.current_consumers().await;
-            self.migrated.consumers = after.map(|after| Consumers { before, after });
-            let have_returned = after.is_some_and(|after| after >= before);
-            if have_returned || Instant::now() >= deadline || self.interrupt.is_requested() {
-                return;
-            }
-            sleep(Duration::from_millis(500)).await;
+    /// Adds the time since the queue was deleted to the time for which it did not exist. This time is an upper bound: it
+    /// includes the responses of the broker, and an application can have declared the queue earlier.
+    fn end_gap(&mut self) {
+        if let Some(since) = self.missing_since.take() {
+            self.migrated.gap = Some(self.migrated.gap.unwrap_or_default() + since.elapsed());
         }
-    }
-
-    /// Returns the number of consumers, from the queue itself over AMQP or from the statistics; `None` if unknown.
-    async fn current_consumers(&self) -> Option<usize> {
-        let queue = &self.migration.queue;
-        let count = match self.moving.amqp() {
-            Some(amqp) => u64::from(amqp.queue_counts(queue).await.ok()??.consumers),
-            None => self.broker.broker().queue_state(self.broker.vhost(), queue).await.ok()??.consumers?,
-        };
-        usize::try_from(count).ok()
     }
 }

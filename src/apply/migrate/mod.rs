@@ -18,7 +18,7 @@ use super::outcome::Migrated;
 use super::request::{ApplyResources, Interrupt};
 use crate::broker::{BrokerError, LockedBroker, Performed};
 use crate::model::QueueName;
-use crate::plan::{Action, Goal, Migration, Stage, Step, Unexpected};
+use crate::plan::{Action, Goal, Migration, QueueActivity, Stage, Step, Unexpected};
 use moving::Moving;
 use state::Run;
 use std::time::Duration;
@@ -29,6 +29,9 @@ use tokio::time::{Instant, sleep};
 const PAUSE: Duration = Duration::from_millis(20);
 /// The maximum number of lost races. An application that repeatedly declares the old queue again wins some races.
 const MAX_RACES: usize = 200;
+/// The maximum number of times that a client declares the old queue again. topo deletes a redeclared queue only once, and
+/// then rolls the migration back.
+const MAX_REDECLARATIONS: usize = 2;
 /// The maximum time for further attempts after the first lost race.
 const MAX_RACE_TIME: Duration = Duration::from_secs(90);
 
@@ -44,13 +47,14 @@ pub(super) struct MigrationResult {
     pub(super) migrated: Option<Migrated>,
 }
 
-/// Migrates a queue, or rolls a migration back. `planned` contains the migration's steps in the plan.
+/// Migrates a queue, or rolls a migration back. `planned` contains the migration's steps in the plan, and `live` is the
+/// activity of the old queue, if known.
 pub(super) async fn migrate(
     broker: &LockedBroker,
     interrupt: &Interrupt,
     resources: ApplyResources<'_>,
     migration: &Migration,
-    planned: &[Step],
+    (planned, live): (&[Step], Option<&QueueActivity>),
     observe: &dyn Fn(Event<'_>),
 ) -> MigrationResult {
     let mut run = Run {
@@ -59,24 +63,21 @@ pub(super) async fn migrate(
         observe,
         planned,
         migration: migration.clone(),
+        live,
         moving: Moving::new(broker, resources),
         is_started: !is_planned_from_start(migration, planned),
         is_complete: false,
         has_old_queue: false,
         old: None,
-        has_lost_race: false,
+        is_old_deleted: false,
         seems_empty_since: None,
         missing_since: None,
         switch: None,
-        consumers: None,
         done: Vec::new(),
         migrated: Migrated::new(migration.queue.clone()),
     };
     let failed = run.complete().await;
     run.moving.stop().await;
-    if failed.is_none() && run.migration.goal == Goal::Recreate {
-        run.await_consumers().await;
-    }
     let Run { migration: ended, moving, is_started, is_complete, done, mut migrated, .. } = run;
     let in_doubt = failed.as_ref().is_some_and(|(_, error)| error.may_have_been_processed());
     (migrated.returned, migrated.possible_duplicates) = (moving.returned_messages(), moving.possible_duplicates());
@@ -181,6 +182,14 @@ impl Run<'_> {
         let live = seen.topology.queues.get(&self.migration.queue);
         let is_desired = live.is_some_and(|live| self.migration.is_desired(live, &seen.profile));
         self.has_old_queue = live.is_some() && !is_desired;
+        if self.is_old_deleted && live.is_some() {
+            self.is_old_deleted = false;
+            self.migrated.redeclared += usize::from(self.has_old_queue);
+        }
+        if self.migrated.redeclared >= MAX_REDECLARATIONS && self.migration.goal == Goal::Recreate {
+            let error = self.redeclared_error(&seen);
+            return Err((self.step(Stage::Swap, self.first_action()), StepFailure::GiveUp(error)));
+        }
         if live.is_none() && self.migration.goal == Goal::RollBack {
             let reason = "the old queue no longer exists, and its messages are in the holding queues; apply without \
                           `--abort` to declare the queue as in the spec and return the messages"

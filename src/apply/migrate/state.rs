@@ -5,7 +5,7 @@ use crate::apply::outcome::Migrated;
 use crate::apply::request::Interrupt;
 use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
 use crate::model::{Address, Binding, ObjectId, Queue, QueueName};
-use crate::plan::{Action, Migration, Stage, Step, request};
+use crate::plan::{Action, Migration, QueueActivity, Stage, Step, client_groups, request};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -31,6 +31,8 @@ pub(super) struct Run<'a> {
     pub(super) observe: &'a dyn Fn(Event<'_>),
     pub(super) planned: &'a [Step],
     pub(super) migration: Migration,
+    /// The activity of the old queue before the run; `None` if unknown.
+    pub(super) live: Option<&'a QueueActivity>,
     pub(super) moving: Moving<'a>,
     /// True if objects of the migration exist or may exist on the broker, from this run or an earlier run.
     pub(super) is_started: bool,
@@ -40,8 +42,8 @@ pub(super) struct Run<'a> {
     pub(super) has_old_queue: bool,
     /// The last known definition of the old queue, from this run or from the run that started the migration.
     pub(super) old: Option<Queue>,
-    /// True if an application declared the old queue again before the new queue existed.
-    pub(super) has_lost_race: bool,
+    /// True if topo has deleted the old queue, and no later pass has found it again.
+    pub(super) is_old_deleted: bool,
     /// The time at which the old queue first seemed to be empty; `None` if the queue has not seemed to be empty yet.
     pub(super) seems_empty_since: Option<Instant>,
     /// The time since which the queue has not existed; `None` while the queue exists.
@@ -49,8 +51,6 @@ pub(super) struct Run<'a> {
     /// The binding that routes messages to the queue again. topo adds the binding when the holding queue is almost
     /// empty. `None` if no such binding remains to be added.
     pub(super) switch: Option<Binding>,
-    /// The number of consumers before the migration; `None` if unknown.
-    pub(super) consumers: Option<usize>,
     pub(super) done: Vec<(Step, Performed)>,
     pub(super) migrated: Migrated,
 }
@@ -72,6 +72,29 @@ impl Run<'_> {
             name: self.migration.queue.clone(),
             queue: self.migration.desired.clone(),
         })
+    }
+
+    /// Returns the error for an application that declared the old queue again after topo deleted it. Names the clients that
+    /// may have done this.
+    pub(super) fn redeclared_error(&self, seen: &Snapshot) -> BrokerError {
+        let queue = &self.migration.queue;
+        let exists = |name: &str| seen.topology.queues.contains_key(&QueueName::from(name));
+        let groups = self.live.map(client_groups).unwrap_or_default();
+        let named = groups.iter().filter_map(|group| {
+            let known = group.known(queue, exists);
+            group.may_declare(&known).then(|| group.name(&known))
+        });
+        let named: Vec<String> = named.collect();
+        let clients = match named.is_empty() {
+            true => String::new(),
+            false => format!(" (probably {})", named.join(" or ")),
+        };
+        let times = self.migrated.redeclared;
+        let reason = format!(
+            "an application{clients} declared the old queue again {times} times while topo recreated it: stop the \
+             application or change its declaration, and apply again"
+        );
+        BrokerError::NotMoved { queue: queue.clone(), reason }
     }
 
     /// Returns the planned step of an action, or a new step if the action was not planned.

@@ -1,0 +1,211 @@
+//! Waits until the consumers of recreated queues have subscribed again, and names the clients that have not.
+
+use super::outcome::{Consumers, Report};
+use super::request::{RunEvent, RunRequest};
+use crate::broker::transport::AmqpTransport;
+use crate::broker::{Access, Broker};
+use crate::model::{Object, ObjectId, QueueName, VhostName};
+use crate::plan::{Action, Activity, ChangeKind, ClientGroup, Plan, QueueActivity, client_groups};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The time between two counts.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// A queue that the run recreated.
+struct Recreated<'a> {
+    queue: &'a QueueName,
+    /// The activity of the old queue, from the plan.
+    old: &'a QueueActivity,
+    /// The number of consumers of the old queue.
+    before: usize,
+    /// The last number of consumers of the new queue; `None` if unknown.
+    after: Option<usize>,
+}
+
+impl Recreated<'_> {
+    fn have_returned(&self) -> bool {
+        self.after.is_some_and(|after| after >= self.before)
+    }
+}
+
+/// The recreated queues of a vhost.
+struct OfVhost<'a> {
+    /// The index of the report.
+    index: usize,
+    vhost: &'a VhostName,
+    queues: Vec<Recreated<'a>>,
+    /// The connection that counts the consumers; `None` if topo cannot use AMQP, so that the statistics count them.
+    amqp: Option<AmqpTransport>,
+}
+
+/// Waits until the queues that the run recreated have as many consumers as before, and adds the numbers to the reports.
+/// Adds nothing for queues that had no consumers. The wait ends when its time is over, and after an interruption.
+pub(super) async fn add_returned_consumers(
+    request: &RunRequest<'_>,
+    plan: &Plan,
+    reports: &mut [Report],
+    observe: &dyn Fn(RunEvent<'_>),
+) {
+    let RunRequest { access, interrupt, options, .. } = request;
+    let mut vhosts = Vec::new();
+    for (index, report) in reports.iter().enumerate() {
+        let queues = recreated(plan, report);
+        if let Some(part) = plan.vhosts.iter().find(|part| part.vhost == report.vhost).filter(|_| !queues.is_empty()) {
+            let amqp = access.counting_transport(&part.vhost).await.ok();
+            vhosts.push(OfVhost { index, vhost: &part.vhost, queues, amqp });
+        }
+    }
+    if vhosts.is_empty() {
+        return;
+    }
+    let longest = options.consumer_wait.unwrap_or_else(|| access.broker.intervals().consumers_return());
+    let deadline = Instant::now() + longest;
+    loop {
+        for vhost in &mut vhosts {
+            vhost.count(&access.broker).await;
+        }
+        let queues = || vhosts.iter().flat_map(|vhost| &vhost.queues);
+        let have_returned = queues().all(Recreated::have_returned);
+        if have_returned || Instant::now() >= deadline || interrupt.is_requested() {
+            break;
+        }
+        let before = queues().map(|queue| queue.before).sum();
+        let returned = queues().map(|queue| queue.after.unwrap_or(0).min(queue.before)).sum();
+        observe(RunEvent::AwaitingConsumers { returned, before });
+        sleep(INTERVAL.min(deadline - Instant::now())).await;
+    }
+    for vhost in vhosts {
+        let consumers = vhost.consumers(access).await;
+        reports[vhost.index].consumers = consumers;
+        if let Some(amqp) = vhost.amqp {
+            amqp.close().await;
+        }
+    }
+}
+
+/// Returns the queues that the run recreated and that had consumers.
+fn recreated<'a>(plan: &'a Plan, report: &Report) -> Vec<Recreated<'a>> {
+    let part = plan.vhosts.iter().find(|part| part.vhost == report.vhost);
+    let is_done = |queue: &QueueName| {
+        report.done.iter().any(|done| {
+            matches!(&done.step.action, Action::DeclareQueue { name, .. } if name == queue)
+                && done.step.recreate.as_ref() == Some(&ObjectId::Queue(queue.clone()))
+        })
+    };
+    let changes = part.into_iter().flat_map(|part| &part.changes);
+    let queues = changes.filter(|change| change.kind == ChangeKind::Recreate).filter_map(|change| {
+        let (Some(Object::Queue(queue, _)), Some(old)) = (&change.before, &change.live) else { return None };
+        let listed = old.consumers.as_ref().map_or(0, Vec::len);
+        let unlisted = old.unlisted_consumers.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+        Some(Recreated { queue, old, before: listed + unlisted, after: None })
+    });
+    queues.filter(|it| it.before > 0 && is_done(it.queue)).collect()
+}
+
+impl OfVhost<'_> {
+    /// Counts the consumers over AMQP or from the statistics. Does not use the list of consumers, which still contains
+    /// consumers of a deleted quorum queue (3.10.8, 4.0.5).
+    async fn count(&mut self, broker: &Broker) {
+        for recreated in &mut self.queues {
+            let counted = match &self.amqp {
+                Some(amqp) => amqp.queue_counts(recreated.queue).await.ok().flatten().map(|it| u64::from(it.consumers)),
+                None => {
+                    broker.queue_state(self.vhost, recreated.queue).await.ok().flatten().and_then(|it| it.consumers)
+                }
+            };
+            recreated.after = counted.and_then(|count| usize::try_from(count).ok());
+        }
+    }
+
+    /// Returns the numbers of consumers, and the clients that have not returned.
+    async fn consumers(&self, access: &Access) -> Vec<Consumers> {
+        let activity = match self.queues.iter().all(Recreated::have_returned) {
+            true => Activity::default(),
+            false => self.activity(&access.broker).await,
+        };
+        let consumers = self.queues.iter().map(|Recreated { queue, old, before, after }| {
+            let exists = |name: &str| activity.queues.contains_key(&QueueName::from(name));
+            let new = activity.queues.get(*queue);
+            let missing = missing_clients(old, new, *before, *after);
+            let missing = missing.iter().map(|group| group.text(&group.known(queue, exists))).collect();
+            Consumers { queue: (*queue).clone(), before: *before, after: *after, missing }
+        });
+        consumers.collect()
+    }
+
+    /// Returns the activity of the vhost with the clients of the recreated queues, as far as the broker lists it.
+    async fn activity(&self, broker: &Broker) -> Activity {
+        let Ok(mut activity) = broker.activity(self.vhost).await else { return Activity::default() };
+        let queues: Vec<QueueName> = self.queues.iter().map(|it| it.queue.clone()).collect();
+        // Without the clients, the report contains only the numbers.
+        let _ = broker.add_consumer_clients(self.vhost, &queues, &mut activity).await;
+        activity
+    }
+}
+
+/// Returns the clients that have not returned. Returns nothing if the broker does not list exactly the counted consumers.
+fn missing_clients(
+    old: &QueueActivity,
+    new: Option<&QueueActivity>,
+    before: usize,
+    after: Option<usize>,
+) -> Vec<ClientGroup> {
+    let Some(after) = after.filter(|after| *after < before) else { return Vec::new() };
+    let new = match (after, new) {
+        (0, _) => Vec::new(),
+        (_, Some(new)) if new.consumers.as_ref().map(Vec::len) == Some(after) => client_groups(new),
+        (_, Some(_) | None) => return Vec::new(),
+    };
+    let returned = |group: &ClientGroup| {
+        let same = new.iter().find(|it| (&it.product, &it.version) == (&group.product, &group.version));
+        same.map_or((0, &[][..]), |same| (same.consumers, &same.hosts[..]))
+    };
+    let groups = client_groups(old).into_iter().filter_map(|group| {
+        let (returned, hosts) = returned(&group);
+        let consumers = group.consumers.checked_sub(returned).filter(|missing| *missing > 0)?;
+        let gone: Vec<String> = group.hosts.iter().filter(|host| !hosts.contains(host)).cloned().collect();
+        let hosts = if gone.is_empty() { group.hosts.clone() } else { gone };
+        Some(ClientGroup { consumers, hosts, ..group })
+    });
+    groups.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::QueueClient;
+
+    fn live(consumers: &[(&str, &str)]) -> QueueActivity {
+        let client = |(product, _): &(&str, &str)| QueueClient {
+            product: Some((*product).to_owned()),
+            version: None,
+            has_global_prefetch: false,
+        };
+        QueueActivity {
+            consumers: Some(consumers.iter().map(|(_, host)| format!("{host}:5000")).collect()),
+            clients: Some(consumers.iter().map(client).collect()),
+            ..QueueActivity::default()
+        }
+    }
+
+    #[test]
+    fn clients_that_have_not_returned_are_named() {
+        let old = live(&[("a", "h1"), ("a", "h2"), ("b", "h1")]);
+        let missing = |new: &[(&str, &str)], after: Option<usize>| -> Vec<String> {
+            let groups = missing_clients(&old, Some(&live(new)), 3, after);
+            groups
+                .iter()
+                .map(|it| format!("{} {} {}", it.consumers, it.product.as_deref().unwrap(), it.hosts.join(",")))
+                .collect()
+        };
+        assert_eq!(missing(&[], Some(0)), ["2 a h1,h2", "1 b h1"]);
+        // A stale list of consumers.
+        assert_eq!(missing(&[("a", "h1"), ("b", "h1")], Some(0)), ["2 a h1,h2", "1 b h1"]);
+        assert_eq!(missing(&[("a", "h2")], Some(1)), ["1 a h1", "1 b h1"]);
+        assert_eq!(missing(&[("a", "h1"), ("b", "h1")], Some(2)), ["1 a h2"]);
+        assert_eq!(missing(&[("a", "h1"), ("c", "h3")], Some(2)), ["1 a h2", "1 b h1"]);
+        assert!(missing(&[("a", "h1"), ("b", "h1")], Some(1)).is_empty(), "the list differs from the count");
+        assert!(missing(&[], Some(3)).is_empty() && missing(&[], None).is_empty());
+    }
+}

@@ -1,0 +1,130 @@
+//! Tests the wait for the consumers of recreated queues.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use topo::model::BrokerVersion;
+use topo::rabbitmq::needs_pause;
+
+use crate::scenarios::make_live;
+use crate::support::{Node, SetOnDrop, Topo, Vhost, text, until};
+
+const ALLOWED: &str = "--allow=routing-gap,consumer-disruption";
+
+/// A vhost with an empty queue `q` without a maximum length, and a spec with one.
+fn with_queue(name: &str) -> (Vhost<'static>, Topo) {
+    let vhost = Node::shared().vhost(name);
+    make_live(&vhost, &json!({"queues": [{"name": "q", "arguments": {"x-queue-type": "classic"}}]}));
+    let topo = Topo::new(&vhost).spec("queues:\n  q: {type: classic, maxLength: 1000, deadLetter: none}\n");
+    (vhost, topo)
+}
+
+fn until_listed(vhost: &Vhost<'_>, count: usize) {
+    until("the consumers", || (vhost.list("consumers").len() == count).then_some(()));
+}
+
+#[test]
+fn clients_that_do_not_return_are_named() {
+    for how in ["migrate", "ifEmpty", "discard"] {
+        let (vhost, topo) = with_queue("absent-consumers");
+        let amqp = vhost.amqp();
+        let held = [amqp.hold("q", 0), amqp.hold("q", 0)];
+        until_listed(&vhost, 2);
+        let recreate = format!("--recreate=queues/{}/q={how}", vhost.name());
+        let apply = ["apply", "-y", &recreate, ALLOWED, "--wait-consumers=1s"];
+        let output = topo.run(apply.into_iter().chain(["--require-consumers"])).expect_code(4);
+        output
+            .expect_text("Queue q: 2 consumers before, 0 now; not returned: 2 consumers of the unknown client lapin")
+            .expect_text(" at 127.0.0.1; restart these applications.")
+            .expect_text("Verified: the broker matches the spec.")
+            .expect_error(" steps done, but 2 consumers have not returned");
+        drop(held);
+    }
+}
+
+#[test]
+fn wait_ends_when_all_consumers_have_returned() {
+    let (vhost, topo) = with_queue("returning-consumers");
+    let amqp = vhost.amqp();
+    let mut held = amqp.hold("q", 0);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = SetOnDrop([&over]);
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                if !held.is_subscribed()
+                    && let Ok(again) = amqp.try_hold("q", 0)
+                {
+                    held = again;
+                }
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        until_listed(&vhost, 1);
+        let recreate = format!("--recreate=queues/{}/q=ifEmpty", vhost.name());
+        let apply = ["apply", "-y", &recreate, ALLOWED, "--wait-consumers=10m", "--require-consumers"];
+        let report = topo.run(apply.into_iter().chain(["--format=json"])).expect_code(0).json();
+        assert_eq!(report["result"], "applied");
+        let expected = json!([{"queue": "q", "before": 1, "after": 1, "missing": []}]);
+        assert_eq!(report["vhosts"][0]["consumers"], expected);
+    });
+}
+
+/// Without the flag, missing consumers are part of the report only. A consumer that no statistics list has no name.
+#[test]
+fn missing_consumers_are_no_failure_by_default() {
+    let (vhost, topo) = with_queue("optional-consumers");
+    let amqp = vhost.amqp();
+    let held = amqp.hold("q", 0);
+    until_listed(&vhost, 1);
+    let recreate = format!("--recreate=queues/{}/q=discard", vhost.name());
+    let apply = ["apply", "-y", &recreate, ALLOWED, "--wait-consumers=0s", "--format=json"];
+    let report = topo.run(apply).expect_code(0).json();
+    let consumers = &report["vhosts"][0]["consumers"][0];
+    assert_eq!((&consumers["before"], &consumers["after"]), (&json!(1), &json!(0)), "{report}");
+    let missing = consumers["missing"][0].as_str().expect("a client");
+    assert!(missing.starts_with("1 consumer of the unknown client lapin "), "{missing}");
+    drop(held);
+}
+
+/// The application declares the old queue whenever the broker cancels its consumer. From 3.9 to 3.13, topo must wait between
+/// the deletion and the declaration, so the application is always first.
+#[test]
+fn queue_that_is_redeclared_twice_is_rolled_back() {
+    let (vhost, topo) = with_queue("redeclaring-consumer");
+    let amqp = vhost.amqp();
+    let mut held = amqp.hold("q", 0);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = SetOnDrop([&over]);
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let mut pause = Duration::from_millis(5);
+                if !held.is_subscribed() {
+                    match amqp.declare_queue("q", &[("x-queue-type", text("classic"))]) {
+                        Ok(()) => held = amqp.try_hold("q", 0).unwrap_or(held),
+                        Err(_) => pause = Duration::from_millis(100),
+                    }
+                }
+                std::thread::sleep(pause);
+            }
+        });
+        until_listed(&vhost, 1);
+        let recreate = format!("--recreate=queues/{}/q=migrate", vhost.name());
+        let apply = ["apply", "-y", &recreate, ALLOWED, "--wait-consumers=0s"];
+        let output = topo.run(apply);
+        let is_rolled_back = output.code != Some(0);
+        let version: BrokerVersion = vhost.node().version().parse().expect("a version");
+        assert!(is_rolled_back || !needs_pause(version, false), "{output}");
+        let exists = vhost.list("queues").into_iter().find(|queue| queue["name"] == "q").expect("the queue");
+        assert_eq!(exists["arguments"].get("x-max-length").is_none(), is_rolled_back, "{output}");
+        if is_rolled_back {
+            output
+                .expect_code(1)
+                .expect_text("an application (probably the unknown client lapin")
+                .expect_text("declared the old queue again 2 times while topo recreated it")
+                .expect_text("Rolled back: the migration of queue q");
+        }
+    });
+}
