@@ -3,16 +3,16 @@
 //!
 //! Without `TOPO_LONG=1`, only the workers of [`SHORT`] run. `tests/clients` contains the workers.
 
+mod default_exchange;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use lapin::options::{BasicConsumeOptions, BasicPublishOptions, BasicQosOptions};
-use lapin::protocol::basic::AMQPProperties;
+use lapin::options::{BasicConsumeOptions, BasicQosOptions};
 use lapin::types::FieldTable;
 use serde_json::json;
 use tempfile::TempDir;
@@ -22,7 +22,7 @@ use topo::rabbitmq::needs_pause;
 
 use crate::support::random::is_long;
 use crate::support::temp_dir::folder;
-use crate::support::{Amqp, Node, Output, SetOnDrop, Topo, Vhost, block_on, child, run_concurrently, text, until};
+use crate::support::{Amqp, Node, Output, Topo, Vhost, block_on, child, run_concurrently, text, until};
 
 /// The clients of a short run.
 const SHORT: [&str; 2] = ["Celery", "pika"];
@@ -253,51 +253,6 @@ fn errors_contain_the_integer_type_of_the_library() {
 fn refusal(vhost: &Vhost<'_>) -> String {
     let refused = || vhost.node().logged(&format!("in vhost '{}'", vhost.name()));
     until("the error 406", || refused().into_iter().find(|line| line.contains("inequivalent arg")))
-}
-
-/// Applications that publish through the default exchange are a hazard with their rate. The broker reports the exchange only
-/// with `management.rates_mode = detailed`.
-#[test]
-fn publishes_through_the_default_exchange_are_a_hazard() {
-    let vhost = Node::shared().vhost("default-exchange");
-    let amqp = vhost.amqp();
-    amqp.declare_queue(QUEUE, &[]).unwrap();
-    amqp.declare_queue("quiet", &[]).unwrap();
-    let spec = "queues:\n  jobs: {type: classic, maxLength: 5000, onConflict: migrate, deadLetter: none}\n  \
-                quiet: {type: classic, maxLength: 5000, onConflict: migrate, deadLetter: none}\n";
-    let topo = Topo::new(&vhost).spec(spec);
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let _stop = SetOnDrop([&over]);
-        scope.spawn(|| {
-            // The broker discards the counts of a channel that was closed before it collected them.
-            let amqp = vhost.amqp();
-            let channel = amqp.channel();
-            let options = BasicPublishOptions::default();
-            while !over.load(Ordering::Relaxed) {
-                block_on(channel.basic_publish("".into(), QUEUE.into(), options, b"1", AMQPProperties::default()))
-                    .unwrap();
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
-        let hazard = until("the rate", || {
-            let plan = topo.run(["plan", "--format", "json"]).plan();
-            let hazards = plan["vhosts"][0]["hazards"].as_array().unwrap().clone();
-            let found: Vec<_> = hazards.into_iter().filter(|hazard| hazard["kind"] == "publish-loss").collect();
-            found.iter().any(|hazard| hazard["mustBeAllowed"] == true).then_some(found)
-        });
-        assert_eq!(hazard.len(), 1, "{hazard:?}");
-        assert_eq!(hazard[0]["address"], format!("queues/{}/jobs", vhost.name()));
-        let text = hazard[0]["text"].as_str().unwrap();
-        assert!(text.contains(" per second in the last minute)"), "{text}");
-        let refused = topo.run(["apply", "-y", "--allow=routing-gap,consumer-disruption"]);
-        refused.expect_code(3).expect_text("publish-loss");
-        // Other exchanges also route to the queue.
-        amqp.declare_exchange(EXCHANGE, "direct", &[]).unwrap();
-        amqp.bind_queue(EXCHANGE, QUEUE, "other", &[]);
-        until("the maximum", || topo.run(["plan"]).says("(at most").then_some(()));
-    });
-    topo.run(["apply", "-y", ALLOW]).expect_code(0);
 }
 
 /// A quorum queue refuses consumers with a global prefetch count before 4.3. From 4.0 on, the broker does not list this

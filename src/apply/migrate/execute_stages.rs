@@ -8,7 +8,7 @@ use super::step_failure::StepFailure;
 use crate::broker::transport::AmqpTransport;
 use crate::broker::{BrokerError, Performed, Snapshot};
 use crate::model::{Destination, QueueName, QueueType};
-use crate::plan::{Action, Goal, Guard, Level, Migration, QueueActivity, Stage, Step};
+use crate::plan::{Action, Goal, Guard, Level, Migration, Stage, Step};
 use crate::rabbitmq::needs_pause;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -162,7 +162,7 @@ impl Run<'_> {
             self.moving.stop().await;
         }
         let checked_at = Instant::now();
-        let is_immediate = self.can_swap_immediately(&queue, is_quorum, seen).await?;
+        let is_immediate = self.can_swap_immediately(&queue, is_quorum, seen).await;
         let amqp = self.moving.amqp().filter(|_| is_immediate).cloned();
         let deleted = match (self.prove_deletable(step, &queue, seen).await, &amqp) {
             (Ok(true), Some(amqp)) => self.swap(amqp, &queue, !is_quorum).await,
@@ -222,21 +222,11 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Returns true if the new queue may be declared immediately after the old queue is deleted.
-    ///
-    /// Otherwise, every channel must first notice that the queue does not exist ([`needs_pause`]). If an application has
-    /// declared the queue again and the queue has no consumers, no consumer is affected.
-    async fn can_swap_immediately(
-        &self,
-        queue: &QueueName,
-        is_quorum: bool,
-        seen: &Snapshot,
-    ) -> Result<bool, BrokerError> {
-        if !needs_pause(seen.profile.version, is_quorum) || self.moving.has_no_other_consumers(queue, is_quorum).await {
-            return Ok(true);
-        }
-        let has_no_consumers = |live: QueueActivity| live.consumers.is_some_and(|all| all.is_empty());
-        Ok(self.migrated.redeclared > 0 && self.moving.queue_activity(queue).await?.is_some_and(has_no_consumers))
+    /// Returns true if the new queue may be declared immediately after the old queue is deleted. Otherwise, every channel
+    /// must first notice that the queue does not exist ([`needs_pause`]). The list of consumers proves nothing: it does not
+    /// contain consumers of the last few seconds.
+    async fn can_swap_immediately(&self, queue: &QueueName, is_quorum: bool, seen: &Snapshot) -> bool {
+        !needs_pause(seen.profile.version, is_quorum) || self.moving.has_no_other_consumers(queue, is_quorum).await
     }
 
     /// Declares the old queue again after a failed deletion or after the broker refused the new queue, for example
