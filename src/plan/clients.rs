@@ -128,10 +128,8 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
         (OnCancel::Exits, _) => "will exit: start the application again after the apply".to_owned(),
         (OnCancel::Hangs, _) if deleted => "will hang without an error".to_owned(),
         (OnCancel::Hangs, _) => "will hang without an error: restart the application after the apply".to_owned(),
-        (OnCancel::NotCanceled, _) if deleted => "will no longer find the queue".to_owned(),
-        (OnCancel::NotCanceled, _) => {
-            "will continue, or exit with a 404 if it uses the queue during the swap".to_owned()
-        }
+        // Such a client is not the client of a consumer.
+        (OnCancel::NotCanceled, _) => "will not be canceled".to_owned(),
         (OnCancel::Declares, _) | (OnCancel::Subscribes, OnMissing::Declares) if deleted => {
             "will declare the queue again".to_owned()
         }
@@ -179,15 +177,16 @@ fn declared(change: &PlannedChange, prefix: &str) -> String {
     }
 }
 
-/// Describes consumers with a global prefetch count on a queue that becomes a quorum queue, which refuses such consumers
-/// with 540 NOT_IMPLEMENTED. From 4.0 on, the broker does not list the global prefetch count.
+/// Describes consumers with a global prefetch count on a queue that becomes a quorum queue or a stream, which refuse such
+/// consumers with 540 NOT_IMPLEMENTED. From 4.0 on, the broker does not list the global prefetch count.
 fn global_prefetch_text(change: &PlannedChange, before: &Queue, live: &QueueActivity) -> Option<String> {
     let Some(Object::Queue(_, after)) = &change.after else { return None };
-    let becomes_quorum =
-        after.queue_type() == Some(QueueType::Quorum) && before.queue_type() != Some(QueueType::Quorum);
-    if change.kind != ChangeKind::Recreate || !becomes_quorum {
-        return None;
-    }
+    let refusing = |queue: &Queue| match queue.queue_type() {
+        Some(QueueType::Quorum) => Some("quorum queues do"),
+        Some(QueueType::Stream) => Some("streams do"),
+        Some(QueueType::Classic) | None => None,
+    };
+    let refusing = refusing(after).filter(|_| change.kind == ChangeKind::Recreate && refusing(before).is_none())?;
     let flagged: Vec<&QueueClient> =
         live.clients.iter().flatten().filter(|client| client.has_global_prefetch).collect();
     let names: BTreeSet<&str> = flagged.iter().filter_map(|client| client.product.as_deref()).collect();
@@ -198,10 +197,108 @@ fn global_prefetch_text(change: &PlannedChange, before: &Queue, live: &QueueActi
     let verb = if flagged.len() == 1 { "uses" } else { "use" };
     (!flagged.is_empty()).then(|| {
         format!(
-            "{}{names} {verb} a global prefetch count, which quorum queues do not support: the broker will refuse the \
-             subscription (540 NOT_IMPLEMENTED); configure the clients for quorum queues before the apply, or set the \
-             prefetch count with global=false",
+            "{}{names} {verb} a global prefetch count, which {refusing} not support: the broker will refuse the \
+             subscription (540 NOT_IMPLEMENTED); before the apply, configure the clients to set the prefetch count with \
+             global=false",
             count(flagged.len() as u64, "consumer")
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::known_clients::KNOWN_CLIENTS;
+    use serde_json::json;
+
+    /// A change of the length limit, or of the type, of the queue `jobs`.
+    fn change(kind: &str, after_type: &str) -> PlannedChange {
+        let queue = |kind: &str| json!({"queue": {"name": "jobs", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": kind}}});
+        serde_json::from_value(json!({
+            "address": "queues/shop/jobs", "kind": kind, "before": queue("classic"), "after": queue(after_type),
+            "fields": [
+                {"field": "x-max-length", "before": 1000, "after": 5000, "verdict": "conflict"},
+                {"field": "x-max-priority", "before": 5, "after": null, "verdict": "conflict"}
+            ]
+        }))
+        .unwrap()
+    }
+
+    fn texts(names: &[&str], kind: &str, has_pause: bool) -> String {
+        let known: Vec<&KnownClient> = KNOWN_CLIENTS.iter().filter(|client| names.contains(&client.name)).collect();
+        assert_eq!(known.len(), names.len());
+        reactions(&known, &change(kind, "classic"), has_pause)
+    }
+
+    #[test]
+    fn reactions_depend_on_the_client_and_the_pause() {
+        let declares = "will declare the queue again, and exit with a 406 unless the application declares x-max-length 5000 \
+                        and no x-max-priority";
+        let exits = "will exit with a 404 or 406: start the application again after the apply, declaring x-max-length 5000 \
+                     and no x-max-priority";
+        assert_eq!(texts(&["Celery"], "recreate", false), declares);
+        assert_eq!(texts(&["Celery"], "recreate", true), exits);
+        assert_eq!(texts(&["Celery"], "delete", false), "will declare the queue again");
+        assert_eq!(texts(&["dramatiq"], "recreate", true), "will subscribe again");
+        assert_eq!(texts(&["dramatiq"], "delete", true), "will try to subscribe again every few seconds");
+        assert_eq!(
+            texts(&["bunny"], "recreate", true),
+            "will hang without an error: restart the application after the apply"
+        );
+        assert_eq!(texts(&["bunny"], "delete", true), "will hang without an error");
+        assert_eq!(texts(&["pika"], "recreate", false), "will exit: start the application again after the apply");
+        assert!(texts(&[], "recreate", false).starts_with("will be canceled: the reaction of this client is unknown"));
+    }
+
+    #[test]
+    fn clients_of_the_same_library_are_listed_by_their_reactions() {
+        let same = texts(&["amqplib", "NestJS"], "recreate", true);
+        assert_eq!(same, "will hang without an error: restart the application after the apply");
+        let several = texts(&["amqplib", "NestJS", "rascal"], "recreate", true);
+        assert_eq!(
+            several,
+            "will be canceled; the reaction depends on the framework: amqplib or NestJS will hang without an error: restart \
+             the application after the apply; rascal will subscribe again"
+        );
+    }
+
+    #[test]
+    fn rates_state_whether_they_are_exact() {
+        let text = |per_second, is_upper_bound| {
+            default_exchange_text(DefaultExchangePublishes { per_second, is_upper_bound }, ChangeKind::Recreate)
+        };
+        assert!(text(0, false).contains("(none in the last minute): topo cannot redirect"), "{}", text(0, false));
+        assert!(
+            text(1, false)
+                .contains("publish to it through the default exchange (1 message per second in the last minute)")
+        );
+        assert!(
+            text(250, true).contains("may publish to it through the default exchange (at most 250 messages per second")
+        );
+    }
+
+    #[test]
+    fn global_prefetch_counts_are_reported_for_quorum_queues_and_streams() {
+        let client = |product: &str, has_global_prefetch| QueueClient {
+            product: Some(product.to_owned()),
+            version: None,
+            has_global_prefetch,
+        };
+        let live = QueueActivity {
+            clients: Some(vec![client("b", true), client("a", true), client("c", false)]),
+            ..QueueActivity::default()
+        };
+        let text = |kind: &str, after: &str| {
+            let change = change(kind, after);
+            let Some(Object::Queue(_, before)) = &change.before else { panic!("a queue") };
+            global_prefetch_text(&change, before, &live)
+        };
+        let quorum = text("recreate", "quorum").unwrap();
+        assert!(
+            quorum
+                .starts_with("2 consumers of a and b use a global prefetch count, which quorum queues do not support")
+        );
+        assert!(text("recreate", "stream").unwrap().contains("which streams do not support"));
+        assert_eq!((text("recreate", "classic"), text("delete", "quorum")), (None, None));
+    }
 }

@@ -277,3 +277,14 @@ pub(super) fn full_binding(binding: &Binding) -> String {
     };
     clean(&format!("{binding}{kind}"))
 }
+
+/// Returns the remark that applications can receive the error with a different integer type, if it contains the type that
+/// the management API sends. Client libraries send other types ([`Library::integer_type`]).
+///
+/// [`Library::integer_type`]: crate::model::known_clients::Library::integer_type
+pub(super) fn integer_remark(broker_error: &str) -> &'static str {
+    match broker_error.contains("' of type 'long' but current is") {
+        true => " (the integer type depends on the client)",
+        false => "",
+    }
+}

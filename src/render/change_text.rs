@@ -1,6 +1,6 @@
 //! Renders one object of a plan as text, with the changed bindings to the object.
 
-use super::change_details::{activity, details, field_values, spec_line, symbol};
+use super::change_details::{activity, details, field_values, integer_remark, spec_line, symbol};
 use super::family::RetryChanges;
 use super::resolutions_text;
 use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, wrap};
@@ -141,7 +141,8 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
     let Some(conflict) = &change.conflict else { return };
     if let Some(broker_error) = &conflict.broker_error {
         let kind = if matches!(change.before, Some(Object::Exchange(..))) { "exchange" } else { "queue" };
-        line("broker", format!("applications that declare the {kind} as in the spec receive"));
+        let words = format!("applications that declare the {kind} as in the spec receive");
+        line("broker", words + integer_remark(broker_error));
         line("", clean(broker_error));
     }
     if let Some(live) = &change.live {

@@ -1,7 +1,7 @@
 //! Renders a plan as a pull-request comment: a table for reviewers, a collapsible section with the resolutions of each
 //! conflict, and a collapsed section with the complete text.
 
-use super::change_details::full_binding;
+use super::change_details::{full_binding, integer_remark};
 use super::markdown::{fence, inline, with_code};
 use super::plan_summary::{blocked_summary, compared_counts, summary_line};
 use super::plan_text::{View, remark};
@@ -194,7 +194,7 @@ fn section(change: &PlannedChange, open: &str) -> String {
     }
     if let Some(sentence) = &conflict.error_after_recreate {
         let words = "After recreation, applications that still declare the old settings receive";
-        let _ = writeln!(text, "\n{words} “{}”.", inline(sentence));
+        let _ = writeln!(text, "\n{words}{} “{}”.", integer_remark(sentence), inline(sentence));
     }
     if let Some(sentence) = &conflict.typeless_declare {
         let _ = writeln!(text, "\n{}.", inline(&capitalize(sentence)));

@@ -1,6 +1,7 @@
 //! Renders the resolutions of a conflict as text. With `-v`, or if a plan has few conflicts, the text of a resolution
 //! includes its YAML. Otherwise, the text is one sentence.
 
+use super::change_details::integer_remark;
 use super::style::{BOLD, Painted, clean, wrap};
 use crate::plan::{Applicability, Conflict, Resolution, ResolutionKind};
 use std::fmt::Write;
@@ -65,7 +66,8 @@ pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, 
 pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize) {
     let mut lines = Lines { text, width };
     if let Some(sentence) = &conflict.error_after_recreate {
-        lines.sentence("after", 0, "recreation, applications that declare the old settings receive");
+        let words = "recreation, applications that declare the old settings receive";
+        lines.sentence("after", 0, &format!("{words}{}", integer_remark(sentence)));
         lines.sentence("", 0, sentence);
     }
     if let Some(sentence) = &conflict.typeless_declare {
