@@ -37,7 +37,14 @@ pub(super) struct ContractArguments {
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ContractFormat,
     /// Print the configuration of the queues for this framework
-    #[arg(id = "framework", long = "for", value_name = "FRAMEWORK", value_enum, conflicts_with = "format", env = "TOPO_FOR")]
+    #[arg(
+        id = "framework",
+        long = "for",
+        value_name = "FRAMEWORK",
+        value_enum,
+        conflicts_with = "format",
+        env = "TOPO_FOR"
+    )]
     pub(super) framework: Option<Framework>,
 }
 

@@ -62,7 +62,18 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         let exchange = dead_letters.as_ref().and_then(|it| expansion.topology.exchanges.get(&it.exchange));
         let is_internal = exchange.is_some_and(|exchange| exchange.internal);
         let retry = expansion.retries.get(name);
-        Some(Self { name, declaration, queue, queue_type, retry, effective, dead_letters, is_internal, profile, context })
+        Some(Self {
+            name,
+            declaration,
+            queue,
+            queue_type,
+            retry,
+            effective,
+            dead_letters,
+            is_internal,
+            profile,
+            context,
+        })
     }
 
     /// Returns the destination of dead-lettered messages; `None` if no dead-lettered message reaches a queue.

@@ -50,9 +50,10 @@ pub(super) fn dramatiq(text: &mut String, vhost: &ClientVhost) {
 /// Returns true if dramatiq declares this queue together with another declared queue.
 fn is_sibling(vhost: &ClientVhost, queue: &ClientQueue) -> bool {
     let name = queue.declaration.queue.as_str();
-    suffixes().iter().filter_map(|suffix| name.strip_suffix(suffix)).any(|stem| {
-        vhost.declared.contains_key(&QueueName::new(stem))
-    })
+    suffixes()
+        .iter()
+        .filter_map(|suffix| name.strip_suffix(suffix))
+        .any(|stem| vhost.declared.contains_key(&QueueName::new(stem)))
 }
 
 /// Returns the `max_priority` with which dramatiq itself declares the queue as the spec does; `None` if dramatiq declares

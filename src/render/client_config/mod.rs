@@ -38,14 +38,14 @@ pub fn client_config(framework: Framework, vhosts: &[ClientVhost], specs: &str) 
 
 fn of_vhost(framework: Framework, vhost: &ClientVhost, specs: &str) -> String {
     let mark = match framework {
-        Framework::NestJs | Framework::Spring => "// ",
-        _ => "# ",
+        Framework::NestJs | Framework::Spring | Framework::Rascal => "// ",
+        Framework::Celery | Framework::Dramatiq | Framework::FastStream | Framework::Symfony => "# ",
     };
     let mut text = String::new();
     let name = clean(vhost.vhost.as_str());
     comment(&mut text, mark, &format!("The queues of vhost {name}, as topo declares them ({}).", clean(specs)));
     if let Some(option) = without_declaration(framework) {
-        comment(&mut text, mark, &format!("To use a queue without declaring it: {option}."));
+        comment(&mut text, mark, &format!("Its workers use the queues without declaring them: {option}."));
     }
     match framework {
         Framework::Celery => python::celery(&mut text, vhost),

@@ -58,7 +58,11 @@ fn has_list(value: &ArgumentValue) -> bool {
     match value {
         ArgumentValue::List(_) => true,
         ArgumentValue::Table(table) => table.values().any(has_list),
-        _ => false,
+        ArgumentValue::Null
+        | ArgumentValue::Boolean(_)
+        | ArgumentValue::Integer(_)
+        | ArgumentValue::Float(_)
+        | ArgumentValue::Text(_) => false,
     }
 }
 
@@ -66,7 +70,11 @@ fn has_table(value: &ArgumentValue) -> bool {
     match value {
         ArgumentValue::Table(_) => true,
         ArgumentValue::List(values) => values.iter().any(has_table),
-        _ => false,
+        ArgumentValue::Null
+        | ArgumentValue::Boolean(_)
+        | ArgumentValue::Integer(_)
+        | ArgumentValue::Float(_)
+        | ArgumentValue::Text(_) => false,
     }
 }
 
