@@ -329,7 +329,7 @@ def run(name, scope):
     return scope
 
 app = Celery('tasks', broker=os.environ['AMQP_URL'])
-run('celery.py', {'app': app})
+run('config_celery.py', {'app': app})
 with app.connection_for_write() as connection:
     for queue in app.amqp.queues.values():
         assert queue.no_declare and queue.name
@@ -338,7 +338,7 @@ with app.connection_for_write() as connection:
         print('celery', queue.name)
 
 from faststream.rabbit import RabbitBroker
-queues = run('faststream.py', {})['QUEUES']
+queues = run('config_faststream.py', {})['QUEUES']
 
 async def declare():
     async with RabbitBroker(os.environ['AMQP_URL']) as broker:
@@ -351,7 +351,7 @@ async def declare():
 asyncio.run(declare())
 
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
-cls = run('dramatiq.py', {})['SpecBroker']
+cls = run('config_dramatiq.py', {})['SpecBroker']
 broker = cls(url=os.environ['AMQP_URL'])
 for name in ['counted', 'jobs.work', 'plain']:
     broker.declare_queue(name, ensure=True)
@@ -377,7 +377,7 @@ fn configurations_declare_the_queues_as_topo_does() {
     let folder = folder();
     for framework in ["celery", "faststream", "dramatiq"] {
         let output = topo.run(["contract", "--for", framework]).expect_code(0);
-        fs::write(folder.path().join(format!("{framework}.py")), &output.stdout).expect("a file");
+        fs::write(folder.path().join(format!("config_{framework}.py")), &output.stdout).expect("a file");
     }
     let url = format!("amqp://guest:guest@127.0.0.1:{}/{}", vhost.node().amqp_port(), vhost.name());
     let mut command = child("setpriv");
