@@ -92,6 +92,10 @@ fn warnings(text: &mut String, vhost: &ClientVhost, queue: &ClientQueue) {
     let declaration = &queue.declaration;
     let name = clean(declaration.queue.as_str());
     let summary = |it: &Declaration| contract_table::declaration(it).replace('\u{a0}', " ");
+    if !is_name_for_dramatiq(declaration.queue.as_str()) {
+        let permitted = "ASCII alphanumeric characters and ._- in names, and no digit at the start";
+        comment(text, "# ", &format!("Warning: {name}: dramatiq cannot use this queue. It permits only {permitted}."));
+    }
     let mut warn = |queue: &str, why: &str| {
         comment(text, "# ", &format!("Warning: {queue}: the broker refuses the declaration (406). {why}"));
     };
@@ -116,6 +120,12 @@ fn warnings(text: &mut String, vhost: &ClientVhost, queue: &ClientQueue) {
     if let Some(kind) = queue.on_failure {
         comment(text, "# ", &format!("{name}: {}", on_failure(Framework::Dramatiq, kind)));
     }
+}
+
+/// Returns true if dramatiq accepts the name of a queue (dramatiq 2.2).
+fn is_name_for_dramatiq(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
 fn class(text: &mut String, queues: &[&ClientQueue]) {

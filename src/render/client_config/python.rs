@@ -48,6 +48,11 @@ pub(super) fn faststream(text: &mut String, vhost: &ClientVhost) {
     text.push_str("from faststream.rabbit import QueueType, RabbitQueue\n\n");
     text.push_str("# Use them as @broker.subscriber(QUEUES[name]), without an exchange.\nQUEUES = {\n");
     for ClientQueue { declaration, on_failure: failure, .. } in &vhost.queues {
+        if !is_name_for_faststream(declaration.queue.as_str()) {
+            let warning = "Warning: FastStream cannot use this queue. Its library pamqp permits only ASCII \
+                           alphanumeric characters, spaces and -_.:@#,/+ in names.";
+            comment(text, "    # ", warning);
+        }
         if let Some(kind) = failure {
             comment(text, "    # ", on_failure(Framework::FastStream, *kind));
         }
@@ -62,6 +67,11 @@ pub(super) fn faststream(text: &mut String, vhost: &ClientVhost) {
         text.push_str("        declare=False,\n    ),\n");
     }
     text.push_str("}\n");
+}
+
+/// Returns true if pamqp, the library of aio-pika, accepts the name of a queue (pamqp 3.3).
+fn is_name_for_faststream(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:@#,/+ ".contains(c))
 }
 
 fn properties(text: &mut String, declaration: &Declaration) {

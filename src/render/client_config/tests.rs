@@ -88,3 +88,17 @@ fn names_in_comments_cannot_end_the_comment() {
         assert!(!text.contains("\nimport os"), "{text}");
     }
 }
+
+#[test]
+fn names_that_a_library_refuses_have_a_warning() {
+    let has_warning = |framework, name| {
+        config(framework, vhost(vec![declaration(name, true, &[])])).contains("cannot use this queue")
+    };
+    for (name, faststream, dramatiq) in
+        [("a.b-c_1", false, false), ("a b/c", false, true), ("1a", false, true), ("é", true, true), ("a$", true, true)]
+    {
+        assert_eq!(has_warning(Framework::FastStream, name), faststream, "{name}");
+        assert_eq!(has_warning(Framework::Dramatiq, name), dramatiq, "{name}");
+        assert!(!has_warning(Framework::Celery, name), "{name}");
+    }
+}
