@@ -126,9 +126,9 @@ pub(super) enum Command {
     Export(Box<ExportArguments>),
     /// Write a spec from a Terraform state, or from the resources of the topology operator
     Import(ImportArguments),
-    /// Print what workers must do: retries, acknowledgements, exchanges, dead-lettering
+    /// Print what workers must do: declarations, retries, acknowledgements, dead-lettering
     #[command(
-        after_long_help = "Examples:\n  topo contract topology.yaml\n  topo contract topology.yaml --queue orders.work --format env"
+        after_long_help = "Examples:\n  topo contract topology.yaml\n  topo contract topology.yaml --queue orders.work --format env\n  topo contract topology.yaml --for celery"
     )]
     Contract(ContractArguments),
     /// Draw the lifecycle of a message in a queue, or explain a lint rule, hazard, spec key or term

@@ -6,18 +6,22 @@ use super::input::{self, Loaded};
 use super::value_parsers::broker_version;
 use super::{arguments::FindingsFormat, output};
 use crate::contract::{
-    Contract, Contracts, FORMAT_VERSION, VhostContracts, contract, contracts, thresholds, variables,
+    ClientVhost, Contract, Contracts, FORMAT_VERSION, VhostContracts, client_vhost, contract, contracts, thresholds,
+    variables,
 };
+use crate::model::known_clients::Framework;
 use crate::model::printable::clean_json;
 use crate::model::yaml::Tree;
 use crate::model::{BrokerVersion, QueueName};
 use crate::rabbitmq::BrokerProfile;
+use crate::render::client_config::client_config;
 use crate::render::shell::quote;
 use crate::render::style::for_version;
 use crate::render::{contract_table, shell};
-use crate::spec::closest;
+use crate::spec::{Spec, closest};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Args)]
 pub(super) struct ContractArguments {
@@ -32,6 +36,26 @@ pub(super) struct ContractArguments {
     /// Output format
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ContractFormat,
+    /// Print the configuration of the queues for this framework
+    #[arg(
+        id = "framework",
+        long = "for",
+        value_name = "FRAMEWORK",
+        value_enum,
+        conflicts_with = "format",
+        env = "TOPO_FOR"
+    )]
+    pub(super) framework: Option<Framework>,
+}
+
+impl ValueEnum for Framework {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.as_str()).help(self.description()))
+    }
 }
 
 /// Output format of a contract.
@@ -51,6 +75,15 @@ pub(super) enum ContractFormat {
 pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let loaded = input::load_for(&arguments.spec, "topo contract", FindingsFormat::Text, version)?;
+    if let Some(framework) = arguments.framework {
+        let vhosts = find_queues(&loaded, version, &arguments.queue)?;
+        let config = client_config(framework, &vhosts, &loaded.specs);
+        for note in &config.notes {
+            output::eprint(&format!("note: {note}\n"));
+        }
+        output::print(&config.text)?;
+        return Ok(Exit::Done);
+    }
     let found = find_contracts(&loaded, version, &arguments.queue)?;
     let text = match arguments.format {
         ContractFormat::Table => {
@@ -107,19 +140,38 @@ fn find_contracts(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> R
     }
 }
 
+/// Returns the queues in `only`, or all classic and quorum queues if `only` is empty, without vhosts that have none.
+fn find_queues(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> Result<Vec<ClientVhost>, Failure> {
+    let profile = BrokerProfile::of(version);
+    let names: BTreeSet<QueueName> = only.iter().map(QueueName::new).collect();
+    let all = loaded.expanded.iter().map(|(spec, expansion)| client_vhost(spec, expansion, &profile, &names));
+    let vhosts: Vec<ClientVhost> = all.filter(|vhost| !vhost.queues.is_empty()).collect();
+    let is_found = |name: &str| vhosts.iter().flat_map(|it| &it.queues).any(|it| it.declaration.queue.as_str() == name);
+    match only.iter().find(|name| !is_found(name)) {
+        Some(name) => Err(no_contract(loaded, name)),
+        None if vhosts.is_empty() => Err(Failure::failed("the spec declares no classic or quorum queue")),
+        None => Ok(vhosts),
+    }
+}
+
 /// Returns the failure for a `--queue` value without a contract.
 fn no_contract(loaded: &Loaded, name: &str) -> Failure {
-    let known = || loaded.expanded.iter().flat_map(|(spec, _)| spec.queues.iter());
-    match known().find(|(known, _)| known.as_str() == name) {
-        Some((_, queue)) if queue.is_external => Failure::usage(format!(
+    let of_spec = |spec: &'_ Spec| {
+        let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name.clone(), it.queue.is_external));
+        let queues = spec.queues.iter().map(|(name, it)| (name.clone(), it.is_external));
+        queues.chain(dead_letter_queues).collect::<Vec<_>>()
+    };
+    let known: Vec<(QueueName, bool)> = loaded.expanded.iter().flat_map(|(spec, _)| of_spec(spec)).collect();
+    match known.iter().find(|(known, _)| known.as_str() == name) {
+        Some((_, true)) => Failure::usage(format!(
             "queue `{name}` is external: the spec does not define its retries and dead-lettering"
         )),
-        Some(_) => Failure::usage(format!(
+        Some((_, false)) => Failure::usage(format!(
             "queue `{name}` is a stream: streams have no retries, because reading does not remove messages"
         )),
         None => {
             let failure = Failure::usage(format!("the spec declares no queue `{name}` with a contract"));
-            match closest(name, known().map(|(known, _)| known.as_str())) {
+            match closest(name, known.iter().map(|(known, _)| known.as_str())) {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),
                 None => failure,
             }

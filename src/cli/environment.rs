@@ -11,11 +11,12 @@ use std::ffi::OsString;
 
 /// The id of each argument, and the ids of the arguments whose environment variables topo ignores if the command line
 /// contains the argument.
-const OVERRIDES: [(&str, &[&str]); 19] = [
+const OVERRIDES: [(&str, &[&str]); 20] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
     ("short", &["format"]),
-    ("format", &["short"]),
+    ("format", &["short", "framework"]),
+    ("framework", &["format"]),
     ("paths", &["file", "plan", "all"]),
     ("file", &["plan", "all"]),
     ("env", &["plan"]),

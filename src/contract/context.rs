@@ -33,6 +33,8 @@ impl<'a> Context<'a> {
 pub(crate) struct EffectiveQueue<'c, 'a> {
     pub(crate) name: &'c QueueName,
     pub(crate) declaration: &'c QueueSpec,
+    /// The queue as topo declares it.
+    pub(super) queue: &'c Queue,
     pub(crate) queue_type: QueueType,
     /// The retries of the queue; `None` if the queue has no retries.
     pub(crate) retry: Option<&'c Retry>,
@@ -60,7 +62,18 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         let exchange = dead_letters.as_ref().and_then(|it| expansion.topology.exchanges.get(&it.exchange));
         let is_internal = exchange.is_some_and(|exchange| exchange.internal);
         let retry = expansion.retries.get(name);
-        Some(Self { name, declaration, queue_type, retry, effective, dead_letters, is_internal, profile, context })
+        Some(Self {
+            name,
+            declaration,
+            queue,
+            queue_type,
+            retry,
+            effective,
+            dead_letters,
+            is_internal,
+            profile,
+            context,
+        })
     }
 
     /// Returns the destination of dead-lettered messages; `None` if no dead-lettered message reaches a queue.

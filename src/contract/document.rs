@@ -1,5 +1,6 @@
 //! The document format of contracts, which workers and tools read. The format is stable within a format version.
 
+use super::declaration::Declaration;
 use crate::model::units::duration;
 use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, Reach, Strategy, VhostName};
 use schemars::JsonSchema;
@@ -38,6 +39,8 @@ pub struct VhostContracts {
 pub struct Contract {
     /// The type of the queue.
     pub queue_type: QueueType,
+    /// The properties with which a worker must declare the queue, unless it declares the queue passively.
+    pub declaration: Declaration,
     /// The retry strategy; null if the queue does not retry.
     pub strategy: Option<Strategy>,
     /// The maximum number of retries after the first attempt.
@@ -73,6 +76,13 @@ pub struct Contract {
     pub replay: Option<Replay>,
     /// The consequences of deviating from the contract, in sentences.
     pub warnings: Vec<String>,
+}
+
+impl Contract {
+    /// Returns true if the queue retries, dead-letters, or drops failed messages on purpose.
+    pub(super) fn has_duties(&self) -> bool {
+        self.max_retries > 0 || self.dead_letters.is_some() || self.is_drop_intended
+    }
 }
 
 /// A duration.

@@ -4,7 +4,9 @@
 //! A contract is computed from the spec and its expansion. A live test runs workers that use only the values of a
 //! contract.
 
+mod client_queues;
 mod context;
+mod declaration;
 mod document;
 pub mod lifecycle;
 mod reaction;
@@ -17,8 +19,10 @@ mod thresholds;
 mod variables;
 mod warnings;
 
+pub use client_queues::{ClientQueue, ClientVhost, OnFailure, PublishRoute, client_vhost};
 pub(crate) use context::Context;
 pub(crate) use context::EffectiveQueue;
+pub use declaration::Declaration;
 pub use document::{
     Answer, Arrival, AttemptCounter, Contract, Contracts, Counter, DeadLetterHeader, DeadLetteredMessage, DeadLetters,
     FORMAT_VERSION, GrowthThreshold, Method, Original, Publish, QueueThresholds, Replay, SeverityLevels,
@@ -38,10 +42,8 @@ pub fn contracts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) ->
     let context = Context::new(spec, expansion, profile);
     let names = spec.queues.keys().chain(spec.dead_letter_queues.keys());
     let all = names.filter_map(|name| Some((name.clone(), of_queue(name, &context)?)));
-    let has_duties =
-        |contract: &Contract| contract.max_retries > 0 || contract.dead_letters.is_some() || contract.is_drop_intended;
     VhostContracts {
-        queues: all.filter(|(_, contract)| has_duties(contract)).collect(),
+        queues: all.filter(|(_, contract)| contract.has_duties()).collect(),
         thresholds: thresholds(spec).collect(),
     }
 }

@@ -1,6 +1,7 @@
 //! Computes the contract of a queue according to its retry strategy.
 
 use super::context::EffectiveQueue;
+use super::declaration::Declaration;
 use super::document::{
     Answer, Arrival, AttemptCounter, Contract, Counter, DeadLetterHeader, DeadLetteredMessage, Method, Original,
     Publish, Wait,
@@ -23,6 +24,7 @@ pub(crate) fn contract_of(it: &EffectiveQueue<'_, '_>) -> Contract {
     let retries = it.retries();
     let mut contract = Contract {
         queue_type: it.queue_type,
+        declaration: Declaration::of(it.name, it.queue),
         strategy: it.retry.map(Retry::strategy),
         max_retries: retries,
         deliveries: retries.saturating_add(1),

@@ -170,6 +170,9 @@ fn variables_contain_the_contract() {
             "_1_____X___GIVE_UP_REQUEUE=false",
             "_1_____X___DEAD_LETTER_EXCHANGE=dead.dlx",
             "_1_____X___DEAD_LETTER_QUEUE=dead",
+            "_1_____X___DURABLE=true",
+            "_1_____X___AUTO_DELETE=false",
+            r#"_1_____X___DECLARE_ARGUMENTS={"x-dead-letter-exchange":"dead.dlx","x-queue-type":"classic"}"#,
             "ORDERS_WORK_QUEUE=orders.work",
             "ORDERS_WORK_STRATEGY=ladder",
             "ORDERS_WORK_MAX_RETRIES=2",
@@ -183,6 +186,9 @@ fn variables_contain_the_contract() {
             "ORDERS_WORK_GIVE_UP_ROUTING_KEY=orders.work.retry.over",
             "ORDERS_WORK_DEAD_LETTER_EXCHANGE=dead.dlx",
             "ORDERS_WORK_DEAD_LETTER_QUEUE=dead",
+            "ORDERS_WORK_DURABLE=true",
+            "ORDERS_WORK_AUTO_DELETE=false",
+            r#"ORDERS_WORK_DECLARE_ARGUMENTS={"x-dead-letter-exchange":"orders.work.dlx","x-queue-type":"quorum"}"#,
         ]
     );
 }
@@ -232,4 +238,42 @@ fn thresholds_of_queues_and_dead_letter_queues_are_listed() {
     assert_eq!((growth, busy.no_consumers.clone().map(|it| it.text)), (Some((5, 120_000)), Some("1h".to_owned())));
     assert_eq!((dead.depth.warning, dead.depth.critical), (Some(50), Some(200)));
     assert_eq!(dead.age.warning.clone().map(|it| it.milliseconds), Some(3_600_000));
+}
+
+#[test]
+fn declaration_is_what_topo_declares() {
+    let declared = |keys: &str| {
+        let declaration = one(keys).declaration;
+        let arguments = serde_json::to_string(&declaration.arguments).unwrap();
+        (declaration.durable, declaration.auto_delete, declaration.exclusive, arguments)
+    };
+    assert_eq!(
+        declared("type: classic, deadLetter: none, maxPriority: 5, messageTtl: 1m, durable: false, autoDelete: true"),
+        (false, true, false, r#"{"x-max-priority":5,"x-message-ttl":60000,"x-queue-type":"classic"}"#.to_owned())
+    );
+    assert_eq!(
+        declared("type: quorum, deadLetter: dead, maxRetries: 3"),
+        (
+            true,
+            false,
+            false,
+            r#"{"x-dead-letter-exchange":"dead.dlx","x-delivery-limit":3,"x-queue-type":"quorum"}"#.to_owned()
+        )
+    );
+    // The settings of a policy are not part of a declaration.
+    let by_policy = declared("type: quorum, retry: {delays: [5s]}, deadLetter: {queue: dead, wiring: policy}");
+    assert_eq!(by_policy.3, r#"{"x-queue-type":"quorum"}"#);
+}
+
+#[test]
+fn declaration_equals_the_request_of_an_apply() {
+    let (queue, name) = (QueueName::new("q \"%"), "x-odd".to_owned());
+    let arguments = [(name, crate::model::ArgumentValue::Float(crate::model::Float(5.0)))].into();
+    let object = crate::model::Queue { durable: false, auto_delete: true, exclusive: false, arguments };
+    let declaration = serde_json::to_value(Declaration::of(&queue, &object)).unwrap();
+    let request = crate::model::encoding::queue(&object);
+    assert_eq!(declaration["queue"], "q \"%");
+    for (declared, requested) in [("durable", "durable"), ("autoDelete", "auto_delete"), ("arguments", "arguments")] {
+        assert_eq!(declaration[declared].to_string(), request[requested].to_string());
+    }
 }

@@ -5,6 +5,7 @@
 
 use super::document::{Answer, Contract, Contracts};
 use crate::model::QueueName;
+use crate::model::printable::clean_json;
 use std::collections::BTreeMap;
 
 /// The error that two queues have a variable of the same name.
@@ -84,6 +85,13 @@ fn of_queue(queue: &QueueName, contract: &Contract) -> Vec<(String, String)> {
         variables.extend(dead_letters.routing_key.clone().map(|key| ("DEAD_LETTER_ROUTING_KEY", key)));
         variables.extend(dead_letters.queue.as_ref().map(|queue| ("DEAD_LETTER_QUEUE", queue.as_str().to_owned())));
     }
+    let declaration = &contract.declaration;
+    let arguments = serde_json::to_string(&declaration.arguments);
+    variables.extend([
+        ("DURABLE", declaration.durable.to_string()),
+        ("AUTO_DELETE", declaration.auto_delete.to_string()),
+        ("DECLARE_ARGUMENTS", clean_json(arguments.expect("JSON can represent every argument: all keys are strings"))),
+    ]);
     let prefix = prefix(queue);
     variables.into_iter().map(|(name, value)| (format!("{prefix}_{name}"), value)).collect()
 }

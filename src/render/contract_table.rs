@@ -1,9 +1,9 @@
 //! Renders contracts as text: a table if a vhost has several queues, then what the workers of each queue must do.
 
 use super::style::{BOLD, DIM, Painted, YELLOW, clean, columns, deliveries, heading, retries, wrap};
-use crate::contract::{Answer, Contract, Contracts, DeadLetters, Publish, VhostContracts, Wait};
+use crate::contract::{Answer, Contract, Contracts, DeadLetters, Declaration, Publish, VhostContracts, Wait};
 use crate::model::count::count;
-use crate::model::{ExchangeName, QueueName, Reach, Strategy};
+use crate::model::{ArgumentValue, ExchangeName, QueueName, Reach, Strategy};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -123,6 +123,7 @@ fn write_contract(text: &mut String, name: &QueueName, contract: &Contract, widt
 /// Writes the terms of a contract, each with a label. `topo explain` also prints these lines.
 pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     let mut lines = Lines { text, width };
+    lines.line("declare", &format!("{}; or passively", declaration(&contract.declaration)));
     lines.line("on failure", &answer(&contract.on_failure, contract.delays.is_empty()));
     lines.line("give up", &answer(&contract.on_give_up, true));
     if !contract.delays.is_empty() {
@@ -177,6 +178,20 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
             let _ = writeln!(lines.text, "  {label} {line}");
         }
     }
+}
+
+/// Formats the properties of a declaration, such as `durable, x-queue-type=quorum, x-delivery-limit=5`. The type comes
+/// first.
+pub(super) fn declaration(declaration: &Declaration) -> String {
+    let mut parts = vec![if declaration.durable { "durable" } else { "not durable" }.to_owned()];
+    parts.extend(declaration.auto_delete.then(|| "auto-delete".to_owned()));
+    let mut arguments: Vec<(&String, &ArgumentValue)> = declaration.arguments.iter().collect();
+    arguments.sort_by_key(|(name, _)| *name != "x-queue-type");
+    parts.extend(arguments.into_iter().map(|(name, value)| {
+        let value = if value.as_text() == Some("") { "\"\"".to_owned() } else { value.to_string() };
+        format!("{}={value}", clean(name)).replace(' ', "\u{a0}")
+    }));
+    parts.join(", ")
 }
 
 fn wrap_sentence(sentence: &str, width: usize) -> Vec<String> {

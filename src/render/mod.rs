@@ -5,6 +5,7 @@ pub mod alerts;
 pub mod cases;
 mod change_details;
 mod change_text;
+pub mod client_config;
 pub mod contract_table;
 pub mod definitions;
 pub mod diagnostics;

@@ -270,3 +270,55 @@ fn policy_cannot_replace_the_keys_of_a_ladder() {
         "{output}"
     );
 }
+
+/// The queues of the configurations: odd names, a ladder, counted deliveries, retries that the worker publishes, and a
+/// queue without retries.
+const CLIENTS: &str = "\
+version: 1
+vhost: shop
+exchanges: {orders: {type: topic}}
+queues:
+  orders.work:
+    type: quorum
+    retry: {delays: [5s, 30s]}
+    deadLetter: orders.dead
+    bindings: [{exchange: orders, routingKey: order.created}]
+  counted: {type: quorum, maxRetries: 3, deadLetter: orders.dead}
+  published: {type: classic, maxRetries: 2, retry: {strategy: republish}, deadLetter: orders.dead}
+  \"it's 100% \\\"$x\\\" \\\\é\": {type: classic, maxPriority: 5, messageTtl: 1m}
+  log: {type: stream}
+deadLetterQueues:
+  orders.dead: {type: quorum}
+";
+
+#[test]
+fn configuration_of_each_framework() {
+    for framework in ["celery", "dramatiq", "faststream", "rascal", "nestjs", "symfony", "spring"] {
+        let output = Topo::offline().spec(CLIENTS).run(["contract", "--for", framework]).expect_code(0);
+        assert!(framework == "rascal" || output.stderr.is_empty(), "{output}");
+        expect_file(&output, &format!("contract-{framework}.txt"));
+    }
+    let rascal = Topo::offline().spec(CLIENTS).run(["contract", "--for", "rascal"]).expect_code(0);
+    let queue = &rascal.json()["vhosts"]["shop"]["queues"]["orders.work"];
+    assert_eq!(queue["options"]["arguments"]["x-queue-type"], "quorum");
+    rascal.expect_text("note: rascal only checks that the queues exist");
+}
+
+#[test]
+fn configuration_contains_the_selected_queues() {
+    // A worker does not consume from a dead-letter queue, unless it is selected.
+    let all = run(&["--for", "celery"]).expect_code(0);
+    all.expect_text("\"plain\"").expect_text("\"mail's\"").expect_no_text("\"orders.dead\"").expect_no_text("theirs");
+    let dead = run(&["--for", "celery", "--queue", "orders.dead"]).expect_code(0);
+    dead.expect_text("task_default_queue = \"orders.dead\"").expect_no_text("\"plain\"");
+    run(&["--for", "celery", "--queue", "log"]).expect_code(64).expect_no_result().expect_error("`log` is a stream");
+    run(&["--for", "celery", "--queue", "theirs"]).expect_code(64).expect_error("`theirs` is external");
+    run(&["--for", "celery", "--queue", "plian"]).expect_code(64).expect_text("did you mean `plain`?");
+    let streams = Topo::offline().spec("queues: {log: {type: stream}}\n").run(["contract", "--for", "spring"]);
+    streams.expect_code(1).expect_no_result().expect_error("the spec declares no classic or quorum queue");
+    run(&["--for", "celery", "--format", "json"]).expect_code(64).expect_error("cannot be used with");
+    let flag = topo().env("TOPO_FORMAT", "json").run(["contract", "--for", "celery"]).expect_code(0);
+    flag.expect_text("app.conf.task_queues = [");
+    let flag = topo().env("TOPO_FOR", "celery").run(["contract", "--format", "json"]).expect_code(0);
+    valid_contract(&flag.json());
+}

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use lapin::options::{BasicConsumeOptions, BasicQosOptions};
 use lapin::types::FieldTable;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use topo::model::BrokerVersion;
 use topo::model::known_clients::{KNOWN_CLIENTS, KnownClient, OnCancel, Outcome, Reaction, libraries};
@@ -284,4 +284,82 @@ fn global_prefetch_is_a_hazard_for_quorum_queues() {
     } else {
         topo.run(["plan"]).expect_no_text("global prefetch count").expect_text("the unknown client ");
     }
+}
+
+/// Evaluates the configurations in Python, and declares their queues with the real libraries.
+const DECLARE: &str = "\
+import asyncio, os
+from celery import Celery
+
+def run(name, scope):
+    exec(open(name).read(), scope)
+    return scope
+
+app = Celery('tasks', broker=os.environ['AMQP_URL'])
+run('config_celery.py', {'app': app})
+with app.connection_for_write() as connection:
+    for queue in app.amqp.queues.values():
+        assert queue.no_declare and queue.name
+        queue(connection.default_channel).declare()
+        queue(connection.default_channel).queue_declare()
+        print('celery', queue.name)
+
+from faststream.rabbit import RabbitBroker
+queues = run('config_faststream.py', {})['QUEUES']
+
+async def declare():
+    async with RabbitBroker(os.environ['AMQP_URL']) as broker:
+        # The library refuses the other name.
+        for name, queue in queues.items():
+            if '$' in name:
+                continue
+            assert not queue.declare and queue.name == name
+            queue.declare = True
+            await broker.declare_queue(queue)
+            print('faststream', name)
+
+asyncio.run(declare())
+
+from dramatiq.brokers.rabbitmq import RabbitmqBroker
+cls = run('config_dramatiq.py', {})['SpecBroker']
+broker = cls(url=os.environ['AMQP_URL'])
+for name in ['counted', 'jobs.work', 'plain']:
+    broker.declare_queue(name, ensure=True)
+    print('dramatiq', name)
+";
+
+/// The broker accepts the declarations of `topo contract --for`, and they create no binding and no exchange.
+#[test]
+fn configurations_declare_the_queues_as_topo_does() {
+    let vhost = Node::shared().vhost("client-config");
+    let topo = Topo::new(&vhost).spec(
+        "exchanges: {work: {type: topic}}\n\
+         queues:\n  jobs.work: {type: quorum, retry: {delays: [5s]}, deadLetter: dead, \
+         bindings: [{exchange: work, routingKey: job.created}]}\n  \
+         counted: {type: quorum, maxRetries: 3, deadLetter: dead}\n  \
+         plain: {type: classic, maxPriority: 5, messageTtl: 1m}\n  \
+         \"it's 100% \\\"$x\\\" \\\\é\": {type: classic, autoDelete: true}\n\
+         deadLetterQueues: {dead: {type: classic}}\n",
+    );
+    topo.run(["apply", "-y"]).expect_code(0);
+    let objects = || (vhost.names("exchanges"), vhost.http().get(&vhost.path("bindings", &[])).expect_status(200));
+    let before = objects();
+    let folder = folder();
+    for framework in ["celery", "faststream", "dramatiq"] {
+        let output = topo.run(["contract", "--for", framework]).expect_code(0);
+        fs::write(folder.path().join(format!("config_{framework}.py")), &output.stdout).expect("a file");
+    }
+    let url = format!("amqp://guest:guest@127.0.0.1:{}/{}", vhost.node().amqp_port(), vhost.name());
+    let mut command = child("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(&INSTALLED["python"]).args(["-c", DECLARE]).env("AMQP_URL", url);
+    let output = command.current_dir(folder.path()).output().expect("Python is installed");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(printed.lines().count(), 4 + 3 + 3, "{printed}");
+    let added =
+        |queue: &Value| queue["destination"].as_str().is_some_and(|it| it.ends_with(".DQ") || it.ends_with(".XQ"));
+    let (exchanges, mut bindings) = objects();
+    // The default exchange routes to the further queues of dramatiq.
+    bindings.as_array_mut().unwrap().retain(|binding| !added(binding));
+    assert_eq!((exchanges, bindings.as_array().unwrap().len()), (before.0, before.1.as_array().unwrap().len()));
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use lapin::options::QueueDeclareOptions;
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, FieldTable};
 use serde_json::Value;
@@ -323,4 +324,50 @@ fn worker_observes_the_contract() {
             assert!(expected["value"].is_null() || expected["value"] == value.as_str(), "{about}: {name}: {value}");
         }
     }
+}
+
+/// A worker that declares its queue as its contract specifies receives no error 406.
+#[test]
+fn declaration_of_a_contract_is_accepted() {
+    let vhost = Node::shared().vhost("declaration");
+    let spec = "policies: {all: {pattern: '.*', applyTo: queues, definition: {maxLength: 1000}}}\n\
+                queues:\n  classic: {type: classic, maxPriority: 5, messageTtl: 1m, overflow: reject-publish}\n  \
+                transient: {type: classic, autoDelete: true, deadLetter: none}\n  \
+                quorum: {type: quorum, maxRetries: 3, deadLetter: dead}\n  \
+                ladder: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead}\n  \
+                by policy: {type: classic, retry: {delays: [5s]}, deadLetter: {queue: dead, wiring: policy}}\n\
+                deadLetterQueues: {dead: {type: classic}}\n";
+    let topo = Topo::new(&vhost).spec(spec);
+    topo.run(["apply", "-y"]).expect_code(0);
+    let queues = ["classic", "transient", "quorum", "ladder", "by policy", "dead"];
+    let options = queues.iter().flat_map(|queue| ["--queue", *queue]);
+    let version = vhost.node().version();
+    let line = ["contract", "--format", "json", "--broker-version", version].into_iter().chain(options);
+    let document = topo.run(line).expect_code(0).json();
+    valid_contract(&document);
+    let amqp = vhost.amqp();
+    for queue in queues {
+        let declaration = &document["vhosts"][vhost.name()]["queues"][queue]["declaration"];
+        let flag = |name: &str| declaration[name].as_bool().expect("a flag");
+        let options = QueueDeclareOptions {
+            durable: flag("durable"),
+            auto_delete: flag("autoDelete"),
+            exclusive: flag("exclusive"),
+            ..QueueDeclareOptions::default()
+        };
+        let argument = |value: &Value| match value {
+            Value::String(text) => AMQPValue::LongString(text.as_str().into()),
+            Value::Number(number) => AMQPValue::LongLongInt(number.as_i64().expect("an integer")),
+            Value::Bool(flag) => AMQPValue::Boolean(*flag),
+            other => panic!("unexpected argument: {other}"),
+        };
+        let all = declaration["arguments"].as_object().expect("arguments");
+        let arguments: Vec<(&str, AMQPValue)> = all.iter().map(|(name, it)| (name.as_str(), argument(it))).collect();
+        assert_eq!(declaration["queue"], queue);
+        assert_eq!(amqp.declare_queue_as(queue, options, &arguments), Ok(()), "{declaration}");
+        let without: Vec<_> = arguments.into_iter().filter(|(name, _)| *name != "x-queue-type").collect();
+        let refused = amqp.declare_queue_as(queue, options, &without).is_err();
+        assert_eq!(refused, ["quorum", "ladder"].contains(&queue), "{queue} without x-queue-type");
+    }
+    topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
 }

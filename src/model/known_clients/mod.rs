@@ -4,9 +4,11 @@
 //! Plans and `docs/clients/` are based on this table. `tests/live/clients.rs` compares each row with the real client on
 //! live brokers.
 
+mod framework;
 mod reference;
 mod table;
 
+pub use framework::Framework;
 pub use reference::{overview, page};
 pub use table::KNOWN_CLIENTS;
 

@@ -1,7 +1,7 @@
 //! Renders the table of known clients as `docs/clients/`. A test compares the result with the committed pages, and
 //! `TOPO_UPDATE=1` updates the pages.
 
-use super::{KNOWN_CLIENTS, KnownClient, OnCancel, OnMissing, Outcome, Reaction};
+use super::{Framework, KNOWN_CLIENTS, KnownClient, OnCancel, OnMissing, Outcome, Reaction};
 use std::fmt::Write as _;
 
 const INTRODUCTION: &str = "\
@@ -74,18 +74,27 @@ pub fn page(client: &KnownClient) -> String {
         text,
         "\n\n- **When its queue is deleted:** {}.\n- **When the queue does not exist yet (404):** {}.\n\
          - **When it declares the queue with other arguments (406):** {}.\n- **On startup, if the broker returns a 406:** {}.\n\
-         - **To skip the declaration:** {}.\n- **Type of the number 1000 in the error 406:** `{}`.\n\n\
+         - **To skip the declaration:** {}.\n{}- **Type of the number 1000 in the error 406:** `{}`.\n\n\
          ## What it declares\n\n{}\n\n## Advice\n\n{}\n",
         cancel_text(client.on_cancel),
         missing_text(client),
         mismatch_text(client),
         reaction_text(client.at_start),
         client.without_declaration.unwrap_or("not possible"),
+        generated(client),
         library.integer_type,
         client.declares,
         client.advice,
     );
     text
+}
+
+/// Returns the line with the command that prints the configuration; empty if topo does not support the client.
+fn generated(client: &KnownClient) -> String {
+    let framework = Framework::ALL.into_iter().find(|it| it.client().is_some_and(|known| known.page == client.page));
+    framework.map_or_else(String::new, |it| {
+        format!("- **To print its configuration from a spec:** `topo contract --for {}`.\n", it.as_str())
+    })
 }
 
 /// Joins names: `a`, `a and b`, `a, b and c`.

@@ -129,6 +129,13 @@ dead-lettered messages until a person or a program handles them.",
         &["deadLetter", "deadLetterQueues", "ladder", "no-dead-letter"],
     ),
     term(
+        "declare",
+        &["declaration"],
+        "A label of a contract: the properties with which a worker must declare its queue. With other properties, the
+broker refuses the declaration with the error 406. A passive declaration needs only the name of the queue.",
+        &["contract", "406"],
+    ),
+    term(
         "default",
         &[],
         "A label of a conflict: the result of a declaration without `x-queue-type`. The broker then compares the

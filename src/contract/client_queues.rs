@@ -1,0 +1,113 @@
+//! Collects what the configuration of a client framework needs to know about the queues of a vhost.
+
+use super::context::{Context, EffectiveQueue};
+use super::declaration::Declaration;
+use super::document::Contract;
+use super::terms::contract_of;
+use crate::expand::Expansion;
+use crate::model::{ExchangeName, QueueName, QueueType, VhostName};
+use crate::rabbitmq::BrokerProfile;
+use crate::spec::Spec;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The queues of a vhost for the configuration of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientVhost {
+    /// The name of the vhost.
+    pub vhost: VhostName,
+    /// The queue type that the broker adds to a declaration without `x-queue-type`; `None` if the spec does not set it.
+    pub default_queue_type: Option<QueueType>,
+    /// The selected queues, by name.
+    pub queues: Vec<ClientQueue>,
+    /// The declarations of all queues that topo declares in the vhost.
+    pub declared: BTreeMap<QueueName, Declaration>,
+}
+
+/// A queue for the configuration of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientQueue {
+    /// The properties of the queue.
+    pub declaration: Declaration,
+    /// An exchange and a routing key that route a message to the queue, through a binding of the spec.
+    pub route: Option<PublishRoute>,
+    /// The call after a failed message; `None` if the queue neither retries nor dead-letters.
+    pub on_failure: Option<OnFailure>,
+}
+
+/// An exchange of the spec and a routing key of one of its bindings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishRoute {
+    /// The exchange.
+    pub exchange: ExchangeName,
+    /// The type of the exchange.
+    pub exchange_type: String,
+    /// The routing key.
+    pub routing_key: String,
+}
+
+/// The kind of call with which a worker answers a failed message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    /// Rejects the message without requeueing it.
+    Reject,
+    /// Requeues the message with `basic.reject`.
+    Requeue,
+    /// Publishes a copy, and acknowledges the message.
+    Publish,
+}
+
+impl OnFailure {
+    fn of(contract: &Contract) -> Option<Self> {
+        let kind = match (&contract.on_failure.publish, contract.on_failure.requeue) {
+            (Some(_), _) => Self::Publish,
+            (None, Some(true)) => Self::Requeue,
+            (None, Some(false) | None) => Self::Reject,
+        };
+        contract.has_duties().then_some(kind)
+    }
+}
+
+/// Returns the queues in `only`, or all classic and quorum queues of `queues` in the spec if `only` is empty. Names in
+/// `only` can be dead-letter queues, which a worker does not consume from by default.
+pub fn client_vhost(
+    spec: &Spec,
+    expansion: &Expansion,
+    profile: &BrokerProfile,
+    only: &BTreeSet<QueueName>,
+) -> ClientVhost {
+    let context = Context::new(spec, expansion, profile);
+    let of_name = |name: &QueueName| {
+        let queue = EffectiveQueue::of(name, &context).filter(|queue| queue.queue_type != QueueType::Stream)?;
+        let contract = contract_of(&queue);
+        let on_failure = OnFailure::of(&contract);
+        Some(ClientQueue { declaration: contract.declaration, route: route(name, spec, expansion), on_failure })
+    };
+    let names: Vec<&QueueName> = if only.is_empty() { spec.queues.keys().collect() } else { only.iter().collect() };
+    let declared = expansion.topology.queues.iter().map(|(name, queue)| (name.clone(), Declaration::of(name, queue)));
+    ClientVhost {
+        vhost: spec.vhost.value.clone(),
+        default_queue_type: spec.default_queue_type.as_ref().map(|it| it.value),
+        queues: names.into_iter().filter_map(of_name).collect(),
+        declared: declared.collect(),
+    }
+}
+
+/// Returns the first binding of the spec with which a client can publish to the queue: from an exchange that is not
+/// internal, with a routing key without wildcards.
+fn route(queue: &QueueName, spec: &Spec, expansion: &Expansion) -> Option<PublishRoute> {
+    spec.bindings.keys().filter(|binding| binding.leads_to_queue(queue) && binding.arguments.is_empty()).find_map(
+        |binding| {
+            let exchange = expansion.topology.exchanges.get(&binding.source).filter(|exchange| !exchange.internal)?;
+            let is_usable = match exchange.kind.as_str() {
+                "direct" | "fanout" => true,
+                "topic" => !binding.routing_key.split('.').any(|word| matches!(word, "*" | "#")),
+                _ => false,
+            };
+            is_usable.then(|| PublishRoute {
+                exchange: binding.source.clone(),
+                exchange_type: exchange.kind.clone(),
+                routing_key: binding.routing_key.clone(),
+            })
+        },
+    )
+}

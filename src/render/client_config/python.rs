@@ -1,0 +1,91 @@
+//! Renders the configuration of Celery and FastStream.
+
+use super::literal::{Language, arguments, comment, string};
+use super::on_failure;
+use crate::contract::{ClientQueue, ClientVhost, Declaration};
+use crate::model::known_clients::Framework;
+use crate::model::{ArgumentValue, Arguments};
+use std::fmt::Write;
+
+fn python(text: &str) -> String {
+    string(text, Language::Python)
+}
+
+/// Writes `task_queues` of Celery.
+///
+/// Without `no_declare`, Celery binds the queue to an exchange in every case: it replaces a missing exchange, and the
+/// default exchange, with its own exchange `celery`.
+pub(super) fn celery(text: &mut String, vhost: &ClientVhost) {
+    let declares = "Without no_declare, Celery declares the queues with these arguments, and binds those without an \
+                    exchange to its own exchange.";
+    comment(text, "# ", declares);
+    let has_exchange = vhost.queues.iter().any(|queue| queue.route.is_some());
+    let _ = writeln!(text, "from kombu import {}\n", if has_exchange { "Exchange, Queue" } else { "Queue" });
+    if let [only] = &vhost.queues[..] {
+        let _ = writeln!(text, "app.conf.task_default_queue = {}", python(only.declaration.queue.as_str()));
+    }
+    text.push_str("# Celery must not create other queues.\napp.conf.task_create_missing_queues = False\n");
+    text.push_str("app.conf.task_queues = [\n");
+    for ClientQueue { declaration, route, on_failure: failure } in &vhost.queues {
+        if let Some(kind) = failure {
+            comment(text, "    # ", on_failure(Framework::Celery, *kind));
+        }
+        let _ = writeln!(text, "    Queue(\n        {},", python(declaration.queue.as_str()));
+        if let Some(route) = route {
+            let (name, kind) = (python(route.exchange.as_str()), python(&route.exchange_type));
+            let _ = writeln!(text, "        exchange=Exchange({name}, type={kind}, no_declare=True),");
+            let _ = writeln!(text, "        routing_key={},", python(&route.routing_key));
+        }
+        properties(text, declaration);
+        dictionary(text, "queue_arguments", &declaration.arguments);
+        text.push_str("        no_declare=True,\n    ),\n");
+    }
+    text.push_str("]\n");
+}
+
+/// Writes the queues of FastStream. FastStream always adds `x-queue-type` to the arguments, from `queue_type`.
+pub(super) fn faststream(text: &mut String, vhost: &ClientVhost) {
+    text.push_str("from faststream.rabbit import QueueType, RabbitQueue\n\n");
+    text.push_str("# Use them as @broker.subscriber(QUEUES[name]), without an exchange.\nQUEUES = {\n");
+    for ClientQueue { declaration, on_failure: failure, .. } in &vhost.queues {
+        if !is_name_for_faststream(declaration.queue.as_str()) {
+            let warning = "Warning: FastStream cannot use this queue. Its library pamqp permits only ASCII \
+                           alphanumeric characters, spaces and -_.:@#,/+ in names.";
+            comment(text, "    # ", warning);
+        }
+        if let Some(kind) = failure {
+            comment(text, "    # ", on_failure(Framework::FastStream, *kind));
+        }
+        let name = python(declaration.queue.as_str());
+        let _ = writeln!(text, "    {name}: RabbitQueue(\n        {name},");
+        let mut rest = declaration.arguments.clone();
+        let kind = rest.remove("x-queue-type");
+        let is_quorum = kind.as_ref().and_then(ArgumentValue::as_text) == Some("quorum");
+        let _ = writeln!(text, "        queue_type=QueueType.{},", if is_quorum { "QUORUM" } else { "CLASSIC" });
+        properties(text, declaration);
+        dictionary(text, "arguments", &rest);
+        text.push_str("        declare=False,\n    ),\n");
+    }
+    text.push_str("}\n");
+}
+
+/// Returns true if pamqp, the library of aio-pika, accepts the name of a queue (pamqp 3.3).
+fn is_name_for_faststream(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:@#,/+ ".contains(c))
+}
+
+fn properties(text: &mut String, declaration: &Declaration) {
+    let _ = writeln!(text, "        durable={},", if declaration.durable { "True" } else { "False" });
+    if declaration.auto_delete {
+        text.push_str("        auto_delete=True,\n");
+    }
+}
+
+fn dictionary(text: &mut String, name: &str, values: &Arguments) {
+    if values.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "        {name}={{");
+    arguments(text, values, Language::Python, 12);
+    text.push_str("        },\n");
+}
