@@ -114,7 +114,7 @@ pub enum RunEvent<'a> {
     Executing(&'a ApprovedPlan, &'a [(VhostName, Step)]),
     /// A step has made progress.
     Step(Progress<'a>),
-    /// The run waits until the consumers of recreated queues subscribe again.
+    /// The run waits until the consumers of recreated queues subscribe again. Reported again when the number changes.
     AwaitingConsumers {
         /// The number of consumers that have returned.
         returned: usize,

@@ -61,6 +61,7 @@ pub(super) async fn add_returned_consumers(
     }
     let longest = options.consumer_wait.unwrap_or_else(|| access.broker.intervals().consumers_return());
     let deadline = Instant::now() + longest;
+    let mut shown = None;
     loop {
         for vhost in &mut vhosts {
             vhost.count(&access.broker).await;
@@ -72,7 +73,9 @@ pub(super) async fn add_returned_consumers(
         }
         let before = queues().map(|queue| queue.before).sum();
         let returned = queues().map(|queue| queue.after.unwrap_or(0).min(queue.before)).sum();
-        observe(RunEvent::AwaitingConsumers { returned, before });
+        if shown.replace(returned) != Some(returned) {
+            observe(RunEvent::AwaitingConsumers { returned, before });
+        }
         sleep(INTERVAL.min(deadline - Instant::now())).await;
     }
     for vhost in vhosts {
