@@ -1,7 +1,8 @@
 //! Collects the objects of a vhost that are not exported, with the reasons.
 
 use crate::model::count::{count, number};
-use crate::model::{ObjectId, ObjectKind, PolicyName, RecordKind};
+use crate::model::known_clients::TransientObject;
+use crate::model::{Glob, ObjectId, ObjectKind, PolicyName, RecordKind, natural};
 use std::collections::BTreeMap;
 
 /// The maximum number of listed names in each line.
@@ -20,6 +21,15 @@ pub enum Reason {
     AutoDelete,
     /// The object does not survive a restart of the broker.
     Transient,
+    /// A client declared the object for its own use.
+    OwnedByClient {
+        /// The name of the client in the table of known clients.
+        client: &'static str,
+        /// The group of the object.
+        group: &'static TransientObject,
+    },
+    /// The queue has `x-expires`, and no other object refers to it.
+    Expires,
     /// topo created the object for its own use.
     OwnedByTopo,
     /// A plugin created the object for its own use.
@@ -71,6 +81,32 @@ impl LeftOut {
         is_bare && self.governing.is_empty() && self.other_objects.is_empty()
     }
 
+    /// Returns globs for the transient objects of clients and the queues that expire, for the key `ignore` of the spec.
+    /// A glob for a group of objects must not match an exported object. Otherwise, the result contains the names.
+    pub(super) fn ignore_globs(&self, is_exported: impl Fn(&Glob) -> bool) -> Vec<Glob> {
+        let mut globs: Vec<Glob> = Vec::new();
+        for (id, why) in &self.objects {
+            let name = id.name().map(Glob::new).into_iter();
+            let candidates: Vec<Glob> = match why {
+                Reason::OwnedByClient { group, .. } => [Glob::new(group.glob)].into_iter().chain(name).collect(),
+                Reason::Expires => name.collect(),
+                Reason::Exclusive
+                | Reason::ServerNamed
+                | Reason::AutoDelete
+                | Reason::Transient
+                | Reason::OwnedByTopo
+                | Reason::OwnedByPlugin
+                | Reason::SourceLeftOut
+                | Reason::MissingDestination
+                | Reason::MissingSource
+                | Reason::NotRepresentable(_) => Vec::new(),
+            };
+            globs.extend(candidates.into_iter().find(|glob| !is_exported(glob)).filter(|it| !globs.contains(it)));
+        }
+        globs.sort_by(|a, b| natural::compare(a.as_str(), b.as_str()));
+        globs
+    }
+
     /// Returns one line for each reason and kind, such as `2 exclusive queues: a, b`.
     pub fn lines(&self) -> Vec<String> {
         let mut groups: BTreeMap<(&Reason, ObjectKind), Vec<String>> = BTreeMap::new();
@@ -89,7 +125,12 @@ impl LeftOut {
             .iter()
             .map(|(kind, names)| format!("{}: {}", kind.row().format_count(names.len()), join_names(names)));
         let other_objects = self.other_objects.iter().map(|(thing, names)| format_count_and_names(thing, names));
-        let groups = groups.into_iter().map(|((why, kind), names)| line(why, kind, &names));
+        let groups = groups.into_iter().map(|((why, kind), mut names)| {
+            if kind != ObjectKind::Binding {
+                names.sort_by(|a, b| natural::compare(a, b));
+            }
+            line(why, kind, &names)
+        });
         let mut lines: Vec<String> = groups.chain(records).chain(other_objects).collect();
         let governing = |(policy, names): (&PolicyName, &Vec<String>)| {
             format!("policy {policy}, which governs {}; use --match '{policy}' to include it", join_names(names))
@@ -116,6 +157,9 @@ fn line(why: &Reason, kind: ObjectKind, names: &[String]) -> String {
         (_, _) => format!("{kind}s"),
     };
     let (before, after) = match why {
+        Reason::OwnedByClient { client, group } => ("", &format!(" created by {client} for {}", group.purpose)[..]),
+        Reason::Expires if names.len() == 1 => ("", " that expires when unused"),
+        Reason::Expires => ("", " that expire when unused"),
         Reason::Exclusive => ("exclusive ", ""),
         Reason::ServerNamed => ("server-named ", ""),
         Reason::AutoDelete => ("auto-delete ", ""),
@@ -134,6 +178,8 @@ fn line(why: &Reason, kind: ObjectKind, names: &[String]) -> String {
         | Reason::ServerNamed
         | Reason::AutoDelete
         | Reason::Transient
+        | Reason::OwnedByClient { .. }
+        | Reason::Expires
         | Reason::OwnedByTopo
         | Reason::OwnedByPlugin
         | Reason::SourceLeftOut
