@@ -2,7 +2,7 @@
 //! destinations.
 
 use super::CurrentVhost;
-use super::left_out::LeftOut;
+use super::left_out::{Ignored, LeftOut};
 use super::objects::{self, binding_tree, dead_letter_exchange, destination_binding, exchange_tree, policy_tree};
 use super::recognize::patterns::{Partitions, Recognized};
 use super::shared::{Shared, extract_defaults};
@@ -97,9 +97,13 @@ impl Document<'_> {
                 || policies.keys().any(|name| glob.matches(name.as_str()))
                 || records.keys().filter_map(RecordId::name).any(|name| glob.matches(name))
         };
-        let globs = self.left_out.ignore_globs(is_exported);
-        let comment = "objects that clients create for a while: topo neither reports nor deletes them";
-        let comments = self.comments.map_or_else(Vec::new, |_| vec![comment.to_owned()]);
+        let Ignored { globs, omitted } = self.left_out.ignored(is_exported);
+        let mut comments = vec!["transient objects of clients: topo neither reports nor deletes them".to_owned()];
+        if omitted > 0 {
+            let omitted = count(omitted as u64, "more name");
+            comments.push(format!("the list omits {omitted}: add a glob that matches only such objects"));
+        }
+        comments.retain(|_| self.comments.is_some());
         let list = Tree::list(globs.iter().map(|glob| Tree::text(glob.as_str())));
         (!globs.is_empty()).then(|| entry("ignore", list).comments(comments))
     }

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 const MAX_NAMES: usize = 8;
 /// The maximum number of lines.
 const MAX_LINES: usize = 40;
+/// The maximum number of names in the list `ignore`. Clients can create many queues with random names.
+const MAX_IGNORED_NAMES: usize = 20;
 
 /// The reason why an object is left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +58,15 @@ pub struct LeftOut {
     pub(super) other_objects: BTreeMap<String, Vec<String>>,
 }
 
+/// The list `ignore` of an exported spec.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ignored {
+    /// The globs.
+    pub(super) globs: Vec<Glob>,
+    /// The number of names that the list omits.
+    pub(super) omitted: usize,
+}
+
 impl LeftOut {
     pub(super) fn add(&mut self, id: ObjectId, why: Reason) {
         self.objects.entry(id).or_insert(why);
@@ -81,15 +92,15 @@ impl LeftOut {
         is_bare && self.governing.is_empty() && self.other_objects.is_empty()
     }
 
-    /// Returns globs for the transient objects of clients and the queues that expire, for the key `ignore` of the spec.
-    /// A glob for a group of objects must not match an exported object. Otherwise, the result contains the names.
-    pub(super) fn ignore_globs(&self, is_exported: impl Fn(&Glob) -> bool) -> Vec<Glob> {
-        let mut globs: Vec<Glob> = Vec::new();
+    /// Returns the list `ignore` for the transient objects of clients and the queues that expire. A glob for a group of
+    /// objects must not match an exported object. Otherwise, the list contains the names.
+    pub(super) fn ignored(&self, is_exported: impl Fn(&Glob) -> bool) -> Ignored {
+        let mut ignored = Ignored::default();
+        let mut names: Vec<&str> = Vec::new();
         for (id, why) in &self.objects {
-            let name = id.name().map(Glob::new).into_iter();
-            let candidates: Vec<Glob> = match why {
-                Reason::OwnedByClient { group, .. } => [Glob::new(group.glob)].into_iter().chain(name).collect(),
-                Reason::Expires => name.collect(),
+            let group = match why {
+                Reason::OwnedByClient { group, .. } => Some(Glob::new(group.glob)).filter(|glob| !is_exported(glob)),
+                Reason::Expires => None,
                 Reason::Exclusive
                 | Reason::ServerNamed
                 | Reason::AutoDelete
@@ -99,12 +110,21 @@ impl LeftOut {
                 | Reason::SourceLeftOut
                 | Reason::MissingDestination
                 | Reason::MissingSource
-                | Reason::NotRepresentable(_) => Vec::new(),
+                | Reason::NotRepresentable(_) => continue,
             };
-            globs.extend(candidates.into_iter().find(|glob| !is_exported(glob)).filter(|it| !globs.contains(it)));
+            match group {
+                Some(glob) if ignored.globs.contains(&glob) => {}
+                Some(glob) => ignored.globs.push(glob),
+                None => names.extend(id.name().filter(|name| !is_exported(&Glob::new(*name)))),
+            }
         }
-        globs.sort_by(|a, b| natural::compare(a.as_str(), b.as_str()));
-        globs
+        // A queue and an exchange can have the same name.
+        names.sort_by(|a, b| natural::compare(a, b));
+        names.dedup();
+        ignored.omitted = names.len().saturating_sub(MAX_IGNORED_NAMES);
+        ignored.globs.extend(names.into_iter().take(MAX_IGNORED_NAMES).map(Glob::new));
+        ignored.globs.sort_by(|a, b| natural::compare(a.as_str(), b.as_str()));
+        ignored
     }
 
     /// Returns one line for each reason and kind, such as `2 exclusive queues: a, b`.
