@@ -81,6 +81,13 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         self.dead_letters.as_ref().filter(|it| it.reach != Reach::Never)
     }
 
+    /// Returns true if dead-lettered messages can reach a queue by a routing key in the header `CC` of their publisher.
+    /// Always false for a queue with retries, which change the routing keys.
+    pub(crate) fn can_route_by_cc(&self) -> bool {
+        let key = self.dead_letters.as_ref().and_then(|it| it.routing_key.as_deref());
+        self.retry.is_none() && self.context.routing.can_route_by_cc(self.name, key)
+    }
+
     /// Returns true if the queue keeps unroutable dead-lettered messages instead of dropping them.
     pub(crate) fn keeps_unroutable_messages(&self) -> bool {
         self.effective.is_at_least_once()

@@ -4,6 +4,7 @@
 use super::CurrentVhost;
 use super::left_out::{LeftOut, Reason};
 use super::links::reason_for_link;
+use super::transient;
 use crate::model::naming::{self, TierName};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue,
@@ -16,14 +17,16 @@ use std::collections::BTreeMap;
 /// `convergence` later adds objects whose exported spec does not reproduce them.
 pub(super) fn find_left_out(current: &CurrentVhost<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
+    let temporary = transient::temporary_queues(current.topology);
     for (name, queue) in current.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
-        if let Some(why) = reason_for_queue(current, name, queue).or_else(|| reason_for_size(&queue.arguments)) {
+        let by_properties = reason_for_queue(current, name, queue).or_else(|| reason_for_size(&queue.arguments));
+        if let Some(why) = by_properties.or_else(|| temporary.contains(name).then_some(Reason::Expires)) {
             left_out.add(ObjectId::Queue(name.clone()), why);
         }
     }
     for (name, exchange) in current.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name)) {
         let id = ObjectId::Exchange(name.clone());
-        if let Some(why) = reason_for_exchange(exchange).or_else(|| reason_for_size(&exchange.arguments)) {
+        if let Some(why) = reason_for_exchange(name, exchange).or_else(|| reason_for_size(&exchange.arguments)) {
             left_out.add(id, why);
         }
     }
@@ -119,21 +122,26 @@ fn governing_policies(
 /// Returns the reason why a queue is not exported; `None` if no property of the queue prevents the export. Does not check
 /// the size of the arguments.
 pub(super) fn reason_for_queue(current: &CurrentVhost<'_>, name: &QueueName, queue: &Queue) -> Option<Reason> {
-    match queue {
+    let by_owner = match queue {
         _ if queue.is_created_by_topo() => Some(Reason::OwnedByTopo),
         _ if name.is_server_named() => Some(Reason::ServerNamed),
         _ if queue.exclusive => Some(Reason::Exclusive),
+        _ => transient::reason_for_name(name.as_str(), queue.expires()),
+    };
+    by_owner.or_else(|| match queue {
         _ if queue.auto_delete => Some(Reason::AutoDelete),
         _ if !queue.durable => Some(Reason::Transient),
         _ => current.untouchable.contains(&ObjectId::Queue(name.clone())).then_some(Reason::OwnedByPlugin),
-    }
+    })
 }
 
-fn reason_for_exchange(exchange: &Exchange) -> Option<Reason> {
+fn reason_for_exchange(name: &ExchangeName, exchange: &Exchange) -> Option<Reason> {
     match exchange {
         _ if exchange.is_created_by_topo() => Some(Reason::OwnedByTopo),
-        _ if exchange.auto_delete => Some(Reason::AutoDelete),
-        _ => (!exchange.durable).then_some(Reason::Transient),
+        _ => transient::reason_for_name(name.as_str(), false).or_else(|| match exchange {
+            _ if exchange.auto_delete => Some(Reason::AutoDelete),
+            _ => (!exchange.durable).then_some(Reason::Transient),
+        }),
     }
 }
 

@@ -52,7 +52,8 @@ fn export_original(
         let kept = choice::select_kept(live, globs, &mut left_out);
         let recognized = recognize(live, &kept, &given_up);
         let document = |comments: Option<&Comments>| {
-            Document { live, kept: &kept, recognized: &recognized, is_plain: false, comments }.text()
+            let left_out = &left_out;
+            Document { live, kept: &kept, recognized: &recognized, left_out, is_plain: false, comments }.text()
         };
         let text = document(None);
         let mismatches = match check::read(&text, live) {

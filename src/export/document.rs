@@ -2,12 +2,15 @@
 //! destinations.
 
 use super::CurrentVhost;
+use super::left_out::{Ignored, LeftOut};
 use super::objects::{self, binding_tree, dead_letter_exchange, destination_binding, exchange_tree, policy_tree};
 use super::recognize::patterns::{Partitions, Recognized};
 use super::shared::{Shared, extract_defaults};
 use crate::model::count::count;
 use crate::model::yaml::{Entry, Text, Tree, entry};
-use crate::model::{ArgumentValue, Destination, ExchangeName, ObjectId, QueueName, Topology, Vhost};
+use crate::model::{
+    ArgumentValue, Binding, Destination, ExchangeName, Glob, ObjectId, QueueName, RecordId, Topology, Vhost, natural,
+};
 use crate::plan::spec_keys::{self, Parts, QueueKeys, queue_keys};
 use crate::rabbitmq::dead_lettering;
 use crate::rabbitmq::routing::DeadLettering;
@@ -22,6 +25,7 @@ pub(super) struct Document<'a> {
     pub(super) live: &'a CurrentVhost<'a>,
     pub(super) kept: &'a Topology,
     pub(super) recognized: &'a Recognized,
+    pub(super) left_out: &'a LeftOut,
     /// True to write each object completely, without `defaults` and shared retry policies.
     pub(super) is_plain: bool,
     /// The comments; `None` to omit them.
@@ -38,7 +42,7 @@ impl Document<'_> {
         let defaults = if self.is_plain { None } else { extract_defaults(&mut queues) };
         let shared = if self.is_plain { Shared::default() } else { Shared::of(&queues) };
         let (mut queues_section, mut dead_letter_section) = (Vec::new(), Vec::new());
-        for (name, keys) in queues {
+        for (name, keys) in in_natural_order(queues, |name| name.as_str()) {
             let id = ObjectId::Queue(name.clone());
             let bound = bindings.remove(&id);
             let entries = shared.replace(keys.entries());
@@ -51,10 +55,12 @@ impl Document<'_> {
         let exchanges = self.exchanges(&mut bindings);
         let policies =
             self.kept.policies.iter().filter(|(name, _)| !self.is_generated(&ObjectId::Policy((*name).clone())));
+        let policies = in_natural_order(policies, |name| name.as_str()).into_iter();
         let policies =
             policies.map(|(name, it)| self.object(ObjectId::Policy(name.clone()), name.as_str(), policy_tree(it)));
         let version = entry("version", Tree::plain(1));
         let mut sections = vec![version, entry("vhost", self.vhost().about(ObjectId::Vhost))];
+        sections.extend(self.ignore());
         sections.extend(shared.sections());
         sections.extend(defaults);
         let tables = [
@@ -69,7 +75,7 @@ impl Document<'_> {
         let remaining = self.kept.bindings.iter().filter(|it| {
             bindings.contains_key(&it.destination.id()) && !self.is_generated(&ObjectId::Binding((*it).clone()))
         });
-        let remaining: Vec<Tree> = remaining.map(binding_tree).collect();
+        let remaining: Vec<Tree> = in_natural_binding_order(remaining).into_iter().map(binding_tree).collect();
         if !remaining.is_empty() {
             sections.push(entry("bindings", Tree::list(remaining)));
         }
@@ -79,6 +85,27 @@ impl Document<'_> {
         }
         sections.extend(objects::sections(self.kept, &|id, name, tree| self.object(id, name, tree)));
         Text::of(&sections)
+    }
+
+    /// Returns the globs for transient objects that are left out, so that `--prune` never deletes them; `None` without
+    /// such objects.
+    fn ignore(&self) -> Option<Entry> {
+        let Topology { queues, exchanges, policies, records, .. } = self.kept;
+        let is_exported = |glob: &Glob| {
+            queues.keys().any(|name| glob.matches(name.as_str()))
+                || exchanges.keys().any(|name| glob.matches(name.as_str()))
+                || policies.keys().any(|name| glob.matches(name.as_str()))
+                || records.keys().filter_map(RecordId::name).any(|name| glob.matches(name))
+        };
+        let Ignored { globs, omitted } = self.left_out.ignored(is_exported);
+        let mut comments = vec!["transient objects of clients: topo neither reports nor deletes them".to_owned()];
+        if omitted > 0 {
+            let omitted = count(omitted as u64, "more name");
+            comments.push(format!("the list omits {omitted}: add a glob that matches only such objects"));
+        }
+        comments.retain(|_| self.comments.is_some());
+        let list = Tree::list(globs.iter().map(|glob| Tree::text(glob.as_str())));
+        (!globs.is_empty()).then(|| entry("ignore", list).comments(comments))
     }
 
     fn keys(&self, name: &QueueName) -> Option<QueueKeys> {
@@ -111,7 +138,8 @@ impl Document<'_> {
             let tree = Tree::table([partitions].into_iter().chain(keys.entries()));
             Some(self.object(ObjectId::Exchange(name.clone()), name.as_str(), tree))
         };
-        self.recognized.super_streams.iter().filter_map(entry_of).collect()
+        let streams = in_natural_order(&self.recognized.super_streams, |name| name.as_str());
+        streams.into_iter().filter_map(entry_of).collect()
     }
 
     fn is_generated(&self, id: &ObjectId) -> bool {
@@ -144,7 +172,8 @@ impl Document<'_> {
     /// Returns the `bindings` entry of each exported destination.
     fn bindings(&self) -> BTreeMap<ObjectId, Entry> {
         let mut by_destination: BTreeMap<ObjectId, Vec<Tree>> = BTreeMap::new();
-        for binding in self.kept.bindings.iter().filter(|it| !self.is_generated(&ObjectId::Binding((*it).clone()))) {
+        let written = self.kept.bindings.iter().filter(|it| !self.is_generated(&ObjectId::Binding((*it).clone())));
+        for binding in in_natural_binding_order(written) {
             by_destination.entry(binding.destination.id()).or_default().push(destination_binding(binding));
         }
         by_destination.into_iter().map(|(id, bindings)| (id, entry("bindings", Tree::list(bindings)))).collect()
@@ -169,7 +198,7 @@ impl Document<'_> {
             }
             entries.insert(name, entry);
         }
-        entries.into_values().collect()
+        in_natural_order(entries, |name| name.as_str()).into_iter().map(|(_, entry)| entry).collect()
     }
 
     /// Returns the exchanges that exported objects reference but that are not exported, each with a description of the
@@ -230,6 +259,25 @@ impl Document<'_> {
         let queue = crate::model::naming::queue_of_first_exchange(name);
         queue.is_some_and(|queue| self.recognized.tiered.contains_key(&queue))
     }
+}
+
+/// Sorts objects by name, with the numbers in names in numeric order.
+fn in_natural_order<K, V>(objects: impl IntoIterator<Item = (K, V)>, name: impl Fn(&K) -> &str) -> Vec<(K, V)> {
+    let mut objects: Vec<(K, V)> = objects.into_iter().collect();
+    objects.sort_by(|(a, _), (b, _)| natural::compare(name(a), name(b)));
+    objects
+}
+
+/// Sorts bindings by source, destination and routing key, with the numbers in numeric order.
+fn in_natural_binding_order<'b>(bindings: impl Iterator<Item = &'b Binding>) -> Vec<&'b Binding> {
+    let mut bindings: Vec<&Binding> = bindings.collect();
+    bindings.sort_by(|a, b| {
+        let by_source = natural::compare(a.source.as_str(), b.source.as_str());
+        let by_destination = || natural::compare(a.destination.name(), b.destination.name());
+        let by_key = || natural::compare(&a.routing_key, &b.routing_key);
+        by_source.then_with(by_destination).then_with(by_key)
+    });
+    bindings
 }
 
 /// Returns the exported objects that refer to an exchange.

@@ -1,6 +1,7 @@
 //! Writes an expanded topology as a spec without short forms: each object has an entry of its own.
 
 use super::document::Document;
+use super::left_out::LeftOut;
 use super::recognize::patterns::Recognized;
 use super::{CurrentVhost, RecordKind};
 use crate::model::Topology;
@@ -21,7 +22,14 @@ pub fn expanded_text(topology: &Topology, profile: &BrokerProfile) -> String {
         includes_transient_queues: true,
         profile,
     };
-    Document { live: &live, kept: topology, recognized: &Recognized::default(), is_plain: true, comments: None }
-        .text()
-        .text
+    let (recognized, left_out) = (Recognized::default(), LeftOut::default());
+    let document = Document {
+        live: &live,
+        kept: topology,
+        recognized: &recognized,
+        left_out: &left_out,
+        is_plain: true,
+        comments: None,
+    };
+    document.text().text
 }

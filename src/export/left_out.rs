@@ -1,13 +1,16 @@
 //! Collects the objects of a vhost that are not exported, with the reasons.
 
 use crate::model::count::{count, number};
-use crate::model::{ObjectId, ObjectKind, PolicyName, RecordKind};
+use crate::model::known_clients::TransientObject;
+use crate::model::{Glob, ObjectId, ObjectKind, PolicyName, RecordKind, natural};
 use std::collections::BTreeMap;
 
 /// The maximum number of listed names in each line.
 const MAX_NAMES: usize = 8;
 /// The maximum number of lines.
 const MAX_LINES: usize = 40;
+/// The maximum number of names in the list `ignore`. Clients can create many queues with random names.
+const MAX_IGNORED_NAMES: usize = 20;
 
 /// The reason why an object is left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +23,15 @@ pub enum Reason {
     AutoDelete,
     /// The object does not survive a restart of the broker.
     Transient,
+    /// A client declared the object for its own use.
+    OwnedByClient {
+        /// The name of the client in the table of known clients.
+        client: &'static str,
+        /// The group of the object.
+        group: &'static TransientObject,
+    },
+    /// The queue has `x-expires`, and no other object refers to it.
+    Expires,
     /// topo created the object for its own use.
     OwnedByTopo,
     /// A plugin created the object for its own use.
@@ -44,6 +56,15 @@ pub struct LeftOut {
     pub(super) governing: BTreeMap<PolicyName, Vec<String>>,
     /// The objects of kinds that specs do not support, by kind.
     pub(super) other_objects: BTreeMap<String, Vec<String>>,
+}
+
+/// The list `ignore` of an exported spec.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ignored {
+    /// The globs.
+    pub(super) globs: Vec<Glob>,
+    /// The number of names that the list omits.
+    pub(super) omitted: usize,
 }
 
 impl LeftOut {
@@ -71,6 +92,41 @@ impl LeftOut {
         is_bare && self.governing.is_empty() && self.other_objects.is_empty()
     }
 
+    /// Returns the list `ignore` for the transient objects of clients and the queues that expire. A glob for a group of
+    /// objects must not match an exported object. Otherwise, the list contains the names.
+    pub(super) fn ignored(&self, is_exported: impl Fn(&Glob) -> bool) -> Ignored {
+        let mut ignored = Ignored::default();
+        let mut names: Vec<&str> = Vec::new();
+        for (id, why) in &self.objects {
+            let group = match why {
+                Reason::OwnedByClient { group, .. } => Some(Glob::new(group.glob)).filter(|glob| !is_exported(glob)),
+                Reason::Expires => None,
+                Reason::Exclusive
+                | Reason::ServerNamed
+                | Reason::AutoDelete
+                | Reason::Transient
+                | Reason::OwnedByTopo
+                | Reason::OwnedByPlugin
+                | Reason::SourceLeftOut
+                | Reason::MissingDestination
+                | Reason::MissingSource
+                | Reason::NotRepresentable(_) => continue,
+            };
+            match group {
+                Some(glob) if ignored.globs.contains(&glob) => {}
+                Some(glob) => ignored.globs.push(glob),
+                None => names.extend(id.name().filter(|name| !is_exported(&Glob::new(*name)))),
+            }
+        }
+        // A queue and an exchange can have the same name.
+        names.sort_by(|a, b| natural::compare(a, b));
+        names.dedup();
+        ignored.omitted = names.len().saturating_sub(MAX_IGNORED_NAMES);
+        ignored.globs.extend(names.into_iter().take(MAX_IGNORED_NAMES).map(Glob::new));
+        ignored.globs.sort_by(|a, b| natural::compare(a.as_str(), b.as_str()));
+        ignored
+    }
+
     /// Returns one line for each reason and kind, such as `2 exclusive queues: a, b`.
     pub fn lines(&self) -> Vec<String> {
         let mut groups: BTreeMap<(&Reason, ObjectKind), Vec<String>> = BTreeMap::new();
@@ -89,7 +145,12 @@ impl LeftOut {
             .iter()
             .map(|(kind, names)| format!("{}: {}", kind.row().format_count(names.len()), join_names(names)));
         let other_objects = self.other_objects.iter().map(|(thing, names)| format_count_and_names(thing, names));
-        let groups = groups.into_iter().map(|((why, kind), names)| line(why, kind, &names));
+        let groups = groups.into_iter().map(|((why, kind), mut names)| {
+            if kind != ObjectKind::Binding {
+                names.sort_by(|a, b| natural::compare(a, b));
+            }
+            line(why, kind, &names)
+        });
         let mut lines: Vec<String> = groups.chain(records).chain(other_objects).collect();
         let governing = |(policy, names): (&PolicyName, &Vec<String>)| {
             format!("policy {policy}, which governs {}; use --match '{policy}' to include it", join_names(names))
@@ -116,6 +177,9 @@ fn line(why: &Reason, kind: ObjectKind, names: &[String]) -> String {
         (_, _) => format!("{kind}s"),
     };
     let (before, after) = match why {
+        Reason::OwnedByClient { client, group } => ("", &format!(" created by {client} for {}", group.purpose)[..]),
+        Reason::Expires if names.len() == 1 => ("", " that expires when unused"),
+        Reason::Expires => ("", " that expire when unused"),
         Reason::Exclusive => ("exclusive ", ""),
         Reason::ServerNamed => ("server-named ", ""),
         Reason::AutoDelete => ("auto-delete ", ""),
@@ -134,6 +198,8 @@ fn line(why: &Reason, kind: ObjectKind, names: &[String]) -> String {
         | Reason::ServerNamed
         | Reason::AutoDelete
         | Reason::Transient
+        | Reason::OwnedByClient { .. }
+        | Reason::Expires
         | Reason::OwnedByTopo
         | Reason::OwnedByPlugin
         | Reason::SourceLeftOut

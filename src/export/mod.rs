@@ -21,6 +21,7 @@ mod recognize;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod transient;
 
 pub use cluster::{ClusterExport, export_cluster};
 pub use convergence::{Export, ExportError, export};

@@ -299,6 +299,34 @@ fn comment_allows_findings_of_its_own_line_or_the_next() {
     }
 }
 
+/// The broker also routes dead-lettered messages by the header `CC` of their publisher, unless the queue sets a dead-letter
+/// routing key. Fanout and headers exchanges ignore routing keys.
+#[test]
+fn lost_dead_letters_are_an_info_if_an_unknown_key_can_arrive() {
+    for (exchange, binding, key, expected) in [
+        ("{type: direct}", "routingKey: other", "", Severity::Info),
+        ("{type: topic}", "routingKey: 'other.*'", "", Severity::Info),
+        ("{type: direct}", "routingKey: other", ", routingKey: failed", Severity::Warning),
+        ("{type: direct}", "routingKey: '#'", "", Severity::Warning),
+        ("{type: direct}", "", "", Severity::Warning),
+        ("{type: topic}", "", "", Severity::Warning),
+        ("{type: fanout}", "", "", Severity::Warning),
+        ("{type: headers}", "", "", Severity::Warning),
+    ] {
+        let bindings =
+            if binding.is_empty() { String::new() } else { format!(", bindings: [{{exchange: dlx, {binding}}}]") };
+        let text = format!(
+            "exchanges: {{dlx: {exchange}}}\nqueues:\n  work: {{type: classic, deadLetter: {{exchange: dlx{key}}}}}\n  \
+             dead: {{type: classic{bindings}}}\n"
+        );
+        let found = lint_text(&text, &profile("4.3"));
+        let finding =
+            found.iter().find(|it| it.rule == "dead-letters-reach-nothing").unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(finding.severity, expected, "{text}");
+        assert_eq!(finding.message().contains("`CC`"), expected == Severity::Info, "{text}");
+    }
+}
+
 #[test]
 fn comments_belong_to_the_document_that_contains_them() {
     let queue = "queues: {q: {type: quorum, maxRetries: 3}}";

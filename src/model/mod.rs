@@ -17,6 +17,7 @@ pub mod memory;
 pub mod message_headers;
 pub mod names;
 pub mod naming;
+pub mod natural;
 pub mod object;
 pub mod policy;
 pub mod printable;

@@ -75,6 +75,11 @@ impl Queue {
         self.arguments.get("x-single-active-consumer") == Some(&super::ArgumentValue::Boolean(true))
     }
 
+    /// Returns true if the queue has the argument `x-expires`: the broker deletes it when it is unused for that time.
+    pub fn expires(&self) -> bool {
+        self.arguments.contains_key("x-expires")
+    }
+
     /// Returns true if topo created the queue for its own use, such as its lock or a holding queue. topo neither
     /// manages nor reports such queues.
     pub fn is_created_by_topo(&self) -> bool {

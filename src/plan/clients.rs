@@ -11,7 +11,7 @@ use super::verdict::Verdict;
 use crate::model::count::count;
 use crate::model::known_clients::{KnownClient, OnCancel, OnMissing, Reaction};
 use crate::model::{Object, Queue, QueueName, QueueType};
-use crate::rabbitmq::needs_pause;
+use crate::rabbitmq::{may_subscribe_again, needs_pause};
 use std::collections::BTreeSet;
 
 /// Adds the hazards for the clients of all queues that the plan deletes or recreates.
@@ -84,11 +84,17 @@ fn client_texts(
     let needs_pause = needs_pause(context.profile.version, is_quorum(&change.before));
     let may_lose_consumers = needs_pause && !is_migration && change.kind == ChangeKind::Recreate;
     let has_pause = needs_pause && is_migration;
+    let remark = match may_subscribe_again(context.profile.version, is_quorum(&change.before)) {
+        true if change.kind == ChangeKind::Recreate => {
+            " (RabbitMQ 3.8 sometimes subscribes consumers to the new queue itself, so that they continue)"
+        }
+        true | false => "",
+    };
     let exists = |name: &str| context.current.queues.contains_key(&QueueName::from(name));
     let texts = client_groups(live).into_iter().map(|group| {
         let known = group.known(queue, exists);
         format!(
-            "{} {}",
+            "{} {}{remark}",
             group.text(&known),
             match may_lose_consumers {
                 true => "may receive neither a cancel nor messages: restart the application after the apply".to_owned(),

@@ -141,7 +141,10 @@ impl HazardKind {
                 "A dynamic shovel reads from or writes to a queue that is deleted or recreated. The shovel may declare \
                  the queue again with the default type, or lose messages."
             }
-            Self::ConsumerDisruption => "Connected consumers are canceled because their queue is deleted or recreated.",
+            Self::ConsumerDisruption => {
+                "Connected consumers are canceled because their queue is deleted or recreated, or their messages no longer \
+                 arrive because `--prune` deletes a transient object of their client."
+            }
             Self::Duplicates => {
                 "Messages may be delivered twice. For example, an interrupted migration may move some messages again."
             }

@@ -48,6 +48,7 @@ pub(crate) mod spec_keys;
 mod super_streams;
 mod target;
 mod topic_permissions;
+mod transient;
 mod user_request;
 mod users;
 pub mod verdict;

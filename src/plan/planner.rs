@@ -8,7 +8,7 @@ use super::document::{
 use super::{
     changes_by_kind, clients, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, links,
     lock_out, migrate, old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate,
-    super_streams, target, topic_permissions, users, wiring,
+    super_streams, target, topic_permissions, transient, users, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::naming::run_queue;
@@ -165,6 +165,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     records::block_missing_owners(builder, context, options);
     optional_activity::shovel_hazards(builder, context);
     clients::hazards(builder, context);
+    transient::hazards(builder, context);
     optional_activity::report_unqueried_queues(builder, context);
     old_bindings::report(builder, context);
     effects::hazards(builder, context, options);

@@ -13,6 +13,12 @@ pub fn needs_pause(version: BrokerVersion, is_quorum: bool) -> bool {
     !version.is_at_least(4, 0) && (version.is_at_least(3, 9) || is_quorum)
 }
 
+/// Returns true if the broker itself may subscribe the consumers of a deleted queue to a new queue with the same name, without
+/// a cancel. This happens on 3.8 if the new queue exists before the channel notices the deletion. The consumers continue.
+pub fn may_subscribe_again(version: BrokerVersion, is_quorum: bool) -> bool {
+    !version.is_at_least(3, 9) && !is_quorum
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -26,6 +32,8 @@ mod tests {
                 [classic, quorum],
                 "{text}"
             );
+            assert_eq!(may_subscribe_again(version(text), false), text == "3.8.9");
+            assert!(!may_subscribe_again(version(text), true));
         }
     }
 }

@@ -18,7 +18,7 @@ pub mod routing;
 mod wiring;
 
 pub use binding_key::is_reproducible_over_http;
-pub use canceled_consumers::needs_pause;
+pub use canceled_consumers::{may_subscribe_again, needs_pause};
 pub use declare::{
     Ends, Refusal, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals, with_default_type,
 };

@@ -1,5 +1,7 @@
 //! Destinations of dead-lettered messages. `deadLetter` and `deadLetterQueues` in `expand` rely on these facts.
 
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::{AMQPValue, FieldArray, FieldTable};
 use serde_json::{Value, json};
 
 use super::{Stage, since};
@@ -30,6 +32,42 @@ fn dead_lettered_message_keeps_its_routing_key_by_default() {
             until_ready(&amqp, "dead", 1);
             let dead_message = amqp.get("dead").unwrap();
             assert_eq!((dead_message.exchange.as_str(), dead_message.routing_key.as_str()), ("dlx", arrives));
+            stage.delete("queues", "q").expect_no_content();
+        }
+    }
+}
+
+/// The lint rule `dead-letters-reach-nothing` relies on this: without a dead-letter routing key, the broker also routes a
+/// dead-lettered message by the headers `CC` and `BCC` of its publisher. A dead-letter routing key replaces all keys.
+#[test]
+fn dead_lettered_message_is_also_routed_by_its_cc_header() {
+    let stage = Stage::new("cc");
+    let amqp = stage.amqp();
+    stage.queue("dead", "classic", json!({})).expect_created();
+    stage.put("exchanges", "dlx", json!({"type": "direct", "durable": true})).expect_created();
+    stage.bind("dlx", "dead", json!({"routing_key": "copy"})).expect_created();
+    for kind in ["classic", "quorum"] {
+        for (header, key, arrives) in
+            [("CC", None, true), ("BCC", None, true), ("CC", Some("other"), false), ("CC", Some("copy"), true)]
+        {
+            let mut arguments = json!({"x-dead-letter-exchange": "dlx"});
+            if let Some(key) = key {
+                arguments["x-dead-letter-routing-key"] = json!(key);
+            }
+            stage.queue("q", kind, arguments).expect_created();
+            let mut headers = FieldTable::default();
+            let keys = FieldArray::from(vec![AMQPValue::LongString("copy".into())]);
+            headers.insert(header.into(), AMQPValue::FieldArray(keys));
+            amqp.publish_with("", "q", b"hello", AMQPProperties::default().with_headers(headers));
+            stage.reject("q");
+            until("the message to leave the queue", || (amqp.ready("q") == 0).then_some(()));
+            if arrives {
+                until_ready(&amqp, "dead", 1);
+                amqp.get("dead").unwrap();
+            } else {
+                until("the message to be dropped", || (stage.totals("q")["messages"] == 0).then_some(()));
+                assert_eq!(amqp.ready("dead"), 0, "{kind} {header} {key:?}");
+            }
             stage.delete("queues", "q").expect_no_content();
         }
     }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use topo::model::BrokerVersion;
 use topo::model::known_clients::{KNOWN_CLIENTS, KnownClient, OnCancel, Outcome, Reaction, libraries};
-use topo::rabbitmq::needs_pause;
+use topo::rabbitmq::{may_subscribe_again, needs_pause};
 
 use crate::support::random::is_long;
 use crate::support::temp_dir::folder;
@@ -198,10 +198,13 @@ fn running_workers_react_as_in_the_table() {
         };
         // A worker can also use the queue within the few milliseconds in which it does not exist.
         let gaps = if consumes && needs_pause(version(vhost.node()), false) { &[true][..] } else { &[false, true] };
-        let predicted: Vec<Outcome> = match is_rolled_back {
+        let mut predicted: Vec<Outcome> = match is_rolled_back {
             true => vec![Outcome::Continues],
             false => gaps.iter().map(|gap| client.outcome(declares, *gap)).collect(),
         };
+        if may_subscribe_again(version(vhost.node()), false) {
+            predicted.push(Outcome::Continues);
+        }
         let end = if is_rolled_back { ", rolled back" } else { "" };
         let line =
             format!("{} (declares: {declares}{end}): observed {observed:?}, predicted {predicted:?}", client.name);

@@ -5,4 +5,5 @@ mod expires;
 mod minimal_text;
 mod random;
 pub(super) mod round_trip;
+mod transient;
 mod unusual_topologies;

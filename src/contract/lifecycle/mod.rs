@@ -98,11 +98,12 @@ impl Describer<'_, '_> {
 
     /// Describes what happens to a dead-lettered message that reaches no queue.
     fn unroutable_end(&self) -> String {
+        let cc = if self.queue.can_route_by_cc() { ", unless its publisher set the header CC" } else { "" };
         match &self.queue.dead_letters {
             Some(to) if self.queue.keeps_unroutable_messages() => {
-                format!("stays in the queue, not redelivered: {} routes it to no queue", exchange(to))
+                format!("stays in the queue, not redelivered: {} routes it to no queue{cc}", exchange(to))
             }
-            Some(to) => format!("dropped: {} routes it to no queue", exchange(to)),
+            Some(to) => format!("dropped: {} routes it to no queue{cc}", exchange(to)),
             None => "dropped".to_owned(),
         }
     }

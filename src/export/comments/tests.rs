@@ -149,10 +149,10 @@ queues:
 ";
     let on = |wait: &str| format!("messages wait here for {wait}, and then go to queue `orders`");
     let whole = "manual retries: messages that waited in `orders.5s`, `orders.30s` return here; `retry: {delays: [5s, 30s]}` has the same effect and counts attempts";
-    assert_eq!(waits(ladder), [whole, &on("30s"), &on("5s")]);
+    assert_eq!(waits(ladder), [whole, &on("5s"), &on("30s")]);
     let by_key = ladder.replace("routingKey: 5s", "routingKey: o");
     let manual_retries = "a manual retry: messages that `orders` rejects wait here for 5s and go back, without limit unless the worker counts attempts";
-    assert_eq!(waits(&by_key), [whole, &on("30s"), manual_retries]);
+    assert_eq!(waits(&by_key), [whole, manual_retries, &on("30s")]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Reports dead-lettered messages that the dead-letter exchange does not route to any queue. The broker drops such
 //! messages, or keeps them in their queue with at-least-once dead-lettering. The rule simulates the routes of every
-//! routing key with which messages reach the queue, and does not report uncertain routes.
+//! routing key with which messages reach the queue, and does not report uncertain routes. The keys in the headers `CC` and
+//! `BCC` of publishers are unknown. A finding that such keys can make wrong is an info.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
@@ -11,7 +12,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "dead-letters-reach-nothing",
     severity: Severity::Warning,
-    other_severities: &[],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "the dead-letter exchange does not route to any queue",
     check,
@@ -89,7 +90,11 @@ fn finding(
         None if is_all && lost == [&Keys::any()] => "dead-lettered messages keep their own keys, which".to_owned(),
         None => format!("dead-lettered messages keep their own key {}, which", join_keys(lost)),
     };
-    let text = format!("{which} {exchange} does not route to any queue: {fate}");
+    let (severity, but) = match subject.routing().can_route_by_cc(queue.name, to.routing_key.as_deref()) {
+        true => (Severity::Info, ", unless publishers set the header `CC`, which dead-lettered messages keep"),
+        false => (Severity::Warning, ""),
+    };
+    let text = format!("{which} {exchange} does not route to any queue: {fate}{but}");
     let kind = subject.expansion.topology.exchanges.get(&to.exchange).map(|it| it.kind.as_str());
     let is_wildcard = |key: &str| key.split('.').any(|word| word == "#" || word == "*");
     let bindings = &subject.expansion.topology.bindings;
@@ -107,7 +112,7 @@ fn finding(
               `deadLetter: none` if the messages can be lost"
             .to_owned(),
     };
-    RULE.effective_finding(subject, queue, "dead-letter-exchange", text).hint(hint)
+    RULE.effective_finding(subject, queue, "dead-letter-exchange", text).severity(severity).hint(hint)
 }
 
 /// Joins keys to a list such as ``"a", "b", (like `c.#`) and 2 more``.

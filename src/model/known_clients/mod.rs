@@ -12,6 +12,7 @@ pub use framework::Framework;
 pub use reference::{overview, page};
 pub use table::KNOWN_CLIENTS;
 
+use super::scope::Glob;
 use std::collections::BTreeSet;
 
 /// A client library or a framework.
@@ -38,8 +39,21 @@ pub struct KnownClient {
     pub without_declaration: Option<&'static str>,
     /// The objects that the client declares, as Markdown.
     pub declares: &'static str,
+    /// The objects that the client declares for its own use, and that do not belong in a spec.
+    pub transient_objects: &'static [TransientObject],
     /// Further facts and advice, as Markdown.
     pub advice: &'static str,
+}
+
+/// A group of queues and exchanges that a client declares for its own use, recognized by their names.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TransientObject {
+    /// A glob that matches the names.
+    pub glob: &'static str,
+    /// True if only queues with `x-expires` belong to the group.
+    pub expires: bool,
+    /// The purpose of the objects, after the word `for`.
+    pub purpose: &'static str,
 }
 
 /// A client library.
@@ -140,6 +154,14 @@ pub fn candidates(product: &str, queue: &str, exists: impl Fn(&str) -> bool) -> 
     }
 }
 
+/// Returns the client that declares a queue or an exchange for its own use, with the group of the object. `expires` is
+/// true for a queue with `x-expires`.
+pub fn owner_of_transient(name: &str, expires: bool) -> Option<(&'static KnownClient, &'static TransientObject)> {
+    let groups = KNOWN_CLIENTS.iter().flat_map(|client| client.transient_objects.iter().map(move |it| (client, it)));
+    let mut matching = groups.filter(|(_, group)| expires || !group.expires);
+    matching.find(|(_, group)| Glob::new(group.glob).matches(name))
+}
+
 /// Returns the libraries of the table, each once, by name.
 pub fn libraries() -> Vec<&'static Library> {
     let mut seen = BTreeSet::new();
@@ -164,6 +186,25 @@ mod tests {
         assert_eq!(names("jobs.DQ", &["jobs", "jobs.DQ", "jobs.XQ"]), ["dramatiq"]);
         assert!(candidates("RabbitMQ", "jobs", |_| true).is_empty());
         assert!(candidates("rabbitmq-c", "jobs", |_| true).is_empty(), "Symfony has no consumers");
+    }
+
+    #[test]
+    fn transient_objects_are_recognized_by_their_names() {
+        for (name, expires, expected) in [
+            ("celery@host.celery.pidbox", false, Some(("Celery", "remote control"))),
+            ("reply.celery.pidbox", false, Some(("Celery", "remote control"))),
+            ("celeryev.5b3f", true, Some(("Celery", "events"))),
+            ("celery_delayed_27", false, Some(("Celery", "delayed delivery"))),
+            ("shop_celery_delayed_delivery", false, Some(("Celery", "delayed delivery"))),
+            ("celery", false, None),
+            ("celeryev", false, None),
+            ("delay_messages__5000_delay", true, Some(("Symfony", "delayed messages"))),
+            ("delay_messages__5000_delay", false, None),
+            ("jobs.DQ", true, None),
+        ] {
+            let found = owner_of_transient(name, expires).map(|(client, group)| (client.name, group.purpose));
+            assert_eq!(found, expected, "{name}");
+        }
     }
 
     #[test]

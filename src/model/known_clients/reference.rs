@@ -75,7 +75,7 @@ pub fn page(client: &KnownClient) -> String {
         "\n\n- **When its queue is deleted:** {}.\n- **When the queue does not exist yet (404):** {}.\n\
          - **When it declares the queue with other arguments (406):** {}.\n- **On startup, if the broker returns a 406:** {}.\n\
          - **To skip the declaration:** {}.\n{}- **Type of the number 1000 in the error 406:** `{}`.\n\n\
-         ## What it declares\n\n{}\n\n## Advice\n\n{}\n",
+         ## What it declares\n\n{}\n\n{}## Advice\n\n{}\n",
         cancel_text(client.on_cancel),
         missing_text(client),
         mismatch_text(client),
@@ -84,6 +84,7 @@ pub fn page(client: &KnownClient) -> String {
         generated(client),
         library.integer_type,
         client.declares,
+        transient_text(client),
         client.advice,
     );
     text
@@ -95,6 +96,21 @@ fn generated(client: &KnownClient) -> String {
     framework.map_or_else(String::new, |it| {
         format!("- **To print its configuration from a spec:** `topo contract --for {}`.\n", it.as_str())
     })
+}
+
+/// Describes the objects that do not belong in a spec.
+fn transient_text(client: &KnownClient) -> String {
+    if client.transient_objects.is_empty() {
+        return String::new();
+    }
+    let mut text = "`topo export` does not export these objects, and proposes to `ignore` them:\n\n\
+                    | name | objects | purpose |\n|---|---|---|\n"
+        .to_owned();
+    for group in client.transient_objects {
+        let objects = if group.expires { "queues with `x-expires`" } else { "queues and exchanges" };
+        let _ = writeln!(text, "| `{}` | {objects} | {} |", group.glob, group.purpose);
+    }
+    text + "\n"
 }
 
 /// Joins names: `a`, `a and b`, `a, b and c`.

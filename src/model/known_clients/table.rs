@@ -3,7 +3,7 @@
 //! @golevelup/nestjs-rabbitmq 9.0.2, Symfony Messenger 5.4, php-amqplib 3.5.3 and bunny 2.19 on RabbitMQ 3.10.8 and
 //! 4.3.6.
 
-use super::{KnownClient, Library, OnCancel, OnMissing, Reaction};
+use super::{KnownClient, Library, OnCancel, OnMissing, Reaction, TransientObject};
 
 static PY_AMQP: Library = Library { name: "py-amqp", product: "py-amqp", integer_type: "signedint" };
 static PIKA: Library = Library { name: "pika", product: "Pika Python Client Library", integer_type: "signedint" };
@@ -26,6 +26,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`channel.get_queue(name)` instead of `channel.declare_queue(…)`"),
         declares: "Only what the application declares.",
+        transient_objects: &[],
         advice: "A robust connection (`connect_robust`) declares its queues again before it subscribes again. If the \
                  broker refuses a declaration, the worker tries again every few seconds and logs nothing.",
     },
@@ -40,6 +41,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Retries,
         without_declaration: Some("no `assertQueue` in the `setup` function"),
         declares: "Only what its `setup` functions declare. They run again after each connection.",
+        transient_objects: &[],
         advice: "If the broker refuses a declaration in a `setup` function, the client emits the event `error` and tries \
                  again when it reconnects. Without a listener for `error`, the process exits.",
     },
@@ -54,6 +56,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`channel.checkQueue(name)`, or no declaration"),
         declares: "Only what the application declares.",
+        transient_objects: &[],
         advice: "A canceled consumer receives `null` instead of a message. A worker that ignores `null` hangs. Let the \
                  worker subscribe again, or end the process, so that its supervisor restarts it.",
     },
@@ -68,6 +71,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`channel.queue(name, passive: true)`"),
         declares: "Only what the application declares.",
+        transient_objects: &[],
         advice: "Bunny calls the consumer's `on_cancellation` callback. A worker without this callback hangs and logs nothing.",
     },
     KnownClient {
@@ -83,6 +87,11 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         declares: "The durable queue and direct exchange `celery`, the topic exchange `celeryev`, and transient queues: \
                    `celery@HOST.celery.pidbox`, `celeryev.ID`, and queues for replies. With quorum queues, also 28 queues \
                    `celery_delayed_N` and 29 exchanges.",
+        transient_objects: &[
+            TransientObject { glob: "*celery_delayed_*", expires: false, purpose: "delayed delivery" },
+            TransientObject { glob: "*.pidbox", expires: false, purpose: "remote control" },
+            TransientObject { glob: "celeryev.*", expires: false, purpose: "events" },
+        ],
         advice: "By default, Celery publishes through the default exchange. During a migration, messages that are published \
                  through the default exchange can be lost. Publish to a named exchange (`task_queues` with `kombu.Exchange`), or pause the \
                  producers.\n\nCelery supports `basic.reject`, but not `basic.nack`. For retries by the \
@@ -102,6 +111,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         without_declaration: None,
         declares: "For a queue `Q`: `Q`, `Q.DQ` for delayed messages, and `Q.XQ` for dead letters, with a TTL of 7 days. `Q` \
                    and `Q.DQ` dead-letter to `Q.XQ` through the default exchange. `max_priority` changes `Q` and `Q.DQ`.",
+        transient_objects: &[],
         advice: "dramatiq publishes only through the default exchange. During a migration, messages that are published \
                  through the default exchange can be lost. Pause the producers.\n\nA running worker subscribes again after 3 s without declaring \
                  the queue. A new worker declares the queue. If the broker refuses this, the worker tries again every 3 s.",
@@ -117,6 +127,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`RabbitQueue(name, declare=False)`"),
         declares: "The queues and exchanges of its subscribers and publishers.",
+        transient_objects: &[],
         advice: "If the broker refuses a declaration after the migration, the worker tries again every 5 s and logs \
                  nothing. Only the log of the broker shows the error 406.\n\nFor retries by the broker, do not use \
                  `AckPolicy.NACK_ON_ERROR`, which requeues messages without a delay.",
@@ -132,6 +143,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`createQueueIfNotExists: false`"),
         declares: "The exchanges of the module, and the queues and bindings of its subscribers.",
+        transient_objects: &[],
         advice: "This page describes `@golevelup/nestjs-rabbitmq`. A canceled consumer is not noticed: restart the application after \
                  the migration.\n\nBy default, a handler that throws an exception requeues the message without a delay. \
                  For retries by the broker, set `errorBehavior: MessageHandlerErrorBehavior.NACK`.",
@@ -147,6 +159,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`queue_declare` with `passive: true`, or no declaration"),
         declares: "Only what the application declares.",
+        transient_objects: &[],
         advice: "`wait` throws an exception when the broker cancels the consumer. Let a supervisor restart the process.",
     },
     KnownClient {
@@ -160,6 +173,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`queue_declare(name, passive=True)`, or no declaration"),
         declares: "Only what the application declares.",
+        transient_objects: &[],
         advice: "`start_consuming` returns when the broker cancels the last consumer. A process that then ends has exit \
                  code 0, so a supervisor may not restart it. Let the worker subscribe again, or exit with an error.",
     },
@@ -174,6 +188,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`assert: false, check: false` for the queue"),
         declares: "The exchanges, queues and bindings of its configuration, at the start.",
+        transient_objects: &[],
         advice: "rascal delays a republished message with the header `CC` and a waiting queue. The broker keeps `CC` \
                  when it dead-letters a message, so the message can reach a queue that its routing key does not lead to.",
     },
@@ -189,6 +204,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         without_declaration: Some("`auto_setup: false` in the options of the transport"),
         declares: "The fanout exchange and queue `messages`, the direct exchange `delays`, and a waiting queue \
                    `delay_messages_…` for each delay. The waiting queues have `x-expires`, and are not part of a spec.",
+        transient_objects: &[TransientObject { glob: "delay_*", expires: true, purpose: "delayed messages" }],
         advice: "The AMQP transport of Symfony Messenger fetches messages with `basic.get`. The broker lists no consumer for it, so a plan \
                  cannot name it.",
     },

@@ -232,6 +232,12 @@ impl Routing<'_> {
         has_any.then(|| self.fate_with(queue, |to, reason| arrivals.final_keys(queue, to, reason, version)))
     }
 
+    /// Returns true if dead-lettered messages of a queue can reach a queue by a routing key that their publisher set in the
+    /// header `CC` or `BCC`. The broker ignores these headers if the queue sets a dead-letter routing key.
+    pub fn can_route_by_cc(&self, queue: &QueueName, to_key: Option<&str>) -> bool {
+        to_key.is_none() && self.fate_with(queue, |_, _| BTreeSet::from([Keys::any()])).reach != Reach::Never
+    }
+
     /// Returns the fate of the messages that a queue dead-letters. `keys` returns the routing keys of the messages
     /// for a dead-letter target and a dead-lettering reason.
     pub fn fate_with(&self, queue: &QueueName, keys: impl Fn(&DeadLettering, Reason) -> BTreeSet<Keys>) -> Fate {

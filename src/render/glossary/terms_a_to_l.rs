@@ -124,8 +124,9 @@ the spec declares. A plan lists the changes from the current topology to the des
         "dead-letter",
         &["dead-lettered", "dead-letter-queue", "dead-letter-exchange", "dead-letters", "dead-lettered-to"],
         "The broker dead-letters a message that is rejected without a requeue, expires, exceeds the delivery limit or
-overflows the queue: it publishes the message to the queue's dead-letter exchange. A dead-letter queue stores
-dead-lettered messages until a person or a program handles them.",
+overflows the queue: it publishes the message to the queue's dead-letter exchange. Without a dead-letter routing key, the
+broker also routes the message by the keys in its headers `CC` and `BCC`. A dead-letter queue stores dead-lettered messages
+until a person or a program handles them.",
         &["deadLetter", "deadLetterQueues", "ladder", "no-dead-letter"],
     ),
     term(

@@ -15,6 +15,12 @@ fn queues_that_expire_round_trip() {
     let values = [60_000, 1_800_000, 5_400_123, 4_294_967_296, 315_360_000_000];
     let mut queues: Vec<_> =
         kinds.iter().flat_map(|kind| values.map(|value| queue(format!("{kind}.{value}"), kind, value))).collect();
+    // The export leaves out queues that expire and that are not connected to other objects.
+    let bound = queues.iter().map(|queue| {
+        json!({"source": "amq.direct", "destination": queue["name"], "routing_key": "k", "destination_type": "queue"})
+    });
+    let mut bindings: Vec<_> = bound.collect();
+    bindings.push(json!({"source": "dead.dlx", "destination": "dead", "routing_key": "", "destination_type": "queue"}));
     queues.push(json!({"name": "dead", "arguments": {"x-queue-type": "classic", "x-expires": 10_800_000}}));
     let work = json!({"x-queue-type": "classic", "x-expires": 7_200_000, "x-dead-letter-exchange": "dead.dlx"});
     queues.push(json!({"name": "work", "arguments": work}));
@@ -23,7 +29,7 @@ fn queues_that_expire_round_trip() {
         &json!({
             "exchanges": [{"name": "dead.dlx", "type": "fanout"}],
             "queues": queues,
-            "bindings": [{"source": "dead.dlx", "destination": "dead", "routing_key": "", "destination_type": "queue"}],
+            "bindings": bindings,
         }),
     );
     let text = round_trip(&vhost);
