@@ -22,7 +22,8 @@ The columns of the table:
 
 If a row contains two states, the second one applies to a worker that uses the queue while it does not exist. From RabbitMQ 4.0 on, and for
 classic queues on 3.8, this time is usually below 50 ms. On 3.9 to 3.13, and for quorum queues on 3.8, it is about 0.5 s, so the second state
-applies to every worker with a consumer.
+applies to every worker with a consumer. RabbitMQ 3.8 sometimes subscribes the consumers of a classic queue to the new queue itself. Their
+workers continue, whatever the client.
 
 | client | product | declares the queue | does not declare it |
 |---|---|---|---|
