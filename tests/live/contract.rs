@@ -330,7 +330,7 @@ fn worker_observes_the_contract() {
 #[test]
 fn declaration_of_a_contract_is_accepted() {
     let vhost = Node::shared().vhost("declaration");
-    let spec = "policies: {all: {pattern: '.*', applyTo: queues, definition: {maxLength: 1000}}}\n\
+    let spec = "policies: {limit: {pattern: '^(classic|quorum)$', applyTo: queues, definition: {maxLength: 1000}}}\n\
                 queues:\n  classic: {type: classic, maxPriority: 5, messageTtl: 1m, overflow: reject-publish}\n  \
                 transient: {type: classic, autoDelete: true, deadLetter: none}\n  \
                 quorum: {type: quorum, maxRetries: 3, deadLetter: dead}\n  \

@@ -3,8 +3,8 @@
 //! dramatiq declares a queue `Q` together with `Q.DQ` and `Q.XQ`. `_build_queue_arguments` returns the arguments of `Q`
 //! and `Q.DQ` (dramatiq 2.2).
 
+use super::advice::on_failure;
 use super::literal::{Language, arguments, comment, string};
-use super::on_failure;
 use crate::contract::{ClientQueue, ClientVhost, Declaration};
 use crate::model::known_clients::Framework;
 use crate::model::{Arguments, QueueName, QueueType};

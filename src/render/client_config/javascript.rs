@@ -1,7 +1,7 @@
 //! Renders the configuration of rascal and of `@golevelup/nestjs-rabbitmq`. Both use amqplib.
 
+use super::advice::{on_failure, without_declaration};
 use super::literal::{Language, arguments, comment, json_arguments, key, string};
-use super::{ClientConfig, on_failure, without_declaration};
 use crate::contract::{ClientQueue, ClientVhost, OnFailure};
 use crate::model::known_clients::Framework;
 use crate::model::printable::clean_json;
@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// Renders the vhosts of a rascal configuration. rascal checks that the queues exist, and declares nothing.
-pub(super) fn rascal(vhosts: &[ClientVhost]) -> ClientConfig {
+/// Also returns notes, because JSON has no comments.
+pub(super) fn rascal(vhosts: &[ClientVhost]) -> (String, Vec<String>) {
     let mut notes = Vec::new();
     if let Some(option) = without_declaration(Framework::Rascal) {
         notes.push(format!("rascal only checks that the queues exist; to skip the check: {option}"));
@@ -34,7 +35,7 @@ pub(super) fn rascal(vhosts: &[ClientVhost]) -> ClientConfig {
         all.insert(vhost.vhost.to_string(), json!({ "queues": queues }));
     }
     let document = Value::Object(Map::from_iter([("vhosts".to_owned(), Value::Object(all))]));
-    ClientConfig { text: clean_json(format!("{document:#}\n")), notes }
+    (clean_json(format!("{document:#}\n")), notes)
 }
 
 /// Writes the `handlers` of a NestJS module. A handler without an exchange creates no binding.

@@ -4,6 +4,7 @@ use crate::model::printable::is_hidden;
 use crate::model::{ArgumentValue, Arguments, Float};
 use crate::render::style::wrap;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The maximum width of a comment.
@@ -135,6 +136,13 @@ pub(super) fn comment(text: &mut String, mark: &str, sentence: &str) {
     for line in wrap(&words, " ", WIDTH.saturating_sub(mark.len())) {
         let _ = writeln!(text, "{mark}{line}");
     }
+}
+
+/// Returns the name, with a number if the name is in use.
+pub(super) fn unused(name: String, used: &mut BTreeSet<String>) -> String {
+    let numbered = (2_u32..).map(|number| format!("{name}_{number}"));
+    let free = std::iter::once(name.clone()).chain(numbered).find(|name| used.insert(name.clone()));
+    free.unwrap_or(name)
 }
 
 #[cfg(test)]

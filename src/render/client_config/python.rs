@@ -1,7 +1,7 @@
 //! Renders the configuration of Celery and FastStream.
 
+use super::advice::on_failure;
 use super::literal::{Language, arguments, comment, string};
-use super::on_failure;
 use crate::contract::{ClientQueue, ClientVhost, Declaration};
 use crate::model::known_clients::Framework;
 use crate::model::{ArgumentValue, Arguments};

@@ -1,7 +1,7 @@
 //! Renders beans of Spring AMQP.
 
-use super::literal::{Language, comment, string, value};
-use super::on_failure;
+use super::advice::on_failure;
+use super::literal::{Language, comment, string, unused, value};
 use crate::contract::{ClientQueue, ClientVhost};
 use crate::model::ArgumentValue;
 use crate::model::known_clients::Framework;
@@ -91,5 +91,5 @@ fn method(queue: &str, used: &mut BTreeSet<String>) -> String {
         Some(c) if c.is_ascii_digit() => format!("queue{name}"),
         Some(_) => format!("{name}Queue"),
     };
-    super::unused(name, used)
+    unused(name, used)
 }

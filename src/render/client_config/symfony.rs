@@ -1,7 +1,7 @@
 //! Renders transports of Symfony Messenger.
 
-use super::literal::{Language, arguments, comment, string};
-use super::on_failure;
+use super::advice::on_failure;
+use super::literal::{Language, arguments, comment, string, unused};
 use crate::contract::{ClientQueue, ClientVhost, OnFailure};
 use crate::model::known_clients::Framework;
 use std::collections::BTreeSet;
@@ -54,5 +54,5 @@ fn transport(queue: &str, used: &mut BTreeSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     let name: String = queue.chars().map(plain).collect();
     let name = if name.starts_with(|c: char| c.is_ascii_lowercase()) { name } else { format!("queue_{name}") };
-    super::unused(name, used)
+    unused(name, used)
 }
