@@ -1,14 +1,16 @@
 //! Waits until the consumers of recreated queues have subscribed again, and names the clients that have not.
 
-use super::outcome::{Consumers, Report};
+use super::outcome::{Consumers, Migrated, Report, StepDone};
 use super::request::{RunEvent, RunRequest};
 use crate::broker::transport::AmqpTransport;
 use crate::broker::{Access, Broker};
-use crate::model::{Object, ObjectId, QueueName, VhostName};
+use crate::model::{Object, ObjectId, QueueName, QueueType, VhostName};
 use crate::plan::{Action, Activity, ChangeKind, ClientGroup, Plan, QueueActivity, client_groups};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
+/// The maximum wait: a year.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The time between two counts.
 const INTERVAL: Duration = Duration::from_millis(500);
 
@@ -21,6 +23,9 @@ struct Recreated<'a> {
     before: usize,
     /// The last number of consumers of the new queue; `None` if unknown.
     after: Option<usize>,
+    /// True if the broker counts all consumers of the new queue. It counts none of a stream, and only the active one of a
+    /// quorum queue with a single active consumer (`rabbit_stream_queue:stat/1`, `rabbit_fifo:query_stat/1`).
+    is_countable: bool,
 }
 
 impl Recreated<'_> {
@@ -60,14 +65,14 @@ pub(super) async fn add_returned_consumers(
         return;
     }
     let longest = options.consumer_wait.unwrap_or_else(|| access.broker.intervals().consumers_return());
-    let deadline = Instant::now() + longest;
+    let deadline = Instant::now() + longest.min(LONGEST);
     let mut shown = None;
     loop {
         for vhost in &mut vhosts {
             vhost.count(&access.broker).await;
         }
         let queues = || vhosts.iter().flat_map(|vhost| &vhost.queues);
-        let have_returned = queues().all(Recreated::have_returned);
+        let have_returned = queues().all(|queue| queue.have_returned() || !queue.is_countable);
         if have_returned || Instant::now() >= deadline || interrupt.is_requested() {
             break;
         }
@@ -91,26 +96,36 @@ pub(super) async fn add_returned_consumers(
 fn recreated<'a>(plan: &'a Plan, report: &Report) -> Vec<Recreated<'a>> {
     let part = plan.vhosts.iter().find(|part| part.vhost == report.vhost);
     let is_done = |queue: &QueueName| {
-        report.done.iter().any(|done| {
+        let is_migrated = |it: &Migrated| it.queue == *queue && !it.is_rolled_back && !it.is_interrupted;
+        let is_declared = |done: &StepDone| {
             matches!(&done.step.action, Action::DeclareQueue { name, .. } if name == queue)
                 && done.step.recreate.as_ref() == Some(&ObjectId::Queue(queue.clone()))
-        })
+        };
+        report.migrated.iter().any(is_migrated) || report.done.iter().any(is_declared)
     };
     let changes = part.into_iter().flat_map(|part| &part.changes);
     let queues = changes.filter(|change| change.kind == ChangeKind::Recreate).filter_map(|change| {
         let (Some(Object::Queue(queue, _)), Some(old)) = (&change.before, &change.live) else { return None };
         let listed = old.consumers.as_ref().map_or(0, Vec::len);
         let unlisted = old.unlisted_consumers.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-        Some(Recreated { queue, old, before: listed + unlisted, after: None })
+        let is_countable = match &change.after {
+            Some(Object::Queue(_, new)) => match new.queue_type() {
+                Some(QueueType::Stream) => false,
+                Some(QueueType::Quorum) => !new.has_single_active_consumer(),
+                Some(QueueType::Classic) | None => true,
+            },
+            Some(_) | None => true,
+        };
+        Some(Recreated { queue, old, before: listed + unlisted, after: None, is_countable })
     });
     queues.filter(|it| it.before > 0 && is_done(it.queue)).collect()
 }
 
 impl OfVhost<'_> {
-    /// Counts the consumers over AMQP or from the statistics. Does not use the list of consumers, which still contains
+    /// Counts the consumers over AMQP, or else from the statistics. Does not use the list of consumers, which still contains
     /// consumers of a deleted quorum queue (3.10.8, 4.0.5).
     async fn count(&mut self, broker: &Broker) {
-        for recreated in &mut self.queues {
+        for recreated in self.queues.iter_mut().filter(|it| it.is_countable) {
             let counted = match &self.amqp {
                 Some(amqp) => amqp.queue_counts(recreated.queue).await.ok().flatten().map(|it| u64::from(it.consumers)),
                 None => {
@@ -127,7 +142,7 @@ impl OfVhost<'_> {
             true => Activity::default(),
             false => self.activity(&access.broker).await,
         };
-        let consumers = self.queues.iter().map(|Recreated { queue, old, before, after }| {
+        let consumers = self.queues.iter().map(|Recreated { queue, old, before, after, .. }| {
             let exists = |name: &str| activity.queues.contains_key(&QueueName::from(name));
             let new = activity.queues.get(*queue);
             let missing = missing_clients(old, new, *before, *after);
@@ -147,7 +162,8 @@ impl OfVhost<'_> {
     }
 }
 
-/// Returns the clients that have not returned. Returns nothing if the broker does not list exactly the counted consumers.
+/// Returns the clients that have not returned. Returns nothing if they are not certain, because the broker does not list
+/// exactly the counted consumers, or because other clients than before consume.
 fn missing_clients(
     old: &QueueActivity,
     new: Option<&QueueActivity>,
@@ -167,11 +183,15 @@ fn missing_clients(
     let groups = client_groups(old).into_iter().filter_map(|group| {
         let (returned, hosts) = returned(&group);
         let consumers = group.consumers.checked_sub(returned).filter(|missing| *missing > 0)?;
-        let gone: Vec<String> = group.hosts.iter().filter(|host| !hosts.contains(host)).cloned().collect();
-        let hosts = if gone.is_empty() { group.hosts.clone() } else { gone };
+        // If some consumers of the client have returned, the hosts of the others are not certain.
+        let hosts = if hosts.is_empty() { group.hosts.clone() } else { Vec::new() };
         Some(ClientGroup { consumers, hosts, ..group })
     });
-    groups.collect()
+    let missing: Vec<ClientGroup> = groups.collect();
+    match missing.iter().map(|group| group.consumers).sum::<u64>() == (before - after) as u64 {
+        true => missing,
+        false => Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -205,9 +225,10 @@ mod tests {
         assert_eq!(missing(&[], Some(0)), ["2 a h1,h2", "1 b h1"]);
         // A stale list of consumers.
         assert_eq!(missing(&[("a", "h1"), ("b", "h1")], Some(0)), ["2 a h1,h2", "1 b h1"]);
-        assert_eq!(missing(&[("a", "h2")], Some(1)), ["1 a h1", "1 b h1"]);
-        assert_eq!(missing(&[("a", "h1"), ("b", "h1")], Some(2)), ["1 a h2"]);
-        assert_eq!(missing(&[("a", "h1"), ("c", "h3")], Some(2)), ["1 a h2", "1 b h1"]);
+        assert_eq!(missing(&[("a", "h2")], Some(1)), ["1 a ", "1 b h1"]);
+        assert_eq!(missing(&[("a", "h1"), ("b", "h1")], Some(2)), ["1 a "]);
+        assert_eq!(missing(&[("a", "h1"), ("a", "h2")], Some(2)), ["1 b h1"]);
+        assert!(missing(&[("a", "h1"), ("c", "h3")], Some(2)).is_empty(), "another client consumes");
         assert!(missing(&[("a", "h1"), ("b", "h1")], Some(1)).is_empty(), "the list differs from the count");
         assert!(missing(&[], Some(3)).is_empty() && missing(&[], None).is_empty());
     }

@@ -77,6 +77,15 @@ pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
     let loaded = input::load_for(&arguments.spec, "topo contract", FindingsFormat::Text, version)?;
     if let Some(framework) = arguments.framework {
         let vhosts = find_queues(&loaded, version, &arguments.queue)?;
+        if vhosts.len() > 1 && framework != Framework::Rascal {
+            let names: Vec<String> = vhosts.iter().map(|vhost| vhost.vhost.to_string()).collect();
+            return Err(Failure::usage(format!(
+                "a configuration of {} contains one vhost, but the queues are in {}",
+                framework.as_str(),
+                names.join(", ")
+            ))
+            .hint("select the queues of one vhost with --vhost or --queue"));
+        }
         let config = client_config(framework, &vhosts, &loaded.specs);
         for note in &config.notes {
             output::eprint(&format!("note: {note}\n"));

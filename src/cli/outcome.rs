@@ -78,9 +78,13 @@ fn failure(outcome: &Outcome, status: Status) -> Failure {
             format!("{}, but {} did not return", steps_done(reports), count(outcome.missing_messages(), "message"))
         }
         Status::Partial if failed == 0 && rest == 0 && are_only_consumers_missing => {
+            let mut consumers = reports.iter().flat_map(|report| &report.consumers);
             let missing = count(outcome.missing_consumers() as u64, "consumer");
             let verb = if outcome.missing_consumers() == 1 { "has" } else { "have" };
-            format!("{}, but {missing} {verb} not returned", steps_done(reports))
+            match consumers.any(|consumers| consumers.after.is_none()) {
+                true => format!("{}, but the number of consumers is unknown", steps_done(reports)),
+                false => format!("{}, but {missing} {verb} not returned", steps_done(reports)),
+            }
         }
         Status::Partial if failed == 0 && rest == 0 => {
             format!("{}, but the broker does not match the spec", steps_done(reports))

@@ -267,7 +267,11 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
             ));
         }
         if *redeclared > 0 {
-            let times = if *redeclared == 1 { "once".to_owned() } else { format!("{redeclared} times") };
+            let times = match redeclared {
+                1 => "once".to_owned(),
+                2 => "twice".to_owned(),
+                more => format!("{more} times"),
+            };
             parts.push(format!("an application declared the old queue again {times}"));
         }
         if let Some(reason) = &migrated.fallback {
@@ -309,9 +313,9 @@ fn consumers_sentence(consumers: &Consumers) -> String {
     let after = after.map_or_else(|| "an unknown number".to_owned(), |after| number(after as u64));
     let mut sentence = format!("Queue {queue}: {} before, {after} now", count(*before as u64, "consumer"));
     if !missing.is_empty() {
-        let _ = write!(sentence, "; not returned: {}; restart these applications", missing.join(", "));
+        let _ = write!(sentence, "; not returned: {} (restart applications that do not return)", missing.join(", "));
     } else if consumers.missing_count() > 0 {
-        sentence.push_str("; restart the applications that have not returned");
+        sentence.push_str(" (restart applications that do not return)");
     }
     sentence.push('.');
     sentence

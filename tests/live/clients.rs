@@ -188,7 +188,7 @@ fn running_workers_react_as_in_the_table() {
         // topo rolls the migration back if the worker declares the old queue twice.
         let is_rolled_back = applied.code != Some(0);
         if is_rolled_back {
-            assert!(declares && is_named_by(&applied, "(probably "), "{}\n{applied}", client.name);
+            assert!(declares && is_named_by(&applied, "(possibly "), "{}\n{applied}", client.name);
         }
         let is_processed = is_processed(&vhost, &mut worker, HANGS_AFTER);
         let observed = match (is_processed, worker.is_over()) {

@@ -173,7 +173,7 @@ impl Run<'_> {
         match deleted {
             Ok(deleted) => {
                 self.has_old_queue = false;
-                self.is_old_deleted = true;
+                self.is_old_deleted = deleted == Performed::Done;
                 if amqp.is_none() {
                     self.missing_since = Some(Instant::now());
                 }
@@ -236,7 +236,10 @@ impl Run<'_> {
         self.has_old_queue = match (&self.old, self.migration.goal) {
             (Some(old), Goal::Recreate) => {
                 let declare = Action::DeclareQueue { name, queue: old.clone() };
-                self.broker.perform(&declare).await.is_ok()
+                let is_restored = self.broker.perform(&declare).await.is_ok();
+                // The next pass must not count this declaration as one of an application.
+                self.is_old_deleted &= !is_restored;
+                is_restored
             }
             (Some(_) | None, Goal::Recreate | Goal::RollBack) => false,
         };

@@ -87,11 +87,10 @@ impl Run<'_> {
         let named: Vec<String> = named.collect();
         let clients = match named.is_empty() {
             true => String::new(),
-            false => format!(" (probably {})", named.join(" or ")),
+            false => format!(" (possibly {})", named.join(" or ")),
         };
-        let times = self.migrated.redeclared;
         let reason = format!(
-            "an application{clients} declared the old queue again {times} times while topo recreated it: stop the \
+            "an application{clients} declared the old queue again twice while topo recreated it: stop the \
              application or change its declaration, and apply again"
         );
         BrokerError::NotMoved { queue: queue.clone(), reason }

@@ -50,7 +50,7 @@ pub(super) fn on_failure(framework: Framework, kind: OnFailure) -> &'static str 
             "On failure, requeue the message with basic.reject. RabbitMQ 4.3 does not count basic.nack."
         }
         (Framework::Symfony, OnFailure::Reject) => {
-            "On failure, reject the message. With other retries, Messenger declares its own delay queues."
+            "On failure, reject the message. Messenger's own retries require auto_setup."
         }
         (Framework::Symfony, OnFailure::Requeue) => {
             "The retries of this queue require basic.reject with requeue=true, which Messenger does not support."

@@ -132,6 +132,8 @@ pub(super) fn json_arguments(arguments: &Arguments) -> Value {
 
 /// Writes a comment of one or more lines. `mark` is the indentation and the mark, such as `    # `.
 pub(super) fn comment(text: &mut String, mark: &str, sentence: &str) {
+    // In Java, `\u000a` ends a comment.
+    let sentence = if mark.contains("//") { sentence.replace('\\', "/") } else { sentence.to_owned() };
     let words: Vec<String> = sentence.split(' ').map(str::to_owned).collect();
     for line in wrap(&words, " ", WIDTH.saturating_sub(mark.len())) {
         let _ = writeln!(text, "{mark}{line}");

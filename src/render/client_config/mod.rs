@@ -47,7 +47,7 @@ fn of_vhost(framework: Framework, vhost: &ClientVhost, specs: &str) -> String {
     let name = clean(vhost.vhost.as_str());
     comment(&mut text, mark, &format!("The queues of vhost {name}, as topo declares them ({}).", clean(specs)));
     if let Some(option) = without_declaration(framework) {
-        comment(&mut text, mark, &format!("Its workers use the queues without declaring them: {option}."));
+        comment(&mut text, mark, &format!("Workers use these queues without declaring them: {option}."));
     }
     match framework {
         Framework::Celery => python::celery(&mut text, vhost),

@@ -5,6 +5,7 @@ use super::literal::{Language, arguments, comment, string};
 use crate::contract::{ClientQueue, ClientVhost, Declaration};
 use crate::model::known_clients::Framework;
 use crate::model::{ArgumentValue, Arguments};
+use crate::render::style::clean;
 use std::fmt::Write;
 
 fn python(text: &str) -> String {
@@ -21,12 +22,25 @@ pub(super) fn celery(text: &mut String, vhost: &ClientVhost) {
     comment(text, "# ", declares);
     let has_exchange = vhost.queues.iter().any(|queue| queue.route.is_some());
     let _ = writeln!(text, "from kombu import {}\n", if has_exchange { "Exchange, Queue" } else { "Queue" });
-    if let [only] = &vhost.queues[..] {
-        let _ = writeln!(text, "app.conf.task_default_queue = {}", python(only.declaration.queue.as_str()));
+    match &vhost.queues[..] {
+        [only] => {
+            let _ = writeln!(text, "app.conf.task_default_queue = {}", python(only.declaration.queue.as_str()));
+        }
+        _ => text.push_str("# Without a default queue, each task requires the option queue, or a route.\n"),
     }
     text.push_str("# Celery must not create other queues.\napp.conf.task_create_missing_queues = False\n");
     text.push_str("app.conf.task_queues = [\n");
     for ClientQueue { declaration, route, on_failure: failure } in &vhost.queues {
+        let is_quorum = declaration.arguments.get("x-queue-type").and_then(ArgumentValue::as_text) == Some("quorum");
+        // Celery ignores `no_declare` for delayed delivery.
+        if let Some(route) = route.as_ref().filter(|route| is_quorum && route.exchange_type != "direct") {
+            let sentence = format!(
+                "Warning: Celery binds this queue once more, with the key #.{}, for delayed delivery with quorum queues, \
+                 and declares celery_delayed_* objects. For a consumer only, remove exchange and routing_key.",
+                clean(&route.routing_key)
+            );
+            comment(text, "    # ", &sentence);
+        }
         if let Some(kind) = failure {
             comment(text, "    # ", on_failure(Framework::Celery, *kind));
         }

@@ -11,12 +11,7 @@ use std::fmt::Write;
 /// Writes a configuration class with one bean for each queue. `RabbitAdmin` declares the queues of all beans. Listener
 /// containers declare their queues passively.
 pub(super) fn spring(text: &mut String, vhost: &ClientVhost) {
-    comment(
-        text,
-        "// ",
-        "To use the queues without declaring them, set spring.rabbitmq.dynamic to false, or call \
-         setAutoStartup(false) on the RabbitAdmin.",
-    );
+    comment(text, "// ", "To use the queues without declaring them, set spring.rabbitmq.dynamic to false.");
     let values = || vhost.queues.iter().flat_map(|queue| queue.declaration.arguments.values());
     for (class, is_used) in [("List", values().any(has_list)), ("Map", values().any(has_table))] {
         if is_used {

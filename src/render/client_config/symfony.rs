@@ -2,7 +2,7 @@
 
 use super::advice::on_failure;
 use super::literal::{Language, arguments, comment, string, unused};
-use crate::contract::{ClientQueue, ClientVhost, OnFailure};
+use crate::contract::{ClientQueue, ClientVhost};
 use crate::model::known_clients::Framework;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -14,14 +14,13 @@ pub(super) fn symfony(text: &mut String, vhost: &ClientVhost) {
     text.push_str("framework:\n    messenger:\n        transports:\n");
     for ClientQueue { declaration, route, on_failure: failure } in &vhost.queues {
         let queue = declaration.queue.as_str();
-        let _ = writeln!(text, "            {}:", transport(queue, &mut used));
+        let _ = writeln!(text, "            {}:", yaml(&transport(queue, &mut used)));
         text.push_str("                dsn: '%env(MESSENGER_TRANSPORT_DSN)%'\n");
         if let Some(kind) = failure {
             comment(text, "                # ", on_failure(Framework::Symfony, *kind));
-            if *kind == OnFailure::Reject {
-                text.push_str("                retry_strategy:\n                    max_retries: 0\n");
-            }
         }
+        // Without auto_setup, the exchange of Messenger's own retries does not exist.
+        text.push_str("                retry_strategy:\n                    max_retries: 0\n");
         text.push_str("                options:\n                    auto_setup: false\n");
         if let Some(route) = route {
             text.push_str("                    exchange:\n");
