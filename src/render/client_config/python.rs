@@ -36,7 +36,7 @@ pub(super) fn celery(text: &mut String, vhost: &ClientVhost) {
         if let Some(route) = route.as_ref().filter(|route| is_quorum && route.exchange_type != "direct") {
             let sentence = format!(
                 "Warning: Celery binds this queue once more, with the key #.{}, for delayed delivery with quorum queues, \
-                 and declares celery_delayed_* objects. For a consumer only, remove exchange and routing_key.",
+                 and declares celery_delayed_* objects. If the application only consumes, remove exchange and routing_key.",
                 clean(&route.routing_key)
             );
             comment(text, "    # ", &sentence);
