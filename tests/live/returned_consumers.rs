@@ -76,11 +76,11 @@ fn wait_ends_when_all_consumers_have_returned() {
     std::thread::scope(|scope| {
         let _stop = SetOnDrop([&over]);
         scope.spawn(|| {
+            let mut is_canceled = false;
             while !over.load(Ordering::Relaxed) {
-                if !held.is_subscribed()
-                    && let Ok(again) = amqp.try_hold("q", 0)
-                {
-                    held = again;
+                is_canceled |= !held.is_subscribed();
+                if is_canceled && let Ok(again) = amqp.try_hold("q", 0) {
+                    (held, is_canceled) = (again, false);
                 }
                 std::thread::sleep(Duration::from_millis(200));
             }
@@ -126,12 +126,18 @@ fn queue_that_is_redeclared_twice_is_rolled_back() {
     std::thread::scope(|scope| {
         let _stop = SetOnDrop([&over]);
         scope.spawn(|| {
+            let mut is_canceled = false;
             while !over.load(Ordering::Relaxed) {
                 let mut pause = Duration::from_millis(5);
-                if !held.is_subscribed() {
-                    match amqp.declare_queue("q", &[("x-queue-type", text("classic"))]) {
-                        Ok(()) => held = amqp.try_hold("q", 0).unwrap_or(held),
-                        Err(_) => pause = Duration::from_millis(100),
+                is_canceled |= !held.is_subscribed();
+                if is_canceled {
+                    let declared = amqp.declare_queue("q", &[("x-queue-type", text("classic"))]);
+                    if declared.is_ok()
+                        && let Ok(again) = amqp.try_hold("q", 0)
+                    {
+                        (held, is_canceled) = (again, false);
+                    } else {
+                        pause = Duration::from_millis(100);
                     }
                 }
                 std::thread::sleep(pause);
