@@ -104,13 +104,14 @@ fn missing_consumers_are_no_failure_by_default() {
     until_listed(&vhost, 1);
     let recreate = format!("--recreate=queues/{}/q=discard", vhost.name());
     let apply = ["apply", "-y", &recreate, ALLOWED, "--wait-consumers=0s", "--format=json"];
+    until("the client", || topo.run(["plan", &recreate]).says("1 consumer of the unknown client lapin").then_some(()));
     let report = topo.run(apply).expect_code(0).json();
     let consumers = &report["vhosts"][0]["consumers"][0];
     if may_keep_consumers(&vhost, "discard") && consumers["after"] == 1 {
         return;
     }
     assert_eq!((&consumers["before"], &consumers["after"]), (&json!(1), &json!(0)), "{report}");
-    let missing = consumers["missing"][0].as_str().expect("a client");
+    let missing = consumers["missing"][0].as_str().unwrap_or_else(|| panic!("no client: {report}"));
     assert!(missing.starts_with("1 consumer of the unknown client lapin "), "{missing}");
     drop(held);
 }
