@@ -106,8 +106,7 @@ fn recreated<'a>(plan: &'a Plan, report: &Report) -> Vec<Recreated<'a>> {
     let changes = part.into_iter().flat_map(|part| &part.changes);
     let queues = changes.filter(|change| change.kind == ChangeKind::Recreate).filter_map(|change| {
         let (Some(Object::Queue(queue, _)), Some(old)) = (&change.before, &change.live) else { return None };
-        let listed = old.consumers.as_ref().map_or(0, Vec::len);
-        let unlisted = old.unlisted_consumers.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+        let before = old.consumer_count().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
         let is_countable = match &change.after {
             Some(Object::Queue(_, new)) => match new.queue_type() {
                 Some(QueueType::Stream) => false,
@@ -116,7 +115,7 @@ fn recreated<'a>(plan: &'a Plan, report: &Report) -> Vec<Recreated<'a>> {
             },
             Some(_) | None => true,
         };
-        Some(Recreated { queue, old, before: listed + unlisted, after: None, is_countable })
+        Some(Recreated { queue, old, before, after: None, is_countable })
     });
     queues.filter(|it| it.before > 0 && is_done(it.queue)).collect()
 }

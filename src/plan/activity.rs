@@ -208,6 +208,13 @@ pub struct DefaultExchangePublishes {
 }
 
 impl QueueActivity {
+    /// Returns the number of consumers; `None` if it is unknown. A queue with listed consumers has no unlisted ones, because
+    /// topo does not count them.
+    pub fn consumer_count(&self) -> Option<u64> {
+        let listed = self.consumers.as_ref()?.len() as u64;
+        Some(listed + self.unlisted_consumers.unwrap_or(0))
+    }
+
     /// Returns the number of unacknowledged messages if the broker lists no consumers; `None` if a consumer is listed,
     /// or if the number is 0 or unknown. The list comes from the statistics, which omit consumers that subscribed in
     /// the last few seconds, and clients that call `basic.get`.

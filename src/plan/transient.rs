@@ -76,9 +76,7 @@ fn in_use(context: &PlanContext<'_>, queues: &BTreeSet<QueueName>, except: &Queu
 
 /// Returns the number of a queue's consumers; `None` if it is unknown.
 fn consumers(context: &PlanContext<'_>, name: &QueueName) -> Option<u64> {
-    let live = context.activity.queues.get(name)?;
-    let listed = live.consumers.as_ref()?.len() as u64;
-    Some(listed.max(live.unlisted_consumers.unwrap_or(0)))
+    context.activity.queues.get(name)?.consumer_count()
 }
 
 /// The exchanges and queues that messages can reach, by bindings and by dead-lettering. Ignores routing keys.

@@ -8,7 +8,7 @@ use topo::model::BrokerVersion;
 use topo::rabbitmq::{may_subscribe_again, needs_pause};
 
 use crate::scenarios::make_live;
-use crate::support::{Node, SetOnDrop, Topo, Vhost, text, until};
+use crate::support::{Amqp, Held, Node, SetOnDrop, Topo, Vhost, text, until};
 
 const ALLOWED: &str = "--allow=routing-gap,consumer-disruption";
 
@@ -44,6 +44,21 @@ fn may_keep_consumers(vhost: &Vhost<'_>, how: &str) -> bool {
     may_subscribe_again(version(vhost), false) || how != "migrate" && needs_pause(version(vhost), false)
 }
 
+/// Subscribes again whenever the broker cancels the consumer and `prepare` returns true.
+fn subscribe_repeatedly(amqp: &Amqp, mut held: Held, over: &AtomicBool, prepare: impl Fn() -> bool) {
+    let mut is_canceled = false;
+    while !over.load(Ordering::Relaxed) {
+        is_canceled |= !held.is_subscribed();
+        let again = if is_canceled && prepare() { amqp.try_hold("q", 0).ok() } else { None };
+        // In lapin 4, each refusal permanently uses up a channel.
+        let pause = if is_canceled && again.is_none() { 100 } else { 5 };
+        if let Some(again) = again {
+            (held, is_canceled) = (again, false);
+        }
+        std::thread::sleep(Duration::from_millis(pause));
+    }
+}
+
 #[test]
 fn clients_that_do_not_return_are_named() {
     for how in ["migrate", "ifEmpty", "discard"] {
@@ -71,20 +86,10 @@ fn clients_that_do_not_return_are_named() {
 fn wait_ends_when_all_consumers_have_returned() {
     let (vhost, topo) = with_queue("returning-consumers");
     let amqp = vhost.amqp();
-    let mut held = amqp.hold("q", 0);
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _stop = SetOnDrop([&over]);
-        scope.spawn(|| {
-            let mut is_canceled = false;
-            while !over.load(Ordering::Relaxed) {
-                is_canceled |= !held.is_subscribed();
-                if is_canceled && let Ok(again) = amqp.try_hold("q", 0) {
-                    (held, is_canceled) = (again, false);
-                }
-                std::thread::sleep(Duration::from_millis(200));
-            }
-        });
+        scope.spawn(|| subscribe_repeatedly(&amqp, amqp.hold("q", 0), &over, || true));
         until_listed(&vhost, 1);
         let recreate = format!("--recreate=queues/{}/q=migrate", vhost.name());
         let apply = ["apply", "-y", &recreate, ALLOWED, "--wait-consumers=60s", "--require-consumers"];
@@ -122,27 +127,12 @@ fn missing_consumers_are_no_failure_by_default() {
 fn queue_that_is_redeclared_twice_is_rolled_back() {
     let (vhost, topo) = with_queue("redeclaring-consumer");
     let amqp = vhost.amqp();
-    let mut held = amqp.hold("q", 0);
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _stop = SetOnDrop([&over]);
         scope.spawn(|| {
-            let mut is_canceled = false;
-            while !over.load(Ordering::Relaxed) {
-                let mut pause = Duration::from_millis(5);
-                is_canceled |= !held.is_subscribed();
-                if is_canceled {
-                    let declared = amqp.declare_queue("q", &[("x-queue-type", text("classic"))]);
-                    if declared.is_ok()
-                        && let Ok(again) = amqp.try_hold("q", 0)
-                    {
-                        (held, is_canceled) = (again, false);
-                    } else {
-                        pause = Duration::from_millis(100);
-                    }
-                }
-                std::thread::sleep(pause);
-            }
+            let declare = || amqp.declare_queue("q", &[("x-queue-type", text("classic"))]).is_ok();
+            subscribe_repeatedly(&amqp, amqp.hold("q", 0), &over, declare);
         });
         until_listed(&vhost, 1);
         let recreate = format!("--recreate=queues/{}/q=migrate", vhost.name());

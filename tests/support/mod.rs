@@ -44,7 +44,7 @@ pub(crate) mod worker;
 
 #[allow(unused_imports, reason = "suites import everything with one line")]
 pub(crate) use self::{
-    amqp::{Amqp, Argument, Message, NONE, Outcome, text},
+    amqp::{Amqp, Argument, Held, Message, NONE, Outcome, text},
     amqp_proxy::{AmqpProxy, Stop},
     child::child,
     http::Http,

@@ -12,8 +12,13 @@ use std::fmt::Write;
 /// containers declare their queues passively.
 pub(super) fn spring(text: &mut String, vhost: &ClientVhost) {
     comment(text, "// ", "To use the queues without declaring them, set spring.rabbitmq.dynamic to false.");
-    let values = || vhost.queues.iter().flat_map(|queue| queue.declaration.arguments.values());
-    for (class, is_used) in [("List", values().any(has_list)), ("Map", values().any(has_table))] {
+    let uses = |condition: fn(&ArgumentValue) -> bool| {
+        let mut values = vhost.queues.iter().flat_map(|queue| queue.declaration.arguments.values());
+        values.any(|value| contains(value, condition))
+    };
+    let has_list = uses(|value| matches!(value, ArgumentValue::List(_)));
+    let has_table = uses(|value| matches!(value, ArgumentValue::Table(_)));
+    for (class, is_used) in [("List", has_list), ("Map", has_table)] {
         if is_used {
             let _ = writeln!(text, "import java.util.{class};");
         }
@@ -49,28 +54,18 @@ pub(super) fn spring(text: &mut String, vhost: &ClientVhost) {
     text.push_str("}\n");
 }
 
-fn has_list(value: &ArgumentValue) -> bool {
-    match value {
-        ArgumentValue::List(_) => true,
-        ArgumentValue::Table(table) => table.values().any(has_list),
-        ArgumentValue::Null
-        | ArgumentValue::Boolean(_)
-        | ArgumentValue::Integer(_)
-        | ArgumentValue::Float(_)
-        | ArgumentValue::Text(_) => false,
-    }
-}
-
-fn has_table(value: &ArgumentValue) -> bool {
-    match value {
-        ArgumentValue::Table(_) => true,
-        ArgumentValue::List(values) => values.iter().any(has_table),
-        ArgumentValue::Null
-        | ArgumentValue::Boolean(_)
-        | ArgumentValue::Integer(_)
-        | ArgumentValue::Float(_)
-        | ArgumentValue::Text(_) => false,
-    }
+/// Returns true if a value or a part of it meets the condition.
+fn contains(value: &ArgumentValue, condition: fn(&ArgumentValue) -> bool) -> bool {
+    condition(value)
+        || match value {
+            ArgumentValue::List(values) => values.iter().any(|value| contains(value, condition)),
+            ArgumentValue::Table(table) => table.values().any(|value| contains(value, condition)),
+            ArgumentValue::Null
+            | ArgumentValue::Boolean(_)
+            | ArgumentValue::Integer(_)
+            | ArgumentValue::Float(_)
+            | ArgumentValue::Text(_) => false,
+        }
 }
 
 /// Returns an unused name of a method: `ordersWorkQueue` for the queue `orders.work`.
