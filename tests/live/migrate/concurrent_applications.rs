@@ -6,6 +6,7 @@ use std::time::Duration;
 use lapin::options::BasicConsumeOptions;
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::FieldTable;
+use serde_json::json;
 
 use super::super::ownership::objects;
 use super::fixture::{
@@ -15,7 +16,7 @@ use super::fixture::{
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
 use crate::support::random::is_long;
 use crate::support::{
-    Argument, Node, Options, Outcome, Proxy, SetOnDrop, Topo, block_on, posts, puts, run_concurrently, text,
+    Argument, Fault, Node, Options, Outcome, Proxy, SetOnDrop, Topo, block_on, posts, puts, run_concurrently, text,
 };
 
 const OFTEN: Duration = Duration::from_millis(5);
@@ -306,6 +307,28 @@ fn refused_new_queue_is_detected_before_the_migration() {
     let left: Vec<String> = objects(&fixture.vhost).into_iter().filter(|line| line.contains(".topo.")).collect();
     assert!(left.is_empty(), "{left:?}\n{output}");
     expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
+}
+
+/// The user loses the write permission for the new dead-letter exchange after the old queue was deleted, and the broker refuses
+/// the new queue. topo declares the old queue again, and rolls back.
+#[test]
+fn refused_new_queue_is_rolled_back() {
+    let fixture = Fixture::new("lost-right", DEAD_LETTERS);
+    let mut publisher = Publisher::new(&fixture.vhost);
+    publisher.fill(20);
+    let user = fixture.vhost.node().user("policymaker").may_everything(&fixture.vhost);
+    let (fixture, proxy) = fixture.by_user(&user).through();
+    let (http, permission) = (fixture.vhost.http(), fixture.vhost.path("permissions", &[&user.name]));
+    let body = json!({"configure": ".*", "write": "^(?!dead)", "read": ".*"});
+    let revoke = Fault::Meanwhile(Box::new(move || assert!(http.put(&permission, &body).is_success())));
+    proxy.add(puts().path(&fixture.vhost.path("queues", &[Q])).but(".topo."), revoke);
+    let output = fixture.migrate("shovel", &[]).expect_code(1);
+    let output = output.expect_text("dead.dlx").expect_text("Rolled back: 1 migration");
+    let output = output.expect_no_text("declared the old queue again");
+    assert!(!fixture.is_new(), "{output}");
+    expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
+    let left: Vec<String> = objects(&fixture.vhost).into_iter().filter(|line| line.contains(".topo.")).collect();
+    assert!(left.is_empty(), "{left:?}\n{output}");
 }
 
 /// HTTP cannot represent some argument types, so a copied binding would differ. topo binds over AMQP, or refuses the
