@@ -317,11 +317,10 @@ impl Comparison<'_, '_> {
                 self.add(Aspect::DeadLettered, queue, entry, "no such entry".to_owned());
                 continue;
             };
-            let keys = std::slice::from_ref(&found.routing_key);
             for (expected, actual) in [
                 (death.count.map(|it| format!("count {it}")), format!("count {}", found.count)),
                 (death.exchange.as_deref().map(exchange), exchange(found.exchange.as_str())),
-                (death.routing_keys.as_deref().map(routing_keys), routing_keys(keys)),
+                (death.routing_keys.as_deref().map(routing_keys), routing_keys(&found.routing_keys)),
             ] {
                 if let Some(expected) = expected.filter(|it| *it != actual) {
                     self.add(Aspect::DeadLettered, queue, format!("{entry}, {expected}"), actual);

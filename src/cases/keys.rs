@@ -250,7 +250,11 @@ static ROUTE: Object = Object {
         static KEYS: &[Key] = &[
             key("to", NAMES, "The queues to which the message is routed.").required().with_example("[orders.work]"),
             key("routingKey", Shape::RoutingKey, "The routing key.").with_default("\"\""),
-            key("headers", Shape::Arguments(false), "The headers."),
+            key(
+                "headers",
+                Shape::Arguments(false),
+                "The headers. `CC` and `BCC` are lists of additional routing keys.",
+            ),
         ];
         KEYS
     }),
@@ -266,7 +270,11 @@ static PUBLISH: Object = Object {
             key("exchange", Shape::Text, "The exchange to which the messages are published.").with_example("orders"),
             key("queue", Shape::Name, "The queue to which the messages are published, through the default exchange."),
             key("routingKey", Shape::RoutingKey, "The routing key.").with_default("\"\""),
-            key("headers", Shape::Arguments(false), "The headers."),
+            key(
+                "headers",
+                Shape::Arguments(false),
+                "The headers. `CC` and `BCC` are lists of additional routing keys.",
+            ),
             key("expiration", TIME, "The per-message TTL (property `expiration`)."),
             key("count", Shape::Count(1, MAX_COUNT), "The number of messages.").with_default("1"),
         ];

@@ -4,7 +4,7 @@ use super::case::{Attempts, Case, DeadLettered, EndCount, Expected, ExpectedDeat
 use super::keys::TEST_DOCUMENT;
 use super::stand_ins::StandIns;
 use crate::model::{Arguments, BrokerVersion, ExchangeName, QueueName};
-use crate::rabbitmq::routing::Reason;
+use crate::rabbitmq::routing::{Reason, invalid_header};
 use crate::simulation::{Behavior, End, Publication, PublisherResult, Worker};
 use crate::spec::{
     Diagnostic, Diagnostics, Entry, Location, Node, Shape, SourceFile, Sourced, Value, check_node, documents, value_of,
@@ -128,7 +128,7 @@ impl Reader<'_> {
         };
         let of_list = routes.items().iter().filter_map(|route| {
             let key = route.get("routingKey").and_then(Node::text).unwrap_or_default();
-            let headers = arguments(route.get("headers"));
+            let headers = self.headers(route);
             let shown: Vec<String> = headers.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let label = match (key, shown.is_empty()) {
                 ("", false) => shown.join(", "),
@@ -162,7 +162,11 @@ impl Reader<'_> {
                 names.is_none_or(|names| !names.is_empty() && names.keys().all(|name| name.as_str() == queue))
             };
             let others = Expected { to: None, reaches: None, ..expected.clone() };
-            expected.can_fail() && !others.can_fail() && is_only(&expected.to) && is_only(&expected.reaches)
+            publication.value.message().more_keys.is_empty()
+                && expected.can_fail()
+                && !others.can_fail()
+                && is_only(&expected.to)
+                && is_only(&expected.reaches)
         };
         if !expected.can_fail() || is_certain {
             let hint = match (is_certain, expected.within.is_some()) {
@@ -186,9 +190,20 @@ impl Reader<'_> {
         })
     }
 
+    /// Returns the headers of a published message. Reports the header `CC` or `BCC` if the broker would refuse its value.
+    fn headers(&mut self, message: &Node) -> Arguments {
+        let headers = arguments(message.get("headers"));
+        if let Some(name) = invalid_header(&headers) {
+            let at = message.get("headers").and_then(|it| it.entry(name)).map_or(message.at, |entry| entry.node.at);
+            let hint = "write a list of routing keys, such as `[orders.audit]`";
+            self.invalid(at, format!("expected a list of strings for the header `{name}`"), hint);
+        }
+        headers
+    }
+
     fn publication(&mut self, node: &Node) -> Option<Sourced<Publication>> {
         let text = |key: &str| node.get(key).and_then(Node::text);
-        let headers = arguments(node.get("headers"));
+        let headers = self.headers(node);
         let (mut published, at) = match (text("exchange"), text("queue")) {
             (Some(exchange), None) => {
                 let key = text("routingKey").unwrap_or_default();

@@ -52,7 +52,7 @@ struct Death {
     reason: String,
     count: u64,
     exchange: String,
-    routing_key: String,
+    routing_keys: Vec<String>,
 }
 
 impl Observation {
@@ -74,7 +74,7 @@ impl Observation {
                 reason: death.reason.as_str().to_owned(),
                 count: death.count,
                 exchange: death.exchange.to_string(),
-                routing_key: death.routing_key.clone(),
+                routing_keys: death.routing_keys.clone(),
             });
             let value = |name: &String| copy.headers.get(name).flatten().and_then(header);
             let headers =
@@ -174,13 +174,13 @@ impl Death {
     fn of(entry: &HeaderValue) -> Self {
         let text = |name: &str| entry.entry(name).and_then(HeaderValue::as_text).unwrap_or_default().to_owned();
         let count = entry.entry("count").and_then(HeaderValue::as_integer);
-        let keys = entry.entry("routing-keys").map_or(&[][..], HeaderValue::items);
+        let keys = entry.entry("routing-keys").map_or(&[][..], HeaderValue::items).iter();
         Self {
             queue: text("queue"),
             reason: text("reason"),
             count: count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0),
             exchange: text("exchange"),
-            routing_key: keys.first().and_then(HeaderValue::as_text).unwrap_or_default().to_owned(),
+            routing_keys: keys.map(|key| key.as_text().unwrap_or_default().to_owned()).collect(),
         }
     }
 }
@@ -192,11 +192,10 @@ impl std::fmt::Display for RemainingMessage {
         write!(f, "{}, {reason}, exchange \"{}\", routing key \"{}\"", self.queue, self.exchange, self.routing_key)?;
         for (index, death) in self.deaths.iter().enumerate() {
             let separator = if index == 0 { ", x-death: " } else { "; " };
-            let Death { queue, reason, count, exchange, routing_key } = death;
-            write!(
-                f,
-                "{separator}{queue}/{reason} {count} × (exchange \"{exchange}\", routing key \"{routing_key}\")"
-            )?;
+            let Death { queue, reason, count, exchange, routing_keys } = death;
+            let keys = routing_keys.join("\", \"");
+            let word = if routing_keys.len() == 1 { "routing key" } else { "routing keys" };
+            write!(f, "{separator}{queue}/{reason} {count} × (exchange \"{exchange}\", {word} \"{keys}\")")?;
         }
         Ok(())
     }
@@ -221,7 +220,7 @@ mod tests {
             reason: Reason::Rejected,
             count: 2,
             exchange: "orders".into(),
-            routing_key: "a".to_owned(),
+            routing_keys: vec!["a".to_owned()],
         };
         let copy = EndedCopy {
             message: 1,

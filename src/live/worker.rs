@@ -120,6 +120,7 @@ pub(super) fn header(value: &ArgumentValue) -> Option<HeaderValue> {
         ArgumentValue::Integer(number) => Some(HeaderValue::Integer((*number).into())),
         ArgumentValue::Float(number) => Some(HeaderValue::Float(number.0)),
         ArgumentValue::Text(text) => Some(HeaderValue::Text(text.clone())),
-        ArgumentValue::Null | ArgumentValue::List(_) | ArgumentValue::Table(_) => None,
+        ArgumentValue::List(items) => Some(HeaderValue::List(items.iter().map(header).collect::<Option<_>>()?)),
+        ArgumentValue::Null | ArgumentValue::Table(_) => None,
     }
 }

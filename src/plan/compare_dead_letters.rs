@@ -12,7 +12,7 @@ use super::routing_changes::{DeadLetterChange, RoutedMessage};
 use crate::model::count::number;
 use crate::model::naming::{TierName, retry_key};
 use crate::model::{Arguments, BrokerVersion, Destination, ExchangeName, ObjectId, QueueName, Topology};
-use crate::rabbitmq::routing::{Arrivals, Certainty, DeadLettering, Headers, Keys, Message, Reason, Routing};
+use crate::rabbitmq::routing::{Arrivals, Certainty, DeadLettering, Keys, Message, Reason, Routing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of examples for a queue.
@@ -280,7 +280,7 @@ fn ends(routing: &Routing<'_>, queue: &QueueName, key: &str, (reason, version): 
         if !seen.insert(key.clone()) {
             continue;
         }
-        let message = Message { keys: Keys::One(key), headers: Headers::exactly(&Arguments::new()) };
+        let message = Message::published(&key, &Arguments::new());
         for to in targets.iter().flatten() {
             let route = routing.route(&to.exchange, &routing.to_dead_lettered(&message, queue, reason, to));
             ends.unclear = ends.unclear.take().or_else(|| route.unclear.map(|unclear| unclear.to_string()));

@@ -3,7 +3,7 @@
 //!
 //! The comparison covers messages that applications publish, or queues dead-letter, to an exchange that exists before and
 //! after. [`compare_dead_letters`](super::compare_dead_letters) covers changes of a queue's dead-letter exchange. Neither covers
-//! the headers `CC` and `BCC`, and permissions.
+//! messages with the headers `CC` and `BCC`, and permissions.
 
 use super::action::Action;
 use super::changes_by_kind::PlanBuilder;

@@ -3,7 +3,7 @@
 use super::publication::Publication;
 use crate::model::message_headers::RETRY_COUNT;
 use crate::model::{ArgumentValue, Arguments, ExchangeName, QueueName};
-use crate::rabbitmq::routing::{DeathHistory, Headers, Keys, Message, Reason};
+use crate::rabbitmq::routing::{DeathHistory, Headers, Keys, Message, Reason, SenderSelected};
 
 /// An entry of the header `x-death`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub struct DeathEntry {
     pub count: u64,
     /// The exchange to which the message was published before.
     pub exchange: ExchangeName,
-    /// The routing key with which the message was published before.
-    pub routing_key: String,
+    /// The routing keys with which the message was published before: its first key, and those in the header `CC`.
+    pub routing_keys: Vec<String>,
 }
 
 /// A copy of a message in a queue.
@@ -27,6 +27,7 @@ pub(super) struct Copy {
     pub(super) message: u64,
     pub(super) exchange: ExchangeName,
     pub(super) routing_key: String,
+    pub(super) more_keys: SenderSelected,
     pub(super) headers: Headers,
     pub(super) deaths: Vec<DeathEntry>,
     pub(super) history: DeathHistory,
@@ -49,11 +50,13 @@ pub(super) struct Copy {
 impl Copy {
     /// Creates a published message.
     pub(super) fn published(publication: &Publication, message: u64) -> Self {
+        let Message { more_keys, headers, .. } = publication.message();
         Self {
             message,
             exchange: publication.exchange.clone(),
             routing_key: publication.routing_key.clone(),
-            headers: Headers::exactly(&publication.headers),
+            more_keys,
+            headers,
             deaths: Vec::new(),
             history: DeathHistory::default(),
             expiration: publication.expiration,
@@ -68,7 +71,8 @@ impl Copy {
 
     /// Returns the message for the simulation of routing.
     pub(super) fn as_message(&self) -> Message {
-        Message { keys: Keys::One(self.routing_key.clone()), headers: self.headers.clone() }
+        let (keys, more_keys) = (Keys::One(self.routing_key.clone()), self.more_keys.clone());
+        Message { keys, more_keys, headers: self.headers.clone() }
     }
 
     /// Sets headers.
@@ -76,6 +80,11 @@ impl Copy {
         for (name, value) in headers {
             self.headers.set(name, Some(value.clone()));
         }
+    }
+
+    /// Sets the additional routing keys of a copy that a worker publishes: those in the header `CC`.
+    pub(super) fn set_republished_keys(&mut self) {
+        self.more_keys = SenderSelected::of_cc(self.headers.get(SenderSelected::CC).flatten());
     }
 
     /// Removes the deaths that a worker published.
@@ -101,7 +110,7 @@ impl Copy {
                 reason,
                 count: 1,
                 exchange: self.exchange.clone(),
-                routing_key: self.routing_key.clone(),
+                routing_keys: [std::slice::from_ref(&self.routing_key), self.more_keys.visible_keys()].concat(),
             },
         };
         self.deaths.insert(0, entry);

@@ -45,6 +45,7 @@ impl Run<'_, '_, '_> {
             return;
         }
         copy.headers = message.headers;
+        copy.more_keys = message.more_keys;
         copy.exchange = to.exchange;
         if let Keys::One(key) = message.keys {
             copy.routing_key = key;

@@ -107,6 +107,7 @@ impl Run<'_, '_, '_> {
             }
             next.exchange = publish.exchange.clone();
             next.routing_key = reaction.routing_key(publish).to_owned();
+            next.set_republished_keys();
             next.delivery_count = 0;
             // The broker does not read `x-death` of clients from 4.0 on.
             next.has_foreign_deaths = self.simulation.profile.version.is_at_least(4, 0);

@@ -1,7 +1,7 @@
 //! Defines the published messages, and the behavior of workers.
 
 use crate::model::{Arguments, ExchangeName};
-use crate::rabbitmq::routing::{Headers, Keys, Message};
+use crate::rabbitmq::routing::Message;
 
 /// Messages that an application publishes.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Publication {
 impl Publication {
     /// Returns the message for the simulation of routing.
     pub fn message(&self) -> Message {
-        Message { keys: Keys::One(self.routing_key.clone()), headers: Headers::exactly(&self.headers) }
+        Message::published(&self.routing_key, &self.headers)
     }
 }
 

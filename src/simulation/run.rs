@@ -16,7 +16,7 @@ const MAX_TASKS: (u64, u64) = (50_000, 100);
 /// The maximum number of events in an outcome.
 const MAX_EVENTS: usize = 10_000;
 /// Headers that change the routing in a way that the simulation does not know.
-const UNSUPPORTED_HEADERS: [&str; 4] = ["CC", "BCC", "x-delay", "x-delivery-count"];
+const UNSUPPORTED_HEADERS: [&str; 2] = ["x-delay", "x-delivery-count"];
 
 /// A queue of the simulation.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 //!
 //! `TOPO_SEED` repeats a run.
 
-mod case;
+pub(super) mod case;
 mod changes;
 mod deaths;
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use topo::model::QueueName;
 use topo::rabbitmq::BrokerProfile;
-use topo::rabbitmq::routing::{Headers, Keys, Message, Route, RouteOutcome, Routing, Unclear};
+use topo::rabbitmq::routing::{Headers, Keys, Message, Route, RouteOutcome, Routing, SenderSelected, Unclear};
 
 use self::case::{Case, Publication};
 use crate::support::{Amqp, Node, Outcome, Random, cases, draws_on, seed};
@@ -50,7 +50,8 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     let vhost = node.vhost("routing");
     case.declare(&vhost);
     let amqp = vhost.amqp();
-    let publications: Vec<Publication> = (0..MESSAGES).map(|_| case.publication(random)).collect();
+    let mut publications: Vec<Publication> = (0..MESSAGES).map(|_| case.publication(random)).collect();
+    publications.iter_mut().for_each(|it| it.headers.extend(Case::sender_selected(random)));
     let mut outcomes = Vec::new();
     for (number, it) in publications.iter().enumerate() {
         let properties = case::properties(&it.headers);
@@ -68,7 +69,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     let mut found = Vec::new();
     for ((it, actual), outcome) in publications.iter().zip(&actual).zip(outcomes) {
         assert_eq!(outcome == Outcome::Unroutable, actual.is_empty(), "{it:?}");
-        let headers = Headers::exactly(&it.headers);
+        let Message { more_keys, headers, .. } = Message::published(&it.key, &it.headers);
         let known = [
             ("all known", Keys::One(it.key.clone()), headers.clone()),
             ("headers unknown", Keys::One(it.key.clone()), Headers::any()),
@@ -80,7 +81,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
             if it.is_odd && matches!(keys, Keys::Like(_)) {
                 continue;
             }
-            let message = Message { keys, headers };
+            let message = Message { keys, more_keys: more_keys.clone(), headers };
             let route = routing.route(&it.exchange, &message);
             if wrong(&route, actual) {
                 found.push(format!("{it:?}, {what}: {route:?}, came to {actual:?}\n{}", case::shown(&case.topology)));
@@ -94,6 +95,11 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
                 RouteOutcome::Uncertain(_) => "cannot tell: key or headers",
             };
             add(counts, format!("{what}: {outcome}"));
+        }
+        if !more_keys.is_empty() {
+            let first = Message { more_keys: SenderSelected::default(), ..Message::published(&it.key, &it.headers) };
+            let is_changed = routing.route(&it.exchange, &first).certain_queues != *actual;
+            add(counts, if is_changed { "more keys: more queues" } else { "more keys: the same queues" });
         }
         let kind = case.kind(&it.exchange);
         add(counts, format!("to {kind}: {}", if actual.is_empty() { "lost" } else { "arrived" }));
@@ -111,7 +117,8 @@ fn total(counts: &Counts, outcome: &str) -> usize {
 fn rare(counts: &Counts) -> Vec<String> {
     let kinds = ["default", "direct", "fanout", "topic", "headers", "x-consistent-hash"];
     let expected = kinds.map(|kind| (format!("to {kind}: arrived"), 10)).into_iter();
-    let expected = expected.chain([("a pattern known: reaches nothing".to_owned(), 21)]);
+    let rest = [("a pattern known: reaches nothing", 21), ("more keys: more queues", 10)];
+    let expected = expected.chain(rest.map(|(what, enough)| (what.to_owned(), enough)));
     let is_rare = |(what, enough): &(String, usize)| counts.get(what).copied().unwrap_or(0) < *enough;
     let is_unclear = total(counts, "all known: cannot") * 7 >= total(counts, "all known");
     let predicted = is_unclear.then(|| "all known: predicted".to_owned());

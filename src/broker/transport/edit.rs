@@ -68,6 +68,11 @@ pub fn encoded(headers: &[(&str, HeaderValue)], expiration: Option<&str>, messag
 fn push_header(table: &mut Vec<u8>, name: &str, value: &HeaderValue) -> Option<()> {
     table.push(u8::try_from(name.len()).ok()?);
     table.extend(name.as_bytes());
+    push_value(table, value)
+}
+
+/// Appends a value with its type; returns `None` if it is too long or its type is not supported.
+fn push_value(table: &mut Vec<u8>, value: &HeaderValue) -> Option<()> {
     match value {
         HeaderValue::Boolean(value) => table.extend([b't', u8::from(*value)]),
         HeaderValue::Integer(number) => {
@@ -83,11 +88,19 @@ fn push_header(table: &mut Vec<u8>, name: &str, value: &HeaderValue) -> Option<(
             table.extend(u32::try_from(text.len()).ok()?.to_be_bytes());
             table.extend(text.as_bytes());
         }
+        HeaderValue::List(items) => {
+            let mut list = Vec::new();
+            for item in items {
+                push_value(&mut list, item)?;
+            }
+            table.push(b'A');
+            table.extend(u32::try_from(list.len()).ok()?.to_be_bytes());
+            table.extend(list);
+        }
         HeaderValue::Void
         | HeaderValue::Decimal(..)
         | HeaderValue::Bytes(_)
         | HeaderValue::Timestamp(_)
-        | HeaderValue::List(_)
         | HeaderValue::Table(_)
         | HeaderValue::Opaque => return None,
     }

@@ -2,6 +2,7 @@
 //! messages.
 
 use super::message::Message;
+use super::sender_selected::SenderSelected;
 use super::{Keys, Route, Routing};
 use crate::model::{BrokerVersion, Queue, QueueName};
 use crate::rabbitmq::effective::{ActivePolicies, EffectiveSettings, OverflowBehavior};
@@ -106,7 +107,7 @@ impl Routing<'_> {
         found
     }
 
-    /// Returns a copy of a message with the routing key and the headers that the broker sets when it dead-letters the
+    /// Returns a copy of a message with the routing keys and the headers that the broker sets when it dead-letters the
     /// message.
     pub fn to_dead_lettered(
         &self,
@@ -118,6 +119,10 @@ impl Routing<'_> {
         let mut dead_lettered = message.clone();
         if let Some(key) = &to.routing_key {
             dead_lettered.keys = Keys::One(key.clone());
+            dead_lettered.more_keys = SenderSelected::default();
+            if !self.profile.version.is_at_least(3, 13) {
+                dead_lettered.headers.remove(SenderSelected::CC);
+            }
         }
         let values = [("reason", reason.as_str()), ("queue", queue.as_str())];
         let is_first = !dead_lettered.headers.has("x-first-death-reason");

@@ -9,6 +9,7 @@ use crate::rabbitmq::effective::effective_alternate;
 use crate::rabbitmq::governing::Governed;
 use crate::rabbitmq::profile::predeclared_type;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The destinations of a message at one exchange.
@@ -62,10 +63,10 @@ impl<'a> Routing<'a> {
     pub(super) fn hop(&self, name: &ExchangeName, message: &Message) -> Option<Hop> {
         let kind = self.kind(name)?;
         if kind == Kind::Default {
-            return Some(self.default_exchange(&message.keys));
+            return Some(self.default_exchange(message));
         }
         let mut destinations: Vec<_> = self
-            .candidates(name, kind, &message.keys)
+            .candidates_for(name, kind, message)
             .into_iter()
             .map(|binding| (binding.destination.clone(), self.matches(kind, binding, message)))
             .filter(|(_, certainty)| *certainty > Certainty::Never)
@@ -87,34 +88,37 @@ impl<'a> Routing<'a> {
     pub(super) fn matches(&self, kind: Kind, binding: &Binding, message: &Message) -> Certainty {
         match kind {
             Kind::Default => Certainty::Never,
-            Kind::Direct => message.keys.match_key(&binding.routing_key),
+            Kind::Direct => message.match_any(|keys| keys.match_key(&binding.routing_key)),
             Kind::Fanout => Certainty::Always,
-            Kind::Topic => message.keys.match_topic(&binding.routing_key),
+            Kind::Topic => message.match_any(|keys| keys.match_topic(&binding.routing_key)),
             Kind::Headers => message.headers.matches(&binding.arguments, self.profile.version),
             Kind::OneOf if self.bindings_of(&binding.source).len() == 1 => Certainty::Always,
             Kind::OneOf | Kind::Unknown => Certainty::Perhaps,
         }
     }
 
-    /// Returns the destinations at the default exchange, where the routing key is the name of a queue. If the message
-    /// can have several keys, the destinations are always uncertain.
-    fn default_exchange(&self, keys: &Keys) -> Hop {
+    /// Returns the destinations at the default exchange, where each routing key is the name of a queue. If the first key is
+    /// not known, the destinations are uncertain.
+    fn default_exchange(&self, message: &Message) -> Hop {
         let to = |name: &QueueName| Destination::Queue(name.clone());
-        match keys {
-            Keys::One(key) => {
-                let name = QueueName::new(key.as_str());
-                let is_routed = self.has_queue(&name);
-                let destinations = is_routed.then(|| (to(&name), Certainty::Always)).into_iter().collect();
-                Hop { destinations, ..Hop::default() }
-            }
-            Keys::Like(_) => {
-                let matching =
-                    self.topology.queues.keys().filter(|name| keys.match_key(name.as_str()) > Certainty::Never);
-                let destinations = matching.map(|name| (to(name), Certainty::Perhaps)).collect();
-                let unclear = Some(Unclear::Key(ExchangeName::new("")));
-                Hop { destinations, unclear, is_open: true, ..Hop::default() }
-            }
+        let keys = &message.keys;
+        let first = match keys {
+            Keys::One(key) => Some(key.as_str()),
+            Keys::Like(_) => None,
+        };
+        let named: BTreeSet<QueueName> =
+            first.into_iter().chain(message.more_keys.keys()).map(QueueName::new).collect();
+        let certain = named.iter().filter(|name| self.has_queue(name)).map(|name| (to(name), Certainty::Always));
+        let destinations = certain.collect();
+        if first.is_some() {
+            return Hop { destinations, ..Hop::default() };
         }
+        let possible = self.topology.queues.keys().filter(|name| !named.contains(*name));
+        let possible = possible.filter(|name| keys.match_key(name.as_str()) > Certainty::Never);
+        let possible = possible.map(|name| (to(name), Certainty::Perhaps));
+        let destinations = [destinations, possible.collect::<Vec<_>>()].concat();
+        let unclear = Some(Unclear::Key(ExchangeName::new("")));
+        Hop { destinations, unclear, is_open: true, ..Hop::default() }
     }
 
     /// Returns the possible alternate exchanges that exist. Omits the default exchange: it has no bindings, so it

@@ -1,6 +1,7 @@
 //! Defines messages, whose keys and headers can be partly unknown, and matches headers as a headers exchange does.
 
 use super::keys::{Certainty, Keys};
+use super::sender_selected::SenderSelected;
 use crate::model::{ArgumentValue, Arguments, BrokerVersion};
 use std::collections::BTreeMap;
 
@@ -42,6 +43,11 @@ impl Headers {
     /// Removes the headers that the broker sets when it dead-letters a message.
     pub fn remove_deaths(&mut self) {
         self.known.retain(|name, _| !BROKER_HEADERS.iter().any(|prefix| name.starts_with(prefix)));
+    }
+
+    /// Removes a header.
+    pub fn remove(&mut self, name: &str) {
+        self.known.remove(name);
     }
 
     /// Sets a header. `None` sets it to an unknown value.
@@ -104,6 +110,8 @@ pub(super) fn is_same(value: &ArgumentValue, desired: &ArgumentValue, version: B
 pub struct Message {
     /// The possible routing keys.
     pub keys: Keys,
+    /// The additional routing keys.
+    pub more_keys: SenderSelected,
     /// The headers.
     pub headers: Headers,
 }
@@ -111,7 +119,21 @@ pub struct Message {
 impl Message {
     /// Creates a message with one of these keys and any headers.
     pub fn with(keys: Keys) -> Self {
-        Self { keys, headers: Headers::any() }
+        Self { keys, more_keys: SenderSelected::default(), headers: Headers::any() }
+    }
+
+    /// Returns the certainty that any of the keys matches.
+    pub(super) fn match_any(&self, certainty: impl Fn(&Keys) -> Certainty) -> Certainty {
+        let more = self.more_keys.keys().map(|key| certainty(&Keys::One(key.to_owned())));
+        more.fold(certainty(&self.keys), Ord::max)
+    }
+
+    /// Creates the message that an application publishes with this routing key and these headers. The broker removes the
+    /// header `BCC`.
+    pub fn published(routing_key: &str, headers: &Arguments) -> Self {
+        let mut known = Headers::exactly(headers);
+        known.remove(SenderSelected::BCC);
+        Self { keys: Keys::One(routing_key.to_owned()), more_keys: SenderSelected::of(headers), headers: known }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Routes messages through exchanges, exchange-to-exchange bindings and alternate exchanges to queues. The message and
 //! the topology can be partly unknown; an uncertain result contains the reason for the uncertainty.
 //!
-//! The simulation follows `rabbit_exchange:route`, 3.8.9 to 4.3.5, but ignores the headers `CC` and `BCC`.
+//! The simulation follows `rabbit_exchange:route`, 3.8.9 to 4.3.5.
 
 mod arrivals;
 mod dead_letter_queues;
@@ -12,6 +12,7 @@ mod keys;
 mod message;
 mod outgoing;
 mod route;
+mod sender_selected;
 mod topic_index;
 
 pub use super::wiring::DeadLettering;
@@ -23,6 +24,7 @@ pub use keys::{Certainty, Keys};
 pub use message::{Headers, Message};
 pub use outgoing::Kind;
 pub use route::{Route, RouteOutcome, Taken};
+pub use sender_selected::{SenderSelected, invalid_header};
 pub use topic_index::TopicIndex;
 
 use super::effective::{ActivePolicies, EffectiveSettings};
@@ -126,6 +128,19 @@ impl<'a> Routing<'a> {
 
     fn candidates(&self, exchange: &ExchangeName, kind: Kind, keys: &Keys) -> Vec<&'a Binding> {
         self.by_source.get(exchange).map_or(Vec::new(), |outgoing| outgoing.candidates(kind, keys))
+    }
+
+    /// Returns the bindings that can match a message by any of its keys.
+    fn candidates_for(&self, exchange: &ExchangeName, kind: Kind, message: &Message) -> Vec<&'a Binding> {
+        let mut found = self.candidates(exchange, kind, &message.keys);
+        if matches!(kind, Kind::Direct | Kind::Topic) && !message.more_keys.is_empty() {
+            for key in message.more_keys.keys() {
+                found.extend(self.candidates(exchange, kind, &Keys::One(key.to_owned())));
+            }
+            found.sort_unstable();
+            found.dedup();
+        }
+        found
     }
 
     /// Returns the bindings whose destination is a queue or an exchange.

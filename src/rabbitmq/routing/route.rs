@@ -67,7 +67,7 @@ impl<'a> Routing<'a> {
         for (name, (_, hop)) in self.hops(exchange, message).hops {
             let Some(kind) = self.kind(&name) else { continue };
             let matches = |binding: &&Binding| self.matches(kind, binding, message) > Certainty::Never;
-            taken.bindings.extend(self.candidates(&name, kind, &message.keys).into_iter().filter(matches));
+            taken.bindings.extend(self.candidates_for(&name, kind, message).into_iter().filter(matches));
             if !hop.alternates.is_empty() && hop.match_certainty().not() > Certainty::Never {
                 taken.alternates.insert(name);
             }

@@ -198,6 +198,22 @@ impl Case {
         Publication { exchange, key, headers: headers(random, 2), like, is_odd }
     }
 
+    /// Returns the headers `CC` and `BCC` of some messages: the names of queues, and keys that a pattern matches.
+    pub(super) fn sender_selected(random: &mut Random) -> Arguments {
+        let mut headers = Arguments::new();
+        for name in ["CC", "BCC"] {
+            if random.chance(15) {
+                let key = |random: &mut Random| match random.chance(50) {
+                    true => one_of(random, &QUEUES).to_owned(),
+                    false => key_like(&pattern(random), random).unwrap_or_default(),
+                };
+                let keys = (0..1 + random.below(2)).map(|_| key(random).as_str().into()).collect();
+                headers.insert(name.to_owned(), ArgumentValue::List(keys));
+            }
+        }
+        headers
+    }
+
     pub(super) fn declare(&self, vhost: &Vhost<'_>) {
         declare(&self.topology, vhost);
     }
@@ -245,18 +261,21 @@ pub(super) fn bindings(topology: &mut Topology, random: &mut Random, version: Br
 }
 
 fn on_the_wire(arguments: &Arguments) -> BTreeMap<String, AMQPValue> {
-    let value = |value: &ArgumentValue| match value {
-        ArgumentValue::Null => AMQPValue::Void,
-        ArgumentValue::Boolean(value) => AMQPValue::Boolean(*value),
-        ArgumentValue::Integer(value) => AMQPValue::LongLongInt(*value),
-        ArgumentValue::Float(value) => AMQPValue::Double(value.0),
-        ArgumentValue::Text(value) => AMQPValue::LongString(value.as_str().into()),
-        ArgumentValue::List(_) | ArgumentValue::Table(_) => unreachable!("none is drawn"),
-    };
-    arguments.iter().map(|(name, it)| (name.clone(), value(it))).collect()
+    fn field(value: &ArgumentValue) -> AMQPValue {
+        match value {
+            ArgumentValue::Null => AMQPValue::Void,
+            ArgumentValue::Boolean(value) => AMQPValue::Boolean(*value),
+            ArgumentValue::Integer(value) => AMQPValue::LongLongInt(*value),
+            ArgumentValue::Float(value) => AMQPValue::Double(value.0),
+            ArgumentValue::Text(value) => AMQPValue::LongString(value.as_str().into()),
+            ArgumentValue::List(items) => AMQPValue::FieldArray(items.iter().map(field).collect::<Vec<_>>().into()),
+            ArgumentValue::Table(_) => unreachable!("none is drawn"),
+        }
+    }
+    arguments.iter().map(|(name, it)| (name.clone(), field(it))).collect()
 }
 
-pub(super) fn properties(headers: &Arguments) -> AMQPProperties {
+pub(in crate::live) fn properties(headers: &Arguments) -> AMQPProperties {
     let mut table = FieldTable::default();
     for (name, value) in on_the_wire(headers) {
         table.insert(name.into(), value);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use topo::contract::contracts;
 use topo::expand::expand;
-use topo::model::{BrokerVersion, ExchangeName, QueueName};
+use topo::model::{ArgumentValue, Arguments, BrokerVersion, ExchangeName, QueueName};
 use topo::rabbitmq::BrokerProfile;
 use topo::rabbitmq::routing::Routing;
 use topo::simulation::{
@@ -26,6 +26,8 @@ pub(in crate::live) struct Case {
     /// the alternate exchange `alt.N`, to which `other.N` is bound.
     pub(in crate::live) exchange: &'static str,
     pub(in crate::live) key: &'static str,
+    /// A header `CC` or `BCC` with these keys.
+    pub(in crate::live) more_keys: Option<(&'static str, &'static str)>,
     pub(in crate::live) count: u64,
     pub(in crate::live) expiration: Option<i64>,
     /// The behaviors at the deliveries; the last one repeats. `None`: no worker.
@@ -45,6 +47,14 @@ pub(super) struct Result {
 impl Case {
     pub(in crate::live) fn numbered(text: &str, number: usize) -> String {
         text.replace(".N", &format!(".{number}"))
+    }
+
+    /// Returns the headers of the messages.
+    pub(super) fn headers(&self, number: usize) -> Arguments {
+        let header = self
+            .more_keys
+            .map(|(name, key)| (name.to_owned(), ArgumentValue::List(vec![Self::numbered(key, number).into()])));
+        header.into_iter().collect()
     }
 }
 
@@ -82,7 +92,7 @@ pub(super) fn simulated(batch: &[Case], number: usize, version: &str) -> Result 
     let publication = Publication {
         exchange: ExchangeName::new(Case::numbered(case.exchange, number)),
         routing_key: Case::numbered(case.key, number),
-        headers: BTreeMap::new(),
+        headers: case.headers(number),
         expiration: case.expiration,
         count: case.count,
     };

@@ -5,12 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lapin::options::{BasicNackOptions, BasicRejectOptions};
-use lapin::protocol::basic::AMQPProperties;
 use lapin::types::AMQPValue;
 use serde_json::Value;
 use topo::simulation::{Behavior, PublisherResult};
 
 use super::case::{Case, MAX_DELIVERIES, Result};
+use crate::live::routing::case::properties;
 use crate::support::worker::{Work, as_number, as_text, header};
 use crate::support::{Message, Outcome, Vhost, Worker, block_on};
 
@@ -33,7 +33,7 @@ pub(super) fn run(case: &Case, number: usize, vhost: &Vhost<'_>, contract: &Valu
     let publish = || {
         let mut replies = BTreeMap::new();
         for message in 0..case.count {
-            let mut properties = AMQPProperties::default().with_delivery_mode(2);
+            let mut properties = properties(&case.headers(number));
             if let Some(expiration) = case.expiration {
                 properties = properties.with_expiration(expiration.to_string().into());
             }

@@ -12,6 +12,7 @@ pub(in crate::live) fn fixed() -> Vec<Case> {
         dead: "type: classic".to_owned(),
         exchange: "",
         key: "work.N",
+        more_keys: None,
         count: 1,
         expiration: None,
         behaviors: None,
@@ -27,6 +28,10 @@ pub(in crate::live) fn fixed() -> Vec<Case> {
     ] {
         for behaviors in [vec![Behavior::Fail], vec![Behavior::GiveUp], vec![Behavior::Fail, Behavior::Ack]] {
             cases.push(Case { work: work.to_owned(), behaviors: Some(behaviors), ..base.clone() });
+        }
+        for name in ["CC", "BCC"] {
+            let (more_keys, behaviors) = (Some((name, "other.N")), Some(vec![Behavior::Fail]));
+            cases.push(Case { work: work.to_owned(), more_keys, behaviors, ..base.clone() });
         }
     }
     let routed = "type: classic, messageTtl: 200ms, deadLetter: dead.N, bindings: [{exchange: x.N, routingKey: 'a.#'}]";
@@ -108,7 +113,9 @@ pub(in crate::live) fn random_case(random: &mut Random, node: &Node) -> Case {
     // A worker that requeues receives the next message at a time that depends on the broker.
     let count = if has_worker { 1 } else { 1 + random.below(4) as u64 };
     let expiration = (!has_worker && random.chance(30)).then(|| 300 + 100 * random.below(4) as i64);
-    Case { work, dead: dead.to_owned(), exchange, key, count, expiration, behaviors }
+    let more_keys =
+        random.chance(25).then(|| (*random.pick(&["CC", "BCC"]), *random.pick(&["other.N", "dead.N", "a.c", "a.b"])));
+    Case { work, dead: dead.to_owned(), exchange, key, more_keys, count, expiration, behaviors }
 }
 
 /// Returns up to four behaviors. The last one, which repeats, ends the message.

@@ -25,6 +25,9 @@ fn test_file(batch: &[Case]) -> String {
             "" => write!(publish, ", queue: {key}").unwrap(),
             exchange => write!(publish, ", exchange: {exchange}, routingKey: {key}").unwrap(),
         }
+        if let Some((name, key)) = case.more_keys {
+            write!(publish, ", headers: {{{name}: [{}]}}", Case::numbered(key, number)).unwrap();
+        }
         if let Some(expiration) = case.expiration {
             write!(publish, ", expiration: {expiration}ms").unwrap();
         }

@@ -5,7 +5,7 @@ use super::headers::fewest_headers;
 use super::walk::shortest_key;
 use crate::model::{Arguments, Binding, BrokerVersion};
 use crate::rabbitmq::routing::keys::words;
-use crate::rabbitmq::routing::{Certainty, Headers, Keys, Kind, Message, TopicIndex};
+use crate::rabbitmq::routing::{Certainty, Keys, Kind, Message, TopicIndex};
 use std::collections::BTreeSet;
 
 /// Bindings of one exchange, with the kind of the exchange.
@@ -39,7 +39,7 @@ pub struct ExampleMessage {
 impl ExampleMessage {
     /// Returns the message for a simulation.
     pub fn message(&self) -> Message {
-        Message { keys: Keys::One(self.routing_key.clone()), headers: Headers::exactly(&self.headers) }
+        Message::published(&self.routing_key, &self.headers)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::model::{ArgumentValue, Arguments, BrokerVersion, Exchange, Topology, 
 use crate::model::{Binding, Destination, ExchangeName, QueueName};
 use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::Routing;
-use crate::rabbitmq::routing::{Certainty, Headers, Keys, Message};
+use crate::rabbitmq::routing::{Certainty, Message};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A generator of pseudo-random numbers (`xorshift64*`).
@@ -125,12 +125,13 @@ fn messages() -> Vec<Message> {
         values.map(|h2| {
             let headers = [("h1", h1), ("h2", h2)].into_iter();
             let headers = headers.filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
-            Headers::exactly(&headers.collect())
+            headers.collect::<Arguments>()
         })
     });
-    let sets: Vec<Headers> = sets.collect();
-    let message = |key: &String, headers: &Headers| Message { keys: Keys::One(key.clone()), headers: headers.clone() };
-    keys.iter().flat_map(|key| sets.iter().map(|headers| message(key, headers)).collect::<Vec<_>>()).collect()
+    let sets: Vec<Arguments> = sets.collect();
+    keys.iter()
+        .flat_map(|key| sets.iter().map(|headers| Message::published(key, headers)).collect::<Vec<_>>())
+        .collect()
 }
 
 fn reached(routing: &Routing<'_>, entry: &ExchangeName, message: &Message) -> BTreeSet<QueueName> {

@@ -1,0 +1,80 @@
+//! Defines the additional routing keys that a publisher sets in the headers `CC` and `BCC` (sender-selected distribution).
+//!
+//! The broker routes a message by its routing key and by these keys, and each queue receives at most one copy. A
+//! dead-lettered message keeps all its keys, unless the queue sets a dead-letter routing key, which replaces them. The broker
+//! removes the header `BCC` when it receives the message, and the header `CC` when it replaces the keys (up to 3.12).
+//! Sources: `rabbit_basic:header_routes`, `rabbit_dead_letter`, and tests on 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+
+use crate::model::{ArgumentValue, Arguments};
+
+/// The additional routing keys of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SenderSelected {
+    /// The keys in the header `CC`.
+    cc: Vec<String>,
+    /// The keys in the header `BCC`.
+    bcc: Vec<String>,
+}
+
+impl SenderSelected {
+    /// The header with the keys that consumers can read.
+    pub const CC: &str = "CC";
+    /// The header with the keys that the broker hides from consumers.
+    pub const BCC: &str = "BCC";
+
+    /// Returns the additional keys of a message that is published with these headers. See [`invalid_header`] for other values.
+    pub fn of(headers: &Arguments) -> Self {
+        Self { cc: keys(headers.get(Self::CC)), bcc: keys(headers.get(Self::BCC)) }
+    }
+
+    /// Returns the additional keys of a message with this value of the header `CC`, and without the header `BCC`.
+    pub fn of_cc(value: Option<&ArgumentValue>) -> Self {
+        Self { cc: keys(value), bcc: Vec::new() }
+    }
+
+    /// Returns true if the message has no additional keys.
+    pub fn is_empty(&self) -> bool {
+        self.cc.is_empty() && self.bcc.is_empty()
+    }
+
+    /// Returns all keys.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.cc.iter().chain(&self.bcc).map(String::as_str)
+    }
+
+    /// Returns the keys that `x-death` contains: those of the header `CC`.
+    pub fn visible_keys(&self) -> &[String] {
+        &self.cc
+    }
+}
+
+/// Returns the header `CC` or `BCC` whose value is not a list of strings. The broker refuses a message with a value that is
+/// not a list, and ignores items that are not strings.
+pub fn invalid_header(headers: &Arguments) -> Option<&'static str> {
+    [SenderSelected::CC, SenderSelected::BCC].into_iter().find(|name| {
+        headers.get(*name).is_some_and(|value| match value {
+            ArgumentValue::List(items) => items.iter().any(|item| item.as_text().is_none()),
+            ArgumentValue::Null
+            | ArgumentValue::Boolean(_)
+            | ArgumentValue::Integer(_)
+            | ArgumentValue::Float(_)
+            | ArgumentValue::Text(_)
+            | ArgumentValue::Table(_) => true,
+        })
+    })
+}
+
+fn keys(value: Option<&ArgumentValue>) -> Vec<String> {
+    match value {
+        Some(ArgumentValue::List(items)) => items.iter().filter_map(|it| it.as_text().map(str::to_owned)).collect(),
+        Some(
+            ArgumentValue::Null
+            | ArgumentValue::Boolean(_)
+            | ArgumentValue::Integer(_)
+            | ArgumentValue::Float(_)
+            | ArgumentValue::Text(_)
+            | ArgumentValue::Table(_),
+        )
+        | None => Vec::new(),
+    }
+}
