@@ -17,10 +17,8 @@ use std::collections::BTreeMap;
 /// `convergence` later adds objects whose exported spec does not reproduce them.
 pub(super) fn find_left_out(current: &CurrentVhost<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
-    let temporary = transient::temporary_queues(current.topology);
     for (name, queue) in current.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
-        let by_properties = reason_for_queue(current, name, queue).or_else(|| reason_for_size(&queue.arguments));
-        if let Some(why) = by_properties.or_else(|| temporary.contains(name).then_some(Reason::Expires)) {
+        if let Some(why) = reason_for_queue(current, name, queue).or_else(|| reason_for_size(&queue.arguments)) {
             left_out.add(ObjectId::Queue(name.clone()), why);
         }
     }
@@ -66,6 +64,18 @@ pub(super) fn find_left_out(current: &CurrentVhost<'_>, globs: &[Glob]) -> LeftO
             left_out.add(ObjectId::Record(id.clone()), why);
         } else if let Some(why) = reason_for_link(record) {
             left_out.add(ObjectId::Record(id.clone()), Reason::NotRepresentable(why));
+        }
+    }
+    let is_left_out = |id: ObjectId| match &id {
+        ObjectId::Record(record) => !current.record_kinds.contains(&record.kind) || left_out.contains(&id),
+        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Queue(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => {
+            left_out.contains(&id)
+        }
+    };
+    for name in transient::temporary_queues(current.topology, is_left_out) {
+        let id = ObjectId::Queue(name.clone());
+        if is_chosen_queue(globs, &name) && !left_out.contains(&id) {
+            left_out.add(id, Reason::Expires);
         }
     }
     left_out.governing = governing_policies(current, globs, &left_out);

@@ -4,7 +4,7 @@
 use super::left_out::Reason;
 use crate::model::known_clients::owner_of_transient;
 use crate::model::naming::TierName;
-use crate::model::{ArgumentValue, Destination, QueueName, Topology};
+use crate::model::{ArgumentValue, Destination, ObjectId, QueueName, Topology};
 use crate::rabbitmq::{dead_lettering, queue_wiring};
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ pub(super) fn reason_for_name(name: &str, expires: bool) -> Option<Reason> {
     owner_of_transient(name, expires).map(|(client, group)| Reason::OwnedByClient { client: client.name, group })
 }
 
-/// Returns the queues with `x-expires` that are not connected to other objects: they have no binding and no dead-letter
+/// Returns the queues with `x-expires` that are not connected to exported objects: they have no binding and no dead-letter
 /// exchange, and no queue, policy or record refers to them. A connected queue can be part of the topology, such as a
-/// manual retry.
-pub(super) fn temporary_queues(topology: &Topology) -> BTreeSet<QueueName> {
+/// manual retry. Objects that are left out do not count, because the exported topology does not contain them.
+pub(super) fn temporary_queues(topology: &Topology, is_left_out: impl Fn(ObjectId) -> bool) -> BTreeSet<QueueName> {
     let is_tier =
         |name: &QueueName| TierName::parse(name).is_some_and(|tier| topology.queues.contains_key(&tier.queue));
     let queues = topology.queues.iter().filter(|(_, queue)| queue.expires()).map(|(name, _)| name);
@@ -26,16 +26,20 @@ pub(super) fn temporary_queues(topology: &Topology) -> BTreeSet<QueueName> {
         return queues;
     }
     for binding in &topology.bindings {
-        if let Destination::Queue(name) = &binding.destination {
+        let Destination::Queue(name) = &binding.destination else { continue };
+        let from_exported = !is_left_out(ObjectId::Exchange(binding.source.clone()));
+        if from_exported && queues.contains(name) && !is_left_out(ObjectId::Binding(binding.clone())) {
             queues.remove(name);
         }
     }
-    let of_queues = topology.queues.values().filter_map(|it| dead_lettering(&it.arguments, "x-"));
+    let exported = topology.queues.iter().filter(|(name, _)| !is_left_out(ObjectId::Queue((*name).clone())));
+    let of_queues = exported.filter_map(|(_, queue)| dead_lettering(&queue.arguments, "x-"));
     let of_policies = topology.policies.values().filter_map(|it| dead_lettering(&it.definition, ""));
     // The default exchange routes to the queue with the name of the routing key.
     let to_default = of_queues.chain(of_policies).filter(|to| to.exchange.as_str().is_empty());
     let targets = to_default.filter_map(|to| to.routing_key);
-    let fields = topology.records.values().flat_map(|record| record.fields.values());
+    let exported = topology.records.iter().filter(|(id, _)| !is_left_out(ObjectId::Record((*id).clone())));
+    let fields = exported.flat_map(|(_, record)| record.fields.values());
     let referenced = fields.filter_map(ArgumentValue::as_text).map(str::to_owned);
     for name in targets.chain(referenced) {
         queues.remove(&QueueName::new(name));
@@ -143,8 +147,20 @@ queues:
   dead: {type: classic, expires: 7d}
 ";
         let mut topology = apply_spec(spec, &profile(VERSION));
+        // A binding from an exchange that is left out does not count.
+        let exchange = Exchange {
+            kind: "fanout".to_owned(),
+            durable: false,
+            auto_delete: false,
+            internal: false,
+            arguments: Arguments::new(),
+        };
+        topology.exchanges.insert("temporary".into(), exchange);
+        let destination = Destination::Queue("reply.2".into());
+        let (source, routing_key) = ("temporary".into(), String::new());
+        topology.bindings.insert(Binding { source, destination, routing_key, arguments: Arguments::new() });
         let (text, left_out) = export(&topology);
-        assert_eq!(left_out, "2 queues that expire when unused: reply.2, reply.10");
+        assert!(left_out.contains("2 queues that expire when unused: reply.2, reply.10"), "{left_out}");
         for name in ["bound", "tier", "work", "dead"] {
             assert!(text.contains(&format!("  {name}:")), "{name}\n{text}");
         }
