@@ -21,7 +21,7 @@ impl<H: MessageHandler> Session<'_, H> {
             return Ok(());
         }
         let drained = timeout(MAX_UNANSWERED, self.pipeline.drain()).await;
-        let drained = drained.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish")))?;
+        let drained = drained.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish", MAX_UNANSWERED)))?;
         let outcomes = drained.map_err(|error| self.failed(&error))?;
         let mut end = None;
         for (tag, outcome) in outcomes {
@@ -92,7 +92,7 @@ impl<H: MessageHandler> Session<'_, H> {
     pub(super) async fn settle_all(&mut self) -> Result<(), ProcessEnd> {
         while !self.pipeline.is_empty() {
             let settled = timeout(MAX_UNANSWERED, self.pipeline.settle()).await;
-            let settled = settled.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish")))?;
+            let settled = settled.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish", MAX_UNANSWERED)))?;
             settled.map_err(|error| self.failed(&error))?;
             self.acknowledge_confirmed().await?;
         }

@@ -61,13 +61,13 @@ impl<H: MessageHandler> Session<'_, H> {
         }
     }
 
-    /// Returns true if the queue contains no ready message; false if a busy queue does not respond in time, or has no
-    /// leader and therefore reports no consumers.
-    pub(super) async fn is_empty(&self) -> Result<bool, ProcessEnd> {
+    /// Returns true if the queue contains no ready message; false if it has no leader and therefore reports no consumers; `None`
+    /// if a busy queue does not respond in time.
+    pub(super) async fn is_empty(&self) -> Result<Option<bool>, ProcessEnd> {
         let request = format!("queue.declare of {}", self.order.queue);
         match self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await {
-            Ok(counted) => Ok(counted.and_then(QueueCounts::ready_with_consumer) == Some(0)),
-            Err(BrokerError::Timeout { .. }) => Ok(false),
+            Ok(counted) => Ok(Some(counted.and_then(QueueCounts::ready_with_consumer) == Some(0))),
+            Err(BrokerError::Timeout { .. }) => Ok(None),
             Err(error) => Err(ProcessEnd::Failed(error)),
         }
     }

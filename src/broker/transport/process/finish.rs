@@ -70,7 +70,7 @@ impl<H: MessageHandler> Session<'_, H> {
             if Instant::now() >= deadline {
                 return Ok(());
             }
-            if !self.keep_next(IDLE).await? && self.is_empty().await? {
+            if !self.keep_next(IDLE).await? && self.is_empty().await? == Some(true) {
                 break;
             }
         }
@@ -102,7 +102,7 @@ impl<H: MessageHandler> Session<'_, H> {
         let deadline = Instant::now() + RETURNED_LIMIT;
         while self.is_last_returned && Instant::now() < deadline {
             let has_room = !self.is_full() || self.add_consumer_for_returned().await?;
-            if !has_room || !self.keep_next(RETURNED_WAIT).await? && self.is_empty().await? {
+            if !has_room || !self.keep_next(RETURNED_WAIT).await? && self.is_empty().await? == Some(true) {
                 break;
             }
         }
