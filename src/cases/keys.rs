@@ -344,7 +344,7 @@ static DEATH: Object = Object {
             key(
                 "routingKeys",
                 Shape::NonEmptyList(&Shape::RoutingKey),
-                "The routing keys of the message before this queue dead-lettered it.",
+                "The routing keys of the message before this queue dead-lettered it: its routing key, and the keys in the header `CC`.",
             ),
         ];
         KEYS

@@ -162,7 +162,8 @@ impl Reader<'_> {
                 names.is_none_or(|names| !names.is_empty() && names.keys().all(|name| name.as_str() == queue))
             };
             let others = Expected { to: None, reaches: None, ..expected.clone() };
-            publication.value.message().more_keys.is_empty()
+            let reaches_others = !publication.value.message().more_keys.is_empty();
+            !(reaches_others && expected.to.is_some())
                 && expected.can_fail()
                 && !others.can_fail()
                 && is_only(&expected.to)
@@ -190,7 +191,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Returns the headers of a published message. Reports the header `CC` or `BCC` if the broker would refuse its value.
+    /// Returns the headers of a published message. Reports the header `CC` or `BCC` if its value is not a list of strings.
     fn headers(&mut self, message: &Node) -> Arguments {
         let headers = arguments(message.get("headers"));
         if let Some(name) = invalid_header(&headers) {

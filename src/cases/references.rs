@@ -60,8 +60,9 @@ impl Checker<'_, '_> {
     fn pattern(&mut self, case: &Case) {
         let publication = &case.publication.value;
         let is_topic = self.subject.routing.kind(&publication.exchange) == Some(Kind::Topic);
-        if is_topic && Keys::is_pattern(&publication.routing_key) {
-            let key = &publication.routing_key;
+        let message = publication.message();
+        let mut keys = std::iter::once(publication.routing_key.as_str()).chain(message.more_keys.keys());
+        if is_topic && let Some(key) = keys.find(|key| Keys::is_pattern(key)) {
             let message = format!("the routing key `{key}` of a published message is not a pattern");
             let hint = "publish a key that a binding matches, such as `order.created`";
             let warning = Diagnostic::error("pattern-published", message, case.at).hint(hint);

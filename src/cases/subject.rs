@@ -160,10 +160,13 @@ impl<'a> Subject<'a> {
         Some((format!("{queue} is bound to {} with {what}", binding.source), at))
     }
 
-    /// Describes the exchange of a message that no binding matches, with its position in the spec; `None` if a binding
-    /// matches.
+    /// Explains that no binding of the exchange matches a message, with the position of the exchange in the spec; `None` if a
+    /// binding matches. For the default exchange, the caller must know that the message does not reach the expected queue.
     pub(super) fn unmatched(&self, published: &Publication) -> Option<(String, Option<Location>)> {
         let exchange = &published.exchange;
+        if exchange.as_str().is_empty() {
+            return Some(("no routing key of the message is the name of the queue".to_owned(), None));
+        }
         let taken = self.routing.taken(exchange, &published.message());
         let at = self.location(&ObjectId::Exchange(exchange.clone()));
         taken.bindings.is_empty().then(|| (format!("no binding of {exchange} matches the message"), at))

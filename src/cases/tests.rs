@@ -141,6 +141,7 @@ fn mistakes_are_reported() {
         ("tests: {it: {publish: {queue: work}, to: [work]}}", "this case cannot fail"),
         ("tests: {it: {publish: {exchange: '', routingKey: work}, to: [work]}}", "this case cannot fail"),
         ("tests: {it: {publish: {queue: work}, attempts: {work: 0}}}", "queue `work` has no worker in this case"),
+        ("tests: {it: {publish: {queue: work, headers: {CC: [log]}}, reaches: [work]}}", "this case cannot fail"),
         ("tests: {it: {publish: {exchange: orders}, to: 5}}", "expected a list of queues"),
         (
             "tests: {it: {publish: {exchange: orders, headers: {CC: audit}}, to: []}}",

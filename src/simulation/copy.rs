@@ -2,7 +2,7 @@
 
 use super::publication::Publication;
 use crate::model::message_headers::RETRY_COUNT;
-use crate::model::{ArgumentValue, Arguments, ExchangeName, QueueName};
+use crate::model::{ArgumentValue, Arguments, BrokerVersion, ExchangeName, QueueName};
 use crate::rabbitmq::routing::{DeathHistory, Headers, Keys, Message, Reason, SenderSelected};
 
 /// An entry of the header `x-death`.
@@ -16,7 +16,7 @@ pub struct DeathEntry {
     pub count: u64,
     /// The exchange to which the message was published before.
     pub exchange: ExchangeName,
-    /// The routing keys with which the message was published before: its first key, and those in the header `CC`.
+    /// The routing keys with which the message was published before: usually its first key and those in the header `CC`.
     pub routing_keys: Vec<String>,
 }
 
@@ -28,6 +28,8 @@ pub(super) struct Copy {
     pub(super) exchange: ExchangeName,
     pub(super) routing_key: String,
     pub(super) more_keys: SenderSelected,
+    /// The keys in the header `BCC` of the publish, which `x-death` does not contain.
+    pub(super) hidden_keys: Vec<String>,
     pub(super) headers: Headers,
     pub(super) deaths: Vec<DeathEntry>,
     pub(super) history: DeathHistory,
@@ -55,6 +57,7 @@ impl Copy {
             message,
             exchange: publication.exchange.clone(),
             routing_key: publication.routing_key.clone(),
+            hidden_keys: more_keys.bcc().to_vec(),
             more_keys,
             headers,
             deaths: Vec::new(),
@@ -85,6 +88,7 @@ impl Copy {
     /// Sets the additional routing keys of a copy that a worker publishes: those in the header `CC`.
     pub(super) fn set_republished_keys(&mut self) {
         self.more_keys = SenderSelected::of_cc(self.headers.get(SenderSelected::CC).flatten());
+        self.hidden_keys.clear();
     }
 
     /// Removes the deaths that a worker published.
@@ -96,8 +100,24 @@ impl Copy {
         }
     }
 
+    /// Returns the routing keys that the broker records in `x-death`: up to 3.12, the first key and those of the header `CC`;
+    /// since 3.13, all keys, from which 3.13.3 and later remove those of the header `BCC` (`mc:record_death`).
+    fn recorded_keys(&self, version: BrokerVersion) -> Vec<String> {
+        let is_old = !version.is_at_least(3, 13);
+        let more = self.more_keys.cc().iter().chain(self.more_keys.bcc().iter().filter(|_| !is_old));
+        let mut keys: Vec<String> = std::iter::once(&self.routing_key).chain(more).cloned().collect();
+        if version >= BrokerVersion::new(3, 13, 3) {
+            for hidden in &self.hidden_keys {
+                if let Some(index) = keys.iter().position(|key| key == hidden) {
+                    keys.remove(index);
+                }
+            }
+        }
+        keys
+    }
+
     /// Adds a death to the entries, as the broker does.
-    pub(super) fn add_death(&mut self, queue: &QueueName, reason: Reason) {
+    pub(super) fn add_death(&mut self, queue: &QueueName, reason: Reason, version: BrokerVersion) {
         let known = self.deaths.iter().position(|death| death.queue == *queue && death.reason == reason);
         let entry = match known {
             Some(index) => {
@@ -110,7 +130,7 @@ impl Copy {
                 reason,
                 count: 1,
                 exchange: self.exchange.clone(),
-                routing_keys: [std::slice::from_ref(&self.routing_key), self.more_keys.visible_keys()].concat(),
+                routing_keys: self.recorded_keys(version),
             },
         };
         self.deaths.insert(0, entry);

@@ -30,7 +30,7 @@ impl Run<'_, '_, '_> {
         copy.forget_foreign_deaths();
         let message = simulation.routing.to_dead_lettered(&copy.as_message(), queue, reason, &to);
         let mut queues = self.route(&to.exchange, &message);
-        copy.add_death(queue, reason);
+        copy.add_death(queue, reason, simulation.profile.version);
         copy.history.record(queue, reason, simulation.profile.version);
         queues.retain(|target| !copy.history.is_cycle(target));
         self.event(copy.message, event(Some(to.exchange.clone()), queues.clone()));

@@ -142,6 +142,8 @@ pub enum EventKind {
         exchange: ExchangeName,
         /// The routing key.
         routing_key: String,
+        /// The keys in the headers `CC` and `BCC`.
+        more_keys: Vec<String>,
         /// The queues that it was routed to.
         queues: BTreeSet<QueueName>,
     },

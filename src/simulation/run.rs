@@ -159,6 +159,7 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
             EventKind::Published {
                 exchange: copy.exchange.clone(),
                 routing_key: copy.routing_key.clone(),
+                more_keys: copy.more_keys.keys().map(str::to_owned).collect(),
                 queues: queues.clone(),
             },
         );

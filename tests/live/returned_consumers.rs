@@ -50,7 +50,7 @@ fn subscribe_repeatedly(amqp: &Amqp, mut held: Held, over: &AtomicBool, prepare:
     while !over.load(Ordering::Relaxed) {
         is_canceled |= !held.is_subscribed();
         let again = if is_canceled && prepare() { amqp.try_hold("q", 0).ok() } else { None };
-        // In lapin 4, each refusal permanently uses up a channel.
+        // In lapin 4, each refused declaration permanently uses up a channel.
         let pause = if is_canceled && again.is_none() { 100 } else { 5 };
         if let Some(again) = again {
             (held, is_canceled) = (again, false);

@@ -14,8 +14,8 @@ const PERSISTENT: [u8; 1] = [2];
 pub struct PropertyEdit<'a> {
     /// Returns true for the headers to remove.
     pub removes: fn(&str) -> bool,
-    /// The headers to add. A string, an integer, a boolean and a floating-point number are supported. An existing header
-    /// with this name is replaced.
+    /// The headers to add. Strings, integers, booleans, floating-point numbers, and lists of these are supported. An existing
+    /// header with this name is replaced.
     pub adds: &'a [(&'a str, HeaderValue)],
     /// True to make the message persistent.
     pub makes_persistent: bool,
@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn properties_of_a_new_message_are_encoded() {
-        let headers = [("a", HeaderValue::Boolean(true)), ("b", HeaderValue::Float(0.5))];
+        let list = HeaderValue::List(vec![HeaderValue::Text("k".to_owned()), HeaderValue::Integer(-1)]);
+        let headers = [("a", HeaderValue::Boolean(true)), ("b", HeaderValue::Float(0.5)), ("c", list)];
         let read = properties(&encoded(&headers, Some("100"), Some("m/1")).unwrap());
         assert_eq!(read.headers, headers.map(|(name, value)| (name.to_owned(), value)));
         assert_eq!(read.delivery_mode, Some(2));

@@ -42,9 +42,14 @@ impl SenderSelected {
         self.cc.iter().chain(&self.bcc).map(String::as_str)
     }
 
-    /// Returns the keys that `x-death` contains: those of the header `CC`.
-    pub fn visible_keys(&self) -> &[String] {
+    /// Returns the keys in the header `CC`.
+    pub fn cc(&self) -> &[String] {
         &self.cc
+    }
+
+    /// Returns the keys in the header `BCC`.
+    pub fn bcc(&self) -> &[String] {
+        &self.bcc
     }
 }
 

@@ -182,6 +182,9 @@ pub(super) enum EventKind {
         exchange: ExchangeName,
         /// The routing key.
         routing_key: String,
+        /// The keys in the headers `CC` and `BCC`; absent if there are none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        additional_routing_keys: Vec<String>,
         /// The queues that received the message.
         queues: BTreeSet<QueueName>,
     },

@@ -35,12 +35,14 @@ pub(super) fn events(text: &mut String, simulated: &Outcome, width: usize) {
 
 fn event_text(event: &Event) -> String {
     match &event.kind {
-        EventKind::Published { exchange, routing_key, queues } => {
+        EventKind::Published { exchange, routing_key, more_keys, queues } => {
             let exchange = match exchange.as_str() {
                 "" => "the default exchange".to_owned(),
                 name => format!("exchange {}", clean(name)),
             };
-            format!("published to {exchange} with routing key \"{}\" → {}", clean(routing_key), names(queues))
+            let word = if more_keys.is_empty() { "routing key" } else { "routing keys" };
+            let keys = std::iter::once(routing_key).chain(more_keys).map(|key| format!("\"{}\"", clean(key)));
+            format!("published to {exchange} with {word} {} → {}", keys.collect::<Vec<_>>().join(", "), names(queues))
         }
         EventKind::Delivered { queue, attempt, behavior, method } => {
             let queue = clean(queue.as_str());

@@ -81,8 +81,8 @@ fn end(it: &simulation::EndedCopy) -> EndedCopy {
 
 fn event(it: &simulation::Event) -> Event {
     let kind = match it.kind.clone() {
-        simulation::EventKind::Published { exchange, routing_key, queues } => {
-            EventKind::Published { exchange, routing_key, queues }
+        simulation::EventKind::Published { exchange, routing_key, more_keys, queues } => {
+            EventKind::Published { exchange, routing_key, additional_routing_keys: more_keys, queues }
         }
         simulation::EventKind::Delivered { queue, attempt, behavior, method } => EventKind::Delivered {
             queue,

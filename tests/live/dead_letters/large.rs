@@ -22,8 +22,8 @@ const EACH: usize = 100;
 const SELECTED: &str = "selected";
 /// The memory that topo may use in the short form.
 const SHORT_KIB: u64 = 150 << 10;
-/// The memory that topo may use in the long form. A debug build needs 50 MiB without messages. Each of the 31 consumers has a
-/// prefetch count of 32,259 messages, which can all wait in topo.
+/// The memory that topo may use in the long form. A debug build needs 50 MiB without messages. Up to 31 consumers start one
+/// after another, so at most the 32,259 messages of one consumer wait in topo.
 const LONG_KIB: u64 = 256 << 10;
 /// The maximum time of a run with a million messages in a debug build.
 const TIMEOUT: Duration = Duration::from_secs(2_400);

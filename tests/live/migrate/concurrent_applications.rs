@@ -310,7 +310,8 @@ fn refused_new_queue_is_detected_before_the_migration() {
 }
 
 /// The user loses the write permission for the new dead-letter exchange after the old queue was deleted, and the broker refuses
-/// the new queue. topo declares the old queue again, and rolls back.
+/// the new queue. topo declares the old queue again, and rolls back. The report does not count this declaration as one of an
+/// application.
 #[test]
 fn refused_new_queue_is_rolled_back() {
     let fixture = Fixture::new("lost-right", DEAD_LETTERS);
@@ -324,11 +325,10 @@ fn refused_new_queue_is_rolled_back() {
     proxy.add(puts().path(&fixture.vhost.path("queues", &[Q])).but(".topo."), revoke);
     let output = fixture.migrate("shovel", &[]).expect_code(1);
     let output = output.expect_text("dead.dlx").expect_text("Rolled back: 1 migration");
-    let output = output.expect_no_text("declared the old queue again");
+    let output = output.expect_no_text("an application declared the old queue again");
     assert!(!fixture.is_new(), "{output}");
     expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
-    let left: Vec<String> = objects(&fixture.vhost).into_iter().filter(|line| line.contains(".topo.")).collect();
-    assert!(left.is_empty(), "{left:?}\n{output}");
+    fixture.expect_bindings_as_before(&output);
 }
 
 /// HTTP cannot represent some argument types, so a copied binding would differ. topo binds over AMQP, or refuses the

@@ -217,6 +217,12 @@ impl<'node> Fixture<'node> {
         assert!(self.is_new(), "{context}: {}", self.vhost.queue(Q)["arguments"]);
         let plan = self.topo.run(["plan", "--detailed-exitcode"]);
         assert_eq!(plan.code, Some(0), "{context}\n{plan}");
+        self.expect_bindings_as_before(context);
+    }
+
+    /// Expects the recorded objects and bindings, and no others except those of dead letters.
+    #[track_caller]
+    pub(super) fn expect_bindings_as_before(&self, context: &dyn std::fmt::Display) {
         let mut after = objects(&self.vhost);
         let of_dead_letters = |line: &String| line.contains("dead");
         after.retain(|line| self.before.contains(line) || !of_dead_letters(line));

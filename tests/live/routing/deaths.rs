@@ -18,8 +18,8 @@ use crate::support::{Amqp, Node, Random, Vhost, cases, draws_on, seed};
 const CASES: [usize; 2] = [12, 64];
 /// The number of times that a worker rejects all messages of every queue.
 const ROUNDS: usize = 3;
-/// The maximum number of copies; the test skips larger cases. This limit hides an unexplained disagreement: with seed
-/// 2007872608, 200 copies and unlimited deaths, case 12 has 119 copies instead of 141 in `q3` after `q2` was rejected
+/// The maximum number of copies; the test skips larger cases. This limit hides an unexplained disagreement: before the messages
+/// had the headers `CC` and `BCC`, with seed 2007872608, 200 copies and unlimited deaths, case 12 has 119 copies instead of 141 in `q3` after `q2` was rejected
 /// (also on 4.0.5 and 4.3.6). All other queues agree, and so do the copies in `q3` that were published to `order` and
 /// `b.order`. `mc:is_death_cycle` of 4.0.5 is equivalent to `DeathHistory::is_cycle`.
 const MAX_COPIES: usize = 60;
@@ -278,6 +278,8 @@ fn dead_lettered_messages_arrive_as_predicted() {
         if simulation.is_given_up {
             let most = simulation.resting.values().map(Vec::len).sum::<usize>();
             println!("case {index} is given up, with {most} copies");
+            index += 1;
+            continue;
         }
         simulation.counts.into_iter().for_each(|(what, times)| *counts.entry(what).or_default() += times);
         index += 1;

@@ -4,8 +4,8 @@
 
 use super::budget::{Budget, TooComplex};
 use crate::model::{ArgumentValue, Arguments, Binding, BrokerVersion};
-use crate::rabbitmq::routing::Certainty;
 use crate::rabbitmq::routing::message::{Headers, compared_headers, is_same};
+use crate::rabbitmq::routing::{Certainty, SenderSelected};
 use std::collections::BTreeMap;
 
 /// The maximum number of choices of bindings and headers.
@@ -79,6 +79,10 @@ impl<'a> HeaderSearch<'a> {
     }
 
     fn accepted(&self, required: &Required<'a>) -> Result<Option<Arguments>, TooComplex> {
+        // These headers are lists of routing keys, and consumers never receive `BCC`.
+        if [SenderSelected::CC, SenderSelected::BCC].iter().any(|name| required.contains_key(*name)) {
+            return Err(TooComplex);
+        }
         let headers: Arguments = required
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.cloned().unwrap_or_else(|| self.fresh_value(name))))
