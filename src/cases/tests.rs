@@ -1,5 +1,7 @@
 //! Tests the parsing and the comparison of test files.
 
+mod sender_selected;
+
 use super::{
     CaseOutcome, CaseResult, Coverage, PartState, SnapshotSource, Subject, TestFile, check, coverage, parse, run,
     snapshot,
@@ -143,14 +145,6 @@ fn mistakes_are_reported() {
         ("tests: {it: {publish: {queue: work}, attempts: {work: 0}}}", "queue `work` has no worker in this case"),
         ("tests: {it: {publish: {queue: work, headers: {CC: [log]}}, reaches: [work]}}", "this case cannot fail"),
         ("tests: {it: {publish: {exchange: orders}, to: 5}}", "expected a list of queues"),
-        (
-            "tests: {it: {publish: {exchange: orders, headers: {CC: audit}}, to: []}}",
-            "expected a list of strings for the header `CC`",
-        ),
-        (
-            "tests: {it: {exchange: orders, routes: [{headers: {BCC: [audit, 1]}, to: []}]}}",
-            "expected a list of strings for the header `BCC`",
-        ),
         ("tests: {it: {publish: {queue: wrok}, to: [work]}}", "queue `wrok` does not exist"),
         ("tests: {it: {publish: {exchange: order}, to: [work]}}", "exchange `order` does not exist"),
         ("tests: {it: {publish: {exchange: inner}, to: []}}", "clients cannot publish to internal exchange `inner`"),
@@ -189,38 +183,6 @@ fn with_subject<T>(spec: &str, then: impl FnOnce(&Subject<'_>) -> T) -> T {
     let expansion = expand(spec, &profile).unwrap();
     let operator_policies = expansion.topology.operator_policies();
     then(&Subject::new((spec, &expansion), &operator_policies, &profile))
-}
-
-#[test]
-fn messages_are_routed_by_cc_and_bcc() {
-    let spec = "exchanges: {orders: {type: topic}}
-queues:
-  work: {type: classic, deadLetter: {exchange: orders}, bindings: [{exchange: orders, routingKey: work}]}
-  keyed: {type: classic, deadLetter: {exchange: orders, routingKey: last}, bindings: [{exchange: orders, routingKey: keyed}]}
-  audit: {type: classic, deadLetter: none, bindings: [{exchange: orders, routingKey: audit}]}
-  last: {type: classic, deadLetter: none, bindings: [{exchange: orders, routingKey: last}]}
-";
-    let both = "to: [work, audit], workers: {work: [nack, ack]}, ends: {work: acked, audit: {waiting: 1, rejected: 1}}";
-    let death =
-        |keys: &str| format!("deadLettered: {{xDeath: [{{queue: work, reason: rejected, routingKeys: [{keys}]}}]}}");
-    for case in [
-        "publish: {exchange: orders, routingKey: work}, to: [work]".to_owned(),
-        "publish: {queue: work, headers: {CC: [last, unknown]}}, to: [work, last]".to_owned(),
-        format!("publish: {{exchange: orders, routingKey: work, headers: {{CC: [audit]}}}}, {both}, {}", death("work, audit")),
-        format!("publish: {{exchange: orders, routingKey: work, headers: {{BCC: [audit]}}}}, {both}, {}", death("work")),
-        // A dead-letter routing key replaces all keys.
-        "publish: {exchange: orders, routingKey: keyed, headers: {CC: [audit]}}, workers: {keyed: nack}, ends: {audit: \
-         waiting, last: rejected}"
-            .to_owned(),
-    ] {
-        let file = file(&format!("tests: {{it: {{{case}}}}}\n")).unwrap_or_else(|errors| panic!("{errors}"));
-        with_subject(spec, |subject| {
-            let errors = check(&file, subject, false);
-            assert!(!errors.has_errors(), "{errors}");
-            let results = run(&file, subject, "");
-            assert_eq!(results[0].outcome, CaseOutcome::Passed, "{case}: {results:#?}");
-        });
-    }
 }
 
 /// Returns the coverage of a spec by the cases of a file.

@@ -16,7 +16,8 @@ use super::fixture::{
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
 use crate::support::random::is_long;
 use crate::support::{
-    Argument, Fault, Node, Options, Outcome, Proxy, SetOnDrop, Topo, block_on, posts, puts, run_concurrently, text,
+    Argument, Fault, Node, Options, Outcome, Proxy, SetOnDrop, Topo, block_on, deletes, posts, puts, run_concurrently,
+    text,
 };
 
 const OFTEN: Duration = Duration::from_millis(5);
@@ -309,26 +310,30 @@ fn refused_new_queue_is_detected_before_the_migration() {
     expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
 }
 
-/// The user loses the write permission for the new dead-letter exchange after the old queue was deleted, and the broker refuses
-/// the new queue. topo declares the old queue again, and rolls back. The report does not count this declaration as one of an
-/// application.
+/// The user loses the write permission for the new dead-letter exchange before the swap, so the broker deletes the old queue and
+/// refuses the new one. topo declares the old queue again, and rolls back. The report does not count this declaration as one of
+/// an application.
 #[test]
 fn refused_new_queue_is_rolled_back() {
-    let fixture = Fixture::new("lost-right", DEAD_LETTERS);
-    let mut publisher = Publisher::new(&fixture.vhost);
-    publisher.fill(20);
-    let user = fixture.vhost.node().user("policymaker").may_everything(&fixture.vhost);
-    let (fixture, proxy) = fixture.by_user(&user).through();
-    let (http, permission) = (fixture.vhost.http(), fixture.vhost.path("permissions", &[&user.name]));
-    let body = json!({"configure": ".*", "write": "^(?!dead)", "read": ".*"});
-    let revoke = Fault::Meanwhile(Box::new(move || assert!(http.put(&permission, &body).is_success())));
-    proxy.add(puts().path(&fixture.vhost.path("queues", &[Q])).but(".topo."), revoke);
-    let output = fixture.migrate("shovel", &[]).expect_code(1);
-    let output = output.expect_text("dead.dlx").expect_text("Rolled back: 1 migration");
-    let output = output.expect_no_text("an application declared the old queue again");
-    assert!(!fixture.is_new(), "{output}");
-    expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
-    fixture.expect_bindings_as_before(&output);
+    run_concurrently(2, TRANSPORTS, |transport| {
+        let fixture = Fixture::new("lost-right", DEAD_LETTERS);
+        let mut publisher = Publisher::new(&fixture.vhost);
+        publisher.fill(20);
+        let user = fixture.vhost.node().user("administrator").may_everything(&fixture.vhost);
+        let (fixture, proxy) = fixture.by_user(&user).through();
+        let (http, permission) = (fixture.vhost.http(), fixture.vhost.path("permissions", &[&user.name]));
+        let body = json!({"configure": ".*", "write": "^(?!dead)", "read": ".*"});
+        let revoke = Fault::Meanwhile(Box::new(move || assert!(http.put(&permission, &body).is_success())));
+        proxy.add(deletes().path("/e/q.topo.tap/q/"), revoke);
+        // The dead-letter queue was created before.
+        let output = fixture.migrate(transport, &[]).expect_code(4);
+        let output = output.expect_text("write access to exchange 'dead.dlx'");
+        let output = output.expect_text("Rolled back: the migration of queue q: 20 messages returned");
+        let output = output.expect_no_text("an application declared");
+        assert!(!fixture.is_new(), "{output}");
+        expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
+        fixture.expect_bindings_as_before(&output);
+    });
 }
 
 /// HTTP cannot represent some argument types, so a copied binding would differ. topo binds over AMQP, or refuses the
