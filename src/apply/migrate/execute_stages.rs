@@ -46,7 +46,6 @@ impl Run<'_> {
             Action::DeleteQueue { .. } => self.delete_holding(step).await,
             Action::DeclareQueue { name, .. } if *name == queue => {
                 let declared = self.perform(step).await;
-                self.end_gap();
                 // After an `Inequivalent` error, the old queue exists again, because an application has declared it.
                 // This queue contains none of the drained messages.
                 let is_race = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
@@ -54,6 +53,7 @@ impl Run<'_> {
                 if let Err(StepFailure::GiveUp(_)) = &declared {
                     self.restore_old().await;
                 }
+                self.end_gap();
                 declared
             }
             Action::PutVhost { .. }
