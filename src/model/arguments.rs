@@ -122,6 +122,14 @@ impl ArgumentValue {
         }
     }
 
+    /// Returns the items if the value is a list.
+    pub fn as_list(&self) -> Option<&[Self]> {
+        match self {
+            Self::List(items) => Some(items),
+            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Float(_) | Self::Text(_) | Self::Table(_) => None,
+        }
+    }
+
     /// Returns the value if it is a string.
     pub fn as_text(&self) -> Option<&str> {
         match self {

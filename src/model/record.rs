@@ -146,18 +146,7 @@ impl Record {
 
     /// Returns the tags of a user.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
-        let list = match self.fields.get("tags") {
-            Some(ArgumentValue::List(tags)) => &tags[..],
-            Some(
-                ArgumentValue::Null
-                | ArgumentValue::Boolean(_)
-                | ArgumentValue::Integer(_)
-                | ArgumentValue::Float(_)
-                | ArgumentValue::Text(_)
-                | ArgumentValue::Table(_),
-            )
-            | None => &[],
-        };
+        let list = self.fields.get("tags").and_then(ArgumentValue::as_list).unwrap_or_default();
         list.iter().filter_map(ArgumentValue::as_text)
     }
 

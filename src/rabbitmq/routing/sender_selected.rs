@@ -56,30 +56,14 @@ impl SenderSelected {
 /// Returns the header `CC` or `BCC` whose value is not a list of strings. The broker refuses a message with a value that is
 /// not a list, and ignores items that are not strings.
 pub fn invalid_header(headers: &Arguments) -> Option<&'static str> {
-    [SenderSelected::CC, SenderSelected::BCC].into_iter().find(|name| {
-        headers.get(*name).is_some_and(|value| match value {
-            ArgumentValue::List(items) => items.iter().any(|item| item.as_text().is_none()),
-            ArgumentValue::Null
-            | ArgumentValue::Boolean(_)
-            | ArgumentValue::Integer(_)
-            | ArgumentValue::Float(_)
-            | ArgumentValue::Text(_)
-            | ArgumentValue::Table(_) => true,
-        })
-    })
+    let is_valid =
+        |value: &ArgumentValue| value.as_list().is_some_and(|items| items.iter().all(|it| it.as_text().is_some()));
+    [SenderSelected::CC, SenderSelected::BCC]
+        .into_iter()
+        .find(|name| headers.get(*name).is_some_and(|value| !is_valid(value)))
 }
 
 fn keys(value: Option<&ArgumentValue>) -> Vec<String> {
-    match value {
-        Some(ArgumentValue::List(items)) => items.iter().filter_map(|it| it.as_text().map(str::to_owned)).collect(),
-        Some(
-            ArgumentValue::Null
-            | ArgumentValue::Boolean(_)
-            | ArgumentValue::Integer(_)
-            | ArgumentValue::Float(_)
-            | ArgumentValue::Text(_)
-            | ArgumentValue::Table(_),
-        )
-        | None => Vec::new(),
-    }
+    let items = value.and_then(ArgumentValue::as_list).unwrap_or_default();
+    items.iter().filter_map(|it| it.as_text().map(str::to_owned)).collect()
 }

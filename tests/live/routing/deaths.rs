@@ -19,8 +19,8 @@ const CASES: [usize; 2] = [12, 64];
 /// The number of times that a worker rejects all messages of every queue.
 const ROUNDS: usize = 3;
 /// The maximum number of copies; the test skips larger cases. This limit hides an unexplained disagreement: before the messages
-/// had the headers `CC` and `BCC`, with seed 2007872608, 200 copies and unlimited deaths, case 12 has 119 copies instead of 141 in `q3` after `q2` was rejected
-/// (also on 4.0.5 and 4.3.6). All other queues agree, and so do the copies in `q3` that were published to `order` and
+/// had the headers `CC` and `BCC`, with seed 2007872608, 200 copies and unlimited deaths, case 12 had 119 copies instead of 141
+/// in `q3` after `q2` was rejected (also on 4.0.5 and 4.3.6). All other queues agreed, and so did the copies in `q3` that were published to `order` and
 /// `b.order`. `mc:is_death_cycle` of 4.0.5 is equivalent to `DeathHistory::is_cycle`.
 const MAX_COPIES: usize = 60;
 /// The minimum number of occurrences of each event.
