@@ -1,6 +1,6 @@
 //! Groups the consumers of a queue by their clients, and names the clients.
 
-use super::activity::QueueActivity;
+use super::activity::{QueueActivity, QueueClient};
 use crate::model::QueueName;
 use crate::model::count::count;
 use crate::model::known_clients::{KnownClient, OnCancel, OnMissing, candidates};
@@ -18,15 +18,20 @@ pub struct ClientGroup {
     pub version: Option<String>,
     /// The number of consumers.
     pub consumers: u64,
-    /// The hosts, without ports, each once.
+    /// The distinct hosts, without ports.
     pub hosts: Vec<String>,
 }
 
 /// Groups the consumers of a queue by product and version. Returns nothing if the consumers or their clients are unknown.
 pub fn client_groups(live: &QueueActivity) -> Vec<ClientGroup> {
+    matching_groups(live, |_| true)
+}
+
+/// Groups the consumers of a queue that match a condition.
+pub(super) fn matching_groups(live: &QueueActivity, matches: impl Fn(&QueueClient) -> bool) -> Vec<ClientGroup> {
     let (Some(addresses), Some(clients)) = (&live.consumers, &live.clients) else { return Vec::new() };
     let mut groups: BTreeMap<(&Option<String>, &Option<String>), ClientGroup> = BTreeMap::new();
-    for (address, client) in addresses.iter().zip(clients) {
+    for (address, client) in addresses.iter().zip(clients).filter(|(_, client)| matches(client)) {
         let group = groups.entry((&client.product, &client.version)).or_insert_with(|| ClientGroup {
             product: client.product.clone(),
             version: client.version.clone(),
@@ -43,13 +48,13 @@ pub fn client_groups(live: &QueueActivity) -> Vec<ClientGroup> {
 }
 
 impl ClientGroup {
-    /// Returns the known clients that the group can be. Several if the broker cannot distinguish them; none for an unknown
+    /// Returns the known clients that match the group: several if the broker cannot distinguish them, none for an unknown
     /// product. `exists` returns true for a queue of the vhost.
     pub fn known(&self, queue: &QueueName, exists: impl Fn(&str) -> bool) -> Vec<&'static KnownClient> {
         candidates(self.product.as_deref().unwrap_or_default(), queue.as_str(), exists)
     }
 
-    /// Describes the consumers: `2 consumers of Celery (py-amqp 5.4.2) at 10.0.0.4`. `known` are the results of
+    /// Describes the consumers: `2 consumers of Celery (py-amqp 5.4.2) at 10.0.0.4`. `known` is the result of
     /// [`known`](Self::known).
     pub fn text(&self, known: &[&KnownClient]) -> String {
         format!("{} of {}", count(self.consumers, "consumer"), self.name(known))
@@ -59,7 +64,7 @@ impl ClientGroup {
     pub fn name(&self, known: &[&KnownClient]) -> String {
         let version = self.version.as_deref().map_or_else(String::new, |version| format!(" {version}"));
         let name = match (known, &self.product) {
-            ([], None) => "an unnamed or not yet listed client".to_owned(),
+            ([], None) => "an unidentified client".to_owned(),
             ([], Some(product)) => format!("the unknown client {product}{version}"),
             ([one], _) if one.name == one.library.name => format!("{}{version}", one.name),
             ([one], _) => format!("{} ({}{version})", one.name, one.library.name),
@@ -73,7 +78,7 @@ impl ClientGroup {
         name + &hosts
     }
 
-    /// Returns true if a canceled consumer of the group may declare the queue again. An unknown client may.
+    /// Returns true if a canceled consumer of the group may declare the queue again. Returns true for an unknown client.
     pub fn may_declare(&self, known: &[&KnownClient]) -> bool {
         let declares = |client: &&KnownClient| {
             matches!(
@@ -88,7 +93,6 @@ impl ClientGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::QueueClient;
 
     fn live(consumers: &[(&str, Option<&str>, Option<&str>)]) -> QueueActivity {
         let client = |(_, product, version): &(&str, Option<&str>, Option<&str>)| QueueClient {
@@ -130,7 +134,7 @@ mod tests {
 
     #[test]
     fn clients_without_a_single_framework_have_the_name_of_the_library() {
-        assert_eq!(texts(&[("a:1", None, None)], &[]), ["1 consumer of an unnamed or not yet listed client at a"]);
+        assert_eq!(texts(&[("a:1", None, None)], &[]), ["1 consumer of an unidentified client at a"]);
         assert_eq!(texts(&[("a:1", Some("lapin"), Some("4"))], &[]), ["1 consumer of the unknown client lapin 4 at a"]);
         assert_eq!(texts(&[("a:1", Some("aiormq"), Some("6.9"))], &[]), ["1 consumer of aiormq 6.9 at a"]);
         let pika = ("a:1", Some("Pika Python Client Library"), Some("1.4.4"));

@@ -1,16 +1,16 @@
 //! Adds the hazards for the client applications of queues that the plan deletes or recreates: what happens to each
 //! client, by name, and which messages are lost because applications publish through the default exchange.
 
-use super::activity::{DefaultExchangePublishes, QueueActivity, QueueClient};
+use super::activity::{DefaultExchangePublishes, QueueActivity};
 use super::changes_by_kind::PlanBuilder;
-use super::client_groups::client_groups;
+use super::client_groups::{client_groups, matching_groups};
 use super::context::PlanContext;
 use super::document::{ChangeKind, PlannedChange};
 use super::hazard::{Hazard, HazardKind};
 use super::verdict::Verdict;
 use crate::model::count::count;
 use crate::model::known_clients::{KnownClient, OnCancel, OnMissing, Reaction};
-use crate::model::{Object, Queue, QueueName, QueueType};
+use crate::model::{ArgumentValue, BrokerVersion, Object, Queue, QueueName, QueueType};
 use crate::rabbitmq::{may_subscribe_again, needs_pause};
 use std::collections::BTreeSet;
 
@@ -36,7 +36,9 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         for text in client_texts(context, change, (name, is_migration), live) {
             add(HazardKind::ConsumerDisruption, text, true);
         }
-        if let Some(text) = global_prefetch_text(change, before, live) {
+        let exists = |name: &str| context.current.queues.contains_key(&QueueName::from(name));
+        let version = context.profile.version;
+        if let Some(text) = global_prefetch_text((name, before), change, version, live, exists) {
             add(HazardKind::ConsumerDisruption, text, true);
         }
     }
@@ -53,6 +55,7 @@ fn default_exchange_text(publishes: DefaultExchangePublishes, kind: ChangeKind) 
                 count(many, "message")
             )
         }
+        1 => "at most 1 message per second in the last minute".to_owned(),
         many => format!("{} per second in the last minute", count(many, "message")),
     };
     let consequence = match kind {
@@ -143,11 +146,19 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
         (OnCancel::Subscribes, OnMissing::Subscribes) if deleted => {
             "will try to subscribe again every few seconds".to_owned()
         }
-        (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Exits) if has_pause => {
+        (OnCancel::Declares, on_missing) if has_pause => {
+            let end = match on_missing {
+                OnMissing::Exits => "exits with a 404, and must be started again after the apply",
+                OnMissing::Subscribes | OnMissing::Declares => "subscribes again",
+            };
             format!(
-                "will exit with a 404 or 406: start the application again after the apply{}",
-                declared(change, ", declaring ")
+                "will probably declare the old queue again before topo declares the new queue, so that topo rolls the \
+                 migration back: before the apply, stop the application, or configure it to use the queue without declaring \
+                 it (it then {end})"
             )
+        }
+        (OnCancel::Subscribes, OnMissing::Exits) if has_pause => {
+            "will exit with a 404: start the application again after the apply".to_owned()
         }
         (OnCancel::Declares, _) | (OnCancel::Subscribes, OnMissing::Declares)
             if has_pause || client.on_cancel == OnCancel::Declares =>
@@ -173,6 +184,7 @@ fn declared(change: &PlannedChange, prefix: &str) -> String {
         .iter()
         .filter(|field| field.verdict == Verdict::Conflict)
         .map(|field| match &field.after {
+            Some(ArgumentValue::Text(text)) if text.is_empty() => format!("{} \"\"", field.field),
             Some(value) => format!("{} {value}", field.field),
             None => format!("no {}", field.field),
         })
@@ -184,8 +196,15 @@ fn declared(change: &PlannedChange, prefix: &str) -> String {
 }
 
 /// Describes consumers with a global prefetch count on a queue that becomes a quorum queue or a stream, which refuse such
-/// consumers with 540 NOT_IMPLEMENTED. From 4.0 on, the broker does not list the global prefetch count.
-fn global_prefetch_text(change: &PlannedChange, before: &Queue, live: &QueueActivity) -> Option<String> {
+/// consumers with 540 NOT_IMPLEMENTED, quorum queues until 4.2. From 4.0 on, the broker does not list the count, so only the
+/// clients that use it by default are known.
+fn global_prefetch_text(
+    (queue, before): (&QueueName, &Queue),
+    change: &PlannedChange,
+    version: BrokerVersion,
+    live: &QueueActivity,
+    exists: impl Fn(&str) -> bool + Copy,
+) -> Option<String> {
     let Some(Object::Queue(_, after)) = &change.after else { return None };
     let refusing = |queue: &Queue| match queue.queue_type() {
         Some(QueueType::Quorum) => Some("quorum queues do"),
@@ -193,20 +212,37 @@ fn global_prefetch_text(change: &PlannedChange, before: &Queue, live: &QueueActi
         Some(QueueType::Classic) | None => None,
     };
     let refusing = refusing(after).filter(|_| change.kind == ChangeKind::Recreate && refusing(before).is_none())?;
-    let flagged: Vec<&QueueClient> =
-        live.clients.iter().flatten().filter(|client| client.has_global_prefetch).collect();
-    let names: BTreeSet<&str> = flagged.iter().filter_map(|client| client.product.as_deref()).collect();
-    let names = match names.is_empty() {
-        true => String::new(),
-        false => format!(" of {}", names.into_iter().collect::<Vec<_>>().join(" and ")),
+    let is_listed = !version.is_at_least(4, 0);
+    let groups = match is_listed {
+        true => matching_groups(live, |client| client.has_global_prefetch),
+        false if version.is_at_least(4, 3) => Vec::new(),
+        false => client_groups(live),
     };
-    let verb = if flagged.len() == 1 { "uses" } else { "use" };
-    (!flagged.is_empty()).then(|| {
+    let mut consumers = 0;
+    let (mut named, mut options) = (Vec::new(), BTreeSet::new());
+    for group in groups {
+        let known = group.known(queue, exists);
+        let option = match &known[..] {
+            [one] => one.per_consumer_prefetch,
+            _ => None,
+        };
+        if is_listed || option.is_some() {
+            consumers += group.consumers;
+            named.push(group.text(&known));
+            options.insert(option.unwrap_or("set the prefetch count with global=false"));
+        }
+    }
+    let (has, verb) = if consumers == 1 { ("has", "uses") } else { ("have", "use") };
+    let (verb, will) = match is_listed {
+        true => (format!("{has} a connection with a global prefetch count"), "will refuse"),
+        false => (format!("{verb} a global prefetch count by default"), "would then refuse"),
+    };
+    (consumers > 0).then(|| {
         format!(
-            "{}{names} {verb} a global prefetch count, which {refusing} not support: the broker will refuse the \
-             subscription (540 NOT_IMPLEMENTED); before the apply, configure the clients to set the prefetch count with \
-             global=false",
-            count(flagged.len() as u64, "consumer")
+            "{} {verb}, which {refusing} not support: the broker {will} the subscription (540 NOT_IMPLEMENTED); before the \
+             apply, change the application: {}",
+            named.join(" and "),
+            options.into_iter().collect::<Vec<_>>().join("; ")
         )
     })
 }
@@ -215,6 +251,7 @@ fn global_prefetch_text(change: &PlannedChange, before: &Queue, live: &QueueActi
 mod tests {
     use super::*;
     use crate::model::known_clients::KNOWN_CLIENTS;
+    use crate::plan::QueueClient;
     use serde_json::json;
 
     /// A change of the length limit, or of the type, of the queue `jobs`.
@@ -240,10 +277,12 @@ mod tests {
     fn reactions_depend_on_the_client_and_the_pause() {
         let declares = "will declare the queue again, and exit with a 406 unless the application declares x-max-length 5000 \
                         and no x-max-priority";
-        let exits = "will exit with a 404 or 406: start the application again after the apply, declaring x-max-length 5000 \
-                     and no x-max-priority";
+        let rolls_back = "will probably declare the old queue again before topo declares the new queue, so that topo rolls \
+                          the migration back: before the apply, stop the application, or configure it to use the queue \
+                          without declaring it (it then exits with a 404, and must be started again after the apply)";
         assert_eq!(texts(&["Celery"], "recreate", false), declares);
-        assert_eq!(texts(&["Celery"], "recreate", true), exits);
+        assert_eq!(texts(&["Celery"], "recreate", true), rolls_back);
+        assert!(texts(&["aio-pika", "FastStream"], "recreate", true).ends_with(" (it then subscribes again)"));
         assert_eq!(texts(&["Celery"], "delete", false), "will declare the queue again");
         assert_eq!(texts(&["dramatiq"], "recreate", true), "will subscribe again");
         assert_eq!(texts(&["dramatiq"], "delete", true), "will try to subscribe again every few seconds");
@@ -275,8 +314,9 @@ mod tests {
         };
         assert!(text(0, false).contains("(none in the last minute): topo cannot redirect"), "{}", text(0, false));
         assert!(
-            text(1, false)
-                .contains("publish to it through the default exchange (1 message per second in the last minute)")
+            text(1, false).contains(
+                "publish to it through the default exchange (at most 1 message per second in the last minute)"
+            )
         );
         assert!(
             text(250, true).contains("may publish to it through the default exchange (at most 250 messages per second")
@@ -290,21 +330,35 @@ mod tests {
             version: None,
             has_global_prefetch,
         };
-        let live = QueueActivity {
-            clients: Some(vec![client("b", true), client("a", true), client("c", false)]),
-            ..QueueActivity::default()
-        };
-        let text = |kind: &str, after: &str| {
+        let text = |version: &str, flagged: bool, kind: &str, after: &str| {
+            let live = QueueActivity {
+                consumers: Some(vec!["h:1".to_owned(), "h:2".to_owned(), "h:3".to_owned()]),
+                clients: Some(vec![client("py-amqp", flagged), client("other", flagged), client("Bunny", false)]),
+                ..QueueActivity::default()
+            };
             let change = change(kind, after);
-            let Some(Object::Queue(_, before)) = &change.before else { panic!("a queue") };
-            global_prefetch_text(&change, before, &live)
+            let Some(Object::Queue(name, before)) = &change.before else { panic!("a queue") };
+            global_prefetch_text((name, before), &change, version.parse().unwrap(), &live, |_| false)
         };
-        let quorum = text("recreate", "quorum").unwrap();
-        assert!(
-            quorum
-                .starts_with("2 consumers of a and b use a global prefetch count, which quorum queues do not support")
+        assert_eq!(
+            text("3.10.8", true, "recreate", "quorum").unwrap(),
+            "1 consumer of the unknown client other at h and 1 consumer of Celery (py-amqp) at h have a connection with a \
+             global prefetch count, which quorum queues do not support: the broker will refuse the subscription (540 \
+             NOT_IMPLEMENTED); before the apply, change the application: set `x-queue-type: quorum` in `queue_arguments` of \
+             the queue; set the prefetch count with global=false"
         );
-        assert!(text("recreate", "stream").unwrap().contains("which streams do not support"));
-        assert_eq!((text("recreate", "classic"), text("delete", "quorum")), (None, None));
+        assert!(text("3.10.8", true, "recreate", "stream").unwrap().contains("which streams do not support"));
+        assert!(text("4.0.5", false, "recreate", "quorum").unwrap().starts_with(
+            "1 consumer of Celery (py-amqp) at h uses a global prefetch count by default, which quorum queues do not support: \
+             the broker would then refuse the subscription"
+        ));
+        for (version, flagged, kind, after) in [
+            ("3.10.8", true, "recreate", "classic"),
+            ("3.10.8", true, "delete", "quorum"),
+            ("3.10.8", false, "recreate", "quorum"),
+            ("4.3.6", false, "recreate", "quorum"),
+        ] {
+            assert_eq!(text(version, flagged, kind, after), None, "{version} {flagged} {kind} {after}");
+        }
     }
 }

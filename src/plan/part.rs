@@ -152,7 +152,7 @@ pub struct FieldVerdict {
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
     /// The broker's error message for an application that declares the desired object now. `None` for drift: the broker
-    /// accepts the declaration and changes nothing.
+    /// accepts the declaration and changes nothing. The type of an integer in the message depends on the client.
     pub broker_error: Option<String>,
     /// The broker's error message for an application that still declares the current object after it is recreated. A
     /// passive declaration does not cause this error.

@@ -303,11 +303,9 @@ pub(super) fn deletion_hazards(
             None => return,
         },
         // The broker does not report the address of every consumer.
-        Some((None, Some([one]))) if one.is_empty() => {
-            "1 consumer will be canceled and must subscribe again".to_owned()
-        }
-        Some((None, Some([one]))) => format!("1 consumer ({one}) will be canceled and must subscribe again"),
-        Some((None, Some(several))) => format!("{} consumers will be canceled and must subscribe again", several.len()),
+        Some((None, Some([one]))) if one.is_empty() => "1 consumer will lose the queue".to_owned(),
+        Some((None, Some([one]))) => format!("1 consumer ({one}) will lose the queue"),
+        Some((None, Some(several))) => format!("{} consumers will lose the queue", several.len()),
         Some((None, None)) | None => "the broker does not report whether the queue has consumers".to_owned(),
     };
     builder.hazard(HazardKind::ConsumerDisruption, address, text, None);

@@ -279,11 +279,11 @@ pub(super) fn full_binding(binding: &Binding) -> String {
 }
 
 /// Returns the remark that applications can receive the error with a different integer type, if it contains the type that
-/// the management API sends. Client libraries send other types ([`Library::integer_type`]).
+/// the management API sends. Client libraries send other types ([`Library::integer_type`]), also for the current value.
 ///
 /// [`Library::integer_type`]: crate::model::known_clients::Library::integer_type
 pub(super) fn integer_remark(broker_error: &str) -> &'static str {
-    match broker_error.contains("' of type 'long' but current is") {
+    match broker_error.contains("' of type 'long'") {
         true => " (the integer type depends on the client)",
         false => "",
     }

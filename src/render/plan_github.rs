@@ -1,5 +1,6 @@
 //! Renders a plan as GitHub workflow annotations at the lines of the spec.
 
+use super::change_details::integer_remark;
 use super::routing_text;
 use super::style::clean;
 use crate::model::Address;
@@ -54,7 +55,8 @@ pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
             let change = part.changes.iter().find(|change| change.address == block.address);
             let conflict = change.and_then(|change| change.conflict.as_ref());
             let mut lines = vec![format!("{}: {}", block.address, block.text)];
-            lines.extend(conflict.and_then(|conflict| conflict.broker_error.clone()));
+            let broker_error = conflict.and_then(|conflict| conflict.broker_error.as_deref());
+            lines.extend(broker_error.map(|error| format!("{error}{}", integer_remark(error))));
             // The applicable resolutions, one on each line. The YAML to write is only in the other formats.
             let resolutions = conflict.map_or(&[][..], |conflict| &conflict.resolutions);
             lines.extend(

@@ -27,6 +27,8 @@ pub struct KnownClient {
     /// The suffixes of further queues that exist in addition to a queue of this framework. Empty if the broker cannot
     /// distinguish the framework from others that use the same library.
     pub sibling_queues: &'static [&'static str],
+    /// The suffixes of those further queues from which the framework also consumes.
+    pub consumed_suffixes: &'static [&'static str],
     /// The reaction of a running consumer that the broker cancels because its queue is deleted.
     pub on_cancel: OnCancel,
     /// The reaction of a running worker to the error 404 when it subscribes again before the queue is declared again.
@@ -37,6 +39,9 @@ pub struct KnownClient {
     pub at_start: Reaction,
     /// The option that makes the client use the queue without declaring it; `None` if there is no such option.
     pub without_declaration: Option<&'static str>,
+    /// How to give each consumer its own prefetch count, as Markdown, for a client that uses a global prefetch count by
+    /// default. `None` for other clients.
+    pub per_consumer_prefetch: Option<&'static str>,
     /// The objects that the client declares, as Markdown.
     pub declares: &'static str,
     /// The objects that the client declares for its own use, and that do not belong in a spec.
@@ -50,10 +55,20 @@ pub struct KnownClient {
 pub struct TransientObject {
     /// A glob that matches the names.
     pub glob: &'static str,
+    /// The words that can follow the last `_` in the names. Empty if the glob matches no other names.
+    pub last_words: &'static [&'static str],
     /// True if only queues with `x-expires` belong to the group.
     pub expires: bool,
     /// The purpose of the objects, after the word `for`.
     pub purpose: &'static str,
+}
+
+impl TransientObject {
+    /// Returns true if an object with this name belongs to the group.
+    fn contains(&self, name: &str) -> bool {
+        let last_word = || name.rsplit('_').next().unwrap_or_default();
+        Glob::new(self.glob).matches(name) && (self.last_words.is_empty() || self.last_words.contains(&last_word()))
+    }
 }
 
 /// A client library.
@@ -103,7 +118,7 @@ pub enum Reaction {
     Exits,
 }
 
-/// The state of a worker after its queue was recreated with other arguments.
+/// The state of a worker after a plan recreated its queue with other arguments, or tried to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The worker receives messages.
@@ -112,6 +127,9 @@ pub enum Outcome {
     Exits,
     /// The process is running, but receives no messages.
     Hangs,
+    /// The worker declares the old queue again before topo declares the new queue, so topo rolls the migration back. The
+    /// worker receives messages of the old queue.
+    CausesRollback,
 }
 
 impl KnownClient {
@@ -128,6 +146,7 @@ impl KnownClient {
             (OnCancel::Hangs, _) => Outcome::Hangs,
             (OnCancel::NotCanceled, OnMissing::Exits) if sees_missing_queue => Outcome::Exits,
             (OnCancel::NotCanceled, _) => Outcome::Continues,
+            (OnCancel::Declares, _) if declares && sees_missing_queue => Outcome::CausesRollback,
             (OnCancel::Declares, _) if declares => after_mismatch,
             (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Exits) if sees_missing_queue => Outcome::Exits,
             (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Declares) if sees_missing_queue && declares => {
@@ -145,7 +164,7 @@ pub fn candidates(product: &str, queue: &str, exists: impl Fn(&str) -> bool) -> 
     let consumes = |client: &&KnownClient| client.on_cancel != OnCancel::NotCanceled;
     let of_product = || KNOWN_CLIENTS.iter().filter(|client| client.library.product == product).filter(consumes);
     let has_siblings = |client: &&KnownClient| {
-        let stem = client.sibling_queues.iter().find_map(|suffix| queue.strip_suffix(suffix)).unwrap_or(queue);
+        let stem = client.consumed_suffixes.iter().find_map(|suffix| queue.strip_suffix(suffix)).unwrap_or(queue);
         !client.sibling_queues.is_empty() && client.sibling_queues.iter().all(|it| exists(&format!("{stem}{it}")))
     };
     match of_product().find(has_siblings) {
@@ -159,7 +178,7 @@ pub fn candidates(product: &str, queue: &str, exists: impl Fn(&str) -> bool) -> 
 pub fn owner_of_transient(name: &str, expires: bool) -> Option<(&'static KnownClient, &'static TransientObject)> {
     let groups = KNOWN_CLIENTS.iter().flat_map(|client| client.transient_objects.iter().map(move |it| (client, it)));
     let mut matching = groups.filter(|(_, group)| expires || !group.expires);
-    matching.find(|(_, group)| Glob::new(group.glob).matches(name))
+    matching.find(|(_, group)| group.contains(name))
 }
 
 /// Returns the libraries of the table, each once, by name.
@@ -184,6 +203,11 @@ mod tests {
         assert_eq!(names("jobs", &["jobs"]), ["pika"]);
         assert_eq!(names("jobs", &["jobs", "jobs.DQ", "jobs.XQ"]), ["dramatiq"]);
         assert_eq!(names("jobs.DQ", &["jobs", "jobs.DQ", "jobs.XQ"]), ["dramatiq"]);
+        assert_eq!(
+            names("jobs.XQ", &["jobs", "jobs.DQ", "jobs.XQ"]),
+            ["pika"],
+            "dramatiq does not consume dead letters"
+        );
         assert!(candidates("RabbitMQ", "jobs", |_| true).is_empty());
         assert!(candidates("rabbitmq-c", "jobs", |_| true).is_empty(), "Symfony has no consumers");
     }
@@ -199,7 +223,11 @@ mod tests {
             ("celery", false, None),
             ("celeryev", false, None),
             ("delay_messages__5000_delay", true, Some(("Symfony", "delayed messages"))),
+            ("delay_messages__5000_retry", true, Some(("Symfony", "retries"))),
             ("delay_messages__5000_delay", false, None),
+            ("delay_30s", true, None),
+            ("my_celery_delayed_jobs", false, None),
+            ("celery_delayed_28", false, None),
             ("jobs.DQ", true, None),
         ] {
             let found = owner_of_transient(name, expires).map(|(client, group)| (client.name, group.purpose));

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Client libraries and frameworks
 
-Use this page to look up how a client reacts when topo recreates its queue. The broker then cancels the consumers of the queue. Whether a
-worker continues, exits or hangs depends on its client library. A plan names the clients of these queues and states how each reacts. Each
-client has a page with advice.
+Use this page to look up how a client reacts when topo migrates its queue. The broker then cancels the consumers of the queue. Whether a
+worker continues, exits, hangs or causes a rollback depends on its client library. A plan names the clients of these queues and states how
+each reacts. Each client has a page with advice.
 
 This page is generated from the table that topo itself uses. Tests compare the table with the real clients.
 
@@ -25,6 +25,9 @@ classic queues on 3.8, this time is usually below 50 ms. On 3.9 to 3.13, and for
 applies to every worker with a consumer. RabbitMQ 3.8 sometimes subscribes the consumers of a classic queue to the new queue itself. Their
 workers continue, whatever the client.
 
+A worker *causes a rollback* if it declares the old queue again before topo declares the new queue. topo deletes this queue once more. After
+the second declaration, topo rolls the migration back, and the worker continues to use the old queue.
+
 | client | product | declares the queue | does not declare it |
 |---|---|---|---|
 ";
@@ -34,7 +37,8 @@ A plan names every other client with its product and version, and states that it
 
 How to prepare workers for a change of their queue:
 
-1. Configure the workers so that they use the queue without declaring it. Each page shows the option.
+1. Configure the workers so that they use the queue without declaring it. Each page shows the option. Stop the workers that cannot be
+   configured in this way and that would cause a rollback.
 2. Apply the plan.
 3. Restart the workers that exit or hang.
 ";
@@ -60,7 +64,11 @@ pub fn page(client: &KnownClient) -> String {
     let mut text = format!("# {name}\n\n");
     let others: Vec<&str> =
         KNOWN_CLIENTS.iter().filter(|it| it.library == *library && it.name != *name).map(|it| it.name).collect();
-    let _ = write!(text, "Its connections report the product `{}`.", library.product);
+    let _ = write!(
+        text,
+        "This page describes how {name} workers react when topo changes their queues. Their connections report the product `{}`.",
+        library.product
+    );
     if !client.sibling_queues.is_empty() {
         let suffixes: Vec<String> = client.sibling_queues.iter().map(|it| format!("`Q{it}`")).collect();
         let _ = write!(
@@ -74,8 +82,9 @@ pub fn page(client: &KnownClient) -> String {
     let _ = write!(
         text,
         "\n\n- **When its queue is deleted:** {}.\n- **When the queue does not exist yet (404):** {}.\n\
-         - **When it declares the queue with other arguments (406):** {}.\n- **On startup, if the broker returns a 406:** {}.\n\
-         - **To skip the declaration:** {}.\n{}- **Type of the number 1000 in the error 406:** `{}`.\n\n\
+         - **When a running worker declares the queue with different arguments (406):** {}.\n\
+         - **When a starting worker does so:** {}.\n\
+         - **To skip the declaration:** {}.\n{}- **Type of integers in a 406 error:** `{}`, for the number 1000.\n\n\
          ## What it declares\n\n{}\n\n{}## Advice\n\n{}\n",
         cancel_text(client.on_cancel),
         missing_text(client),
@@ -104,7 +113,7 @@ fn transient_text(client: &KnownClient) -> String {
     if client.transient_objects.is_empty() {
         return String::new();
     }
-    let mut text = "`topo export` does not export these objects, and proposes to `ignore` them:\n\n\
+    let mut text = "`topo export` does not export these objects, and proposes to add them to `ignore`:\n\n\
                     | name | objects | purpose |\n|---|---|---|\n"
         .to_owned();
     for group in client.transient_objects {
@@ -136,6 +145,7 @@ fn word(outcome: Outcome) -> &'static str {
         Outcome::Continues => "continues",
         Outcome::Exits => "exits",
         Outcome::Hangs => "hangs",
+        Outcome::CausesRollback => "causes a rollback",
     }
 }
 

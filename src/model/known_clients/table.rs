@@ -13,6 +13,13 @@ static BUNNY: Library = Library { name: "bunny", product: "Bunny", integer_type:
 static PHP_AMQPLIB: Library = Library { name: "php-amqplib", product: "AMQPLib", integer_type: "signedint" };
 static RABBITMQ_C: Library = Library { name: "rabbitmq-c", product: "rabbitmq-c", integer_type: "long" };
 
+/// The words after the last `_` in the names of Celery's objects for delayed delivery: the levels, and the word of the
+/// exchange that delivers (`kombu.transport.native_delayed_delivery`).
+const DELAYED_DELIVERY: &[&str] = &[
+    "delivery", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18",
+    "19", "20", "21", "22", "23", "24", "25", "26", "27",
+];
+
 /// All known clients, by name.
 pub const KNOWN_CLIENTS: &[KnownClient] = &[
     KnownClient {
@@ -20,11 +27,13 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "aio-pika",
         library: &AIORMQ,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::Declares,
         on_missing: OnMissing::Subscribes,
         on_mismatch: Reaction::Retries,
         at_start: Reaction::Exits,
         without_declaration: Some("`channel.get_queue(name)` instead of `channel.declare_queue(…)`"),
+        per_consumer_prefetch: None,
         declares: "Only what the application declares.",
         transient_objects: &[],
         advice: "A robust connection (`connect_robust`) declares its queues again before it subscribes again. If the \
@@ -35,11 +44,13 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "amqp-connection-manager",
         library: &AMQPLIB,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::Subscribes,
         on_missing: OnMissing::Declares,
         on_mismatch: Reaction::Retries,
         at_start: Reaction::Retries,
         without_declaration: Some("no `assertQueue` in the `setup` function"),
+        per_consumer_prefetch: None,
         declares: "Only what its `setup` functions declare. They run again after each connection.",
         transient_objects: &[],
         advice: "If the broker refuses a declaration in a `setup` function, the client emits the event `error` and tries \
@@ -50,11 +61,13 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "amqplib",
         library: &AMQPLIB,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::Hangs,
         on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
         at_start: Reaction::Exits,
         without_declaration: Some("`channel.checkQueue(name)`, or no declaration"),
+        per_consumer_prefetch: None,
         declares: "Only what the application declares.",
         transient_objects: &[],
         advice: "A canceled consumer receives `null` instead of a message. A worker that ignores `null` hangs. Let the \
@@ -65,11 +78,13 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "bunny",
         library: &BUNNY,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::Hangs,
         on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
         at_start: Reaction::Exits,
         without_declaration: Some("`channel.queue(name, passive: true)`"),
+        per_consumer_prefetch: None,
         declares: "Only what the application declares.",
         transient_objects: &[],
         advice: "Bunny calls the consumer's `on_cancellation` callback. A worker without this callback hangs and logs nothing.",
@@ -79,36 +94,46 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "celery",
         library: &PY_AMQP,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::Declares,
         on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
         at_start: Reaction::Exits,
         without_declaration: Some("`kombu.Queue(…, no_declare=True)`"),
-        declares: "The durable queue and direct exchange `celery`, the topic exchange `celeryev`, and transient queues: \
-                   `celery@HOST.celery.pidbox`, `celeryev.ID`, and queues for replies. With quorum queues, also 28 queues \
-                   `celery_delayed_N` and 29 exchanges.",
+        per_consumer_prefetch: Some("set `x-queue-type: quorum` in `queue_arguments` of the queue"),
+        declares: "Celery declares the durable queue and direct exchange `celery`, the topic exchange `celeryev`, and \
+                   transient queues: `celery@HOST.celery.pidbox`, `celeryev.ID`, and queues for replies. If it uses quorum \
+                   queues, it also declares 28 queues `celery_delayed_N` and 29 exchanges.",
         transient_objects: &[
-            TransientObject { glob: "*celery_delayed_*", expires: false, purpose: "delayed delivery" },
-            TransientObject { glob: "*.pidbox", expires: false, purpose: "remote control" },
-            TransientObject { glob: "celeryev.*", expires: false, purpose: "events" },
+            TransientObject {
+                glob: "*celery_delayed_*",
+                last_words: DELAYED_DELIVERY,
+                expires: false,
+                purpose: "delayed delivery",
+            },
+            TransientObject { glob: "*.pidbox", last_words: &[], expires: false, purpose: "remote control" },
+            TransientObject { glob: "celeryev.*", last_words: &[], expires: false, purpose: "events" },
         ],
-        advice: "By default, Celery publishes through the default exchange. During a migration, messages that are published \
-                 through the default exchange can be lost. Publish to a named exchange (`task_queues` with `kombu.Exchange`), or pause the \
-                 producers.\n\nCelery supports `basic.reject`, but not `basic.nack`. For retries by the \
+        advice: "If the exchange of a queue in `task_queues` is a direct exchange, as it is by default, Celery publishes \
+                 through the default exchange instead. During a migration, messages that are published through the default \
+                 exchange can be lost. To publish to the direct exchange, set both `exchange` and `routing_key` in \
+                 `task_routes`. Otherwise, pause the producers.\n\nCelery supports `basic.reject`, but not `basic.nack`. For retries by the \
                  broker, set `acks_late=True` and `acks_on_failure_or_timeout=False`, or raise `Reject(requeue=False)`.\n\n\
                  A worker that does not declare its queue as a quorum queue uses a global prefetch count. Quorum queues \
-                 accept it from RabbitMQ 4.3 on. Earlier versions refuse the consumer, and the worker retries indefinitely.",
+                 accept such a count from RabbitMQ 4.3 on. Earlier versions refuse the consumer, and the worker retries indefinitely.",
     },
     KnownClient {
         name: "dramatiq",
         page: "dramatiq",
         library: &PIKA,
         sibling_queues: &[".DQ", ".XQ"],
+        consumed_suffixes: &[".DQ"],
         on_cancel: OnCancel::Subscribes,
         on_missing: OnMissing::Subscribes,
         on_mismatch: Reaction::Retries,
         at_start: Reaction::Retries,
         without_declaration: None,
+        per_consumer_prefetch: None,
         declares: "For a queue `Q`: `Q`, `Q.DQ` for delayed messages, and `Q.XQ` for dead letters, with a TTL of 7 days. `Q` \
                    and `Q.DQ` dead-letter to `Q.XQ` through the default exchange. `max_priority` changes `Q` and `Q.DQ`.",
         transient_objects: &[],
@@ -121,11 +146,13 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "faststream",
         library: &AIORMQ,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::Declares,
         on_missing: OnMissing::Subscribes,
         on_mismatch: Reaction::Retries,
         at_start: Reaction::Exits,
         without_declaration: Some("`RabbitQueue(name, declare=False)`"),
+        per_consumer_prefetch: None,
         declares: "The queues and exchanges of its subscribers and publishers.",
         transient_objects: &[],
         advice: "If the broker refuses a declaration after the migration, the worker tries again every 5 s and logs \
@@ -137,11 +164,13 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "nestjs",
         library: &AMQPLIB,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::Hangs,
         on_missing: OnMissing::Subscribes,
         on_mismatch: Reaction::Retries,
         at_start: Reaction::Exits,
         without_declaration: Some("`createQueueIfNotExists: false`"),
+        per_consumer_prefetch: None,
         declares: "The exchanges of the module, and the queues and bindings of its subscribers.",
         transient_objects: &[],
         advice: "This page describes `@golevelup/nestjs-rabbitmq`. A canceled consumer is not noticed: restart the application after \
@@ -153,11 +182,13 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "php-amqplib",
         library: &PHP_AMQPLIB,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::Exits,
         on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
         at_start: Reaction::Exits,
         without_declaration: Some("`queue_declare` with `passive: true`, or no declaration"),
+        per_consumer_prefetch: None,
         declares: "Only what the application declares.",
         transient_objects: &[],
         advice: "`wait` throws an exception when the broker cancels the consumer. Let a supervisor restart the process.",
@@ -167,11 +198,13 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "pika",
         library: &PIKA,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::Exits,
         on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
         at_start: Reaction::Exits,
         without_declaration: Some("`queue_declare(name, passive=True)`, or no declaration"),
+        per_consumer_prefetch: None,
         declares: "Only what the application declares.",
         transient_objects: &[],
         advice: "`start_consuming` returns when the broker cancels the last consumer. A process that then ends has exit \
@@ -182,11 +215,13 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "rascal",
         library: &AMQPLIB,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::Subscribes,
         on_missing: OnMissing::Subscribes,
         on_mismatch: Reaction::Retries,
         at_start: Reaction::Exits,
         without_declaration: Some("`assert: false, check: false` for the queue"),
+        per_consumer_prefetch: None,
         declares: "The exchanges, queues and bindings of its configuration, at the start.",
         transient_objects: &[],
         advice: "rascal delays a republished message with the header `CC` and a waiting queue. The broker keeps `CC` \
@@ -197,14 +232,19 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         page: "symfony",
         library: &RABBITMQ_C,
         sibling_queues: &[],
+        consumed_suffixes: &[],
         on_cancel: OnCancel::NotCanceled,
         on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
         at_start: Reaction::Exits,
         without_declaration: Some("`auto_setup: false` in the options of the transport"),
+        per_consumer_prefetch: None,
         declares: "The fanout exchange and queue `messages`, the direct exchange `delays`, and a waiting queue \
                    `delay_messages_…` for each delay. The waiting queues have `x-expires`, and are not part of a spec.",
-        transient_objects: &[TransientObject { glob: "delay_*", expires: true, purpose: "delayed messages" }],
+        transient_objects: &[
+            TransientObject { glob: "delay_*_delay", last_words: &[], expires: true, purpose: "delayed messages" },
+            TransientObject { glob: "delay_*_retry", last_words: &[], expires: true, purpose: "retries" },
+        ],
         advice: "The AMQP transport of Symfony Messenger fetches messages with `basic.get`. The broker lists no consumer for it, so a plan \
                  cannot name it.",
     },

@@ -55,6 +55,38 @@ pub(super) fn celery(text: &mut String, vhost: &ClientVhost) {
         text.push_str("        no_declare=True,\n    ),\n");
     }
     text.push_str("]\n");
+    celery_routes(text, vhost);
+}
+
+/// Writes the routes with which Celery publishes to direct exchanges. Celery otherwise replaces a direct exchange with the
+/// default exchange (`celery.app.amqp`, `send_task_message`).
+fn celery_routes(text: &mut String, vhost: &ClientVhost) {
+    let route = |queue: &ClientQueue| {
+        let route = queue.route.as_ref().filter(|route| route.exchange_type == "direct")?;
+        let name = python(queue.declaration.queue.as_str());
+        let (exchange, key) = (python(route.exchange.as_str()), python(&route.routing_key));
+        Some((name.clone(), format!("{{\"queue\": {name}, \"exchange\": {exchange}, \"routing_key\": {key}}}")))
+    };
+    let routes: Vec<(String, String)> = vhost.queues.iter().filter_map(route).collect();
+    if routes.is_empty() {
+        return;
+    }
+    let reason = "If the route of a task does not set exchange and routing_key, Celery publishes the task through the \
+                  default exchange instead of a direct exchange.";
+    comment(text, "# ", reason);
+    match (&vhost.queues[..], &routes[..]) {
+        ([_], [(_, route)]) => {
+            let _ = writeln!(text, "app.conf.task_routes = {{\"*\": {route}}}");
+        }
+        _ => {
+            comment(text, "# ", "Select a route for each task: app.conf.task_routes = {\"TASK\": ROUTES[\"QUEUE\"]}");
+            text.push_str("ROUTES = {\n");
+            for (name, route) in routes {
+                let _ = writeln!(text, "    {name}: {route},");
+            }
+            text.push_str("}\n");
+        }
+    }
 }
 
 /// Writes the queues of FastStream. FastStream always adds `x-queue-type` to the arguments, from `queue_type`.

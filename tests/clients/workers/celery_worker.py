@@ -6,7 +6,7 @@ from kombu import Exchange, Queue
 passive = os.environ["MODE"] == "passive"
 name = os.environ["QUEUE"]
 app = Celery("tasks", broker=os.environ["AMQP_URL"])
-# The exchange of the messages. Celery publishes through the default exchange if the queue has no exchange.
+# The exchange of the messages. Celery itself publishes through the default exchange, because the exchange is direct.
 queue = Queue(
     name,
     exchange=Exchange("work", type="direct", durable=True, no_declare=passive),
