@@ -25,7 +25,7 @@ pub struct Report {
     pub waiting: Vec<WaitingStep>,
     /// The migrations that were started, completed or rolled back.
     pub migrated: Vec<Migrated>,
-    /// The consumers of the recreated queues that had consumers.
+    /// The consumers of the queues that had consumers and that topo recreated, or deleted before a rollback.
     pub consumers: Vec<Consumers>,
     /// True if the run was interrupted.
     pub is_interrupted: bool,
@@ -129,6 +129,9 @@ pub struct Migrated {
     pub gap: Option<Duration>,
     /// The number of times that a client declared the old queue again after topo deleted it.
     pub redeclared: usize,
+    /// The clients that may have declared the old queue again, such as `Celery (py-amqp 5.4.2) at 10.0.0.4`. Empty if no
+    /// client did, or if topo cannot determine them.
+    pub redeclared_by: Vec<String>,
 }
 
 /// The messages that did not return after a migration.
@@ -147,7 +150,7 @@ pub struct Consumers {
     pub queue: QueueName,
     /// The number of consumers before the recreation, which canceled them.
     pub before: usize,
-    /// The number of consumers after the recreation; `None` if unknown.
+    /// The number of consumers after the recreation or its rollback; `None` if unknown.
     pub after: Option<usize>,
     /// The clients that have not returned, such as `2 consumers of Celery (py-amqp 5.4.2) at 10.0.0.4`. Empty if all
     /// have returned, or if topo cannot determine them.
@@ -179,6 +182,20 @@ impl Migrated {
             conflicting_policy: None,
             gap: None,
             redeclared: 0,
+            redeclared_by: Vec::new(),
+        }
+    }
+
+    /// Returns true if topo deleted the old queue, which canceled its consumers. A rollback has declared the queue again.
+    pub fn has_deleted_queue(&self) -> bool {
+        self.gap.is_some() || self.redeclared > 0
+    }
+
+    /// Names the application that declared the old queue again: `an application (possibly Celery at 10.0.0.4)`.
+    pub fn redeclaring_application(&self) -> String {
+        match self.redeclared_by.is_empty() {
+            true => "an application".to_owned(),
+            false => format!("an application (possibly {})", self.redeclared_by.join(" or ")),
         }
     }
 }

@@ -99,11 +99,14 @@ async fn plan_part_of_cluster(
 ) -> Result<ClusterPlan, BrokerError> {
     let mut activity = Activity::default();
     let plan = plan_cluster(&cluster.snapshot.context(desired, &activity), &cluster.facts, options);
-    if !changes_users(plan.part()) {
+    let changes_users = changes_users(plan.part());
+    if !changes_users && !limits_connections(plan.part()) {
         return Ok(plan);
     }
     activity.connections = access.broker.connections(&VhostName::cluster()).await?;
-    activity.links = access.broker.links().await?;
+    if changes_users {
+        activity.links = access.broker.links().await?;
+    }
     Ok(plan_cluster(&cluster.snapshot.context(desired, &activity), &cluster.facts, options))
 }
 

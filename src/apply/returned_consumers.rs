@@ -44,7 +44,8 @@ struct OfVhost<'a> {
     amqp: Option<AmqpTransport>,
 }
 
-/// Waits until the queues that the run recreated have as many consumers as before, and adds the numbers to the reports.
+/// Waits until the queues that the run recreated have as many consumers as before, and adds the numbers to the reports. Also
+/// waits for queues that the run deleted before it rolled the migration back.
 /// Adds nothing for queues that had no consumers. The wait ends when its time is over, and after an interruption.
 pub(super) async fn add_returned_consumers(
     request: &RunRequest<'_>,
@@ -92,22 +93,24 @@ pub(super) async fn add_returned_consumers(
     }
 }
 
-/// Returns the queues that the run recreated and that had consumers.
+/// Returns the queues that had consumers and that the run recreated, or deleted before a rollback.
 fn recreated<'a>(plan: &'a Plan, report: &Report) -> Vec<Recreated<'a>> {
     let part = plan.vhosts.iter().find(|part| part.vhost == report.vhost);
+    let of_queue = |queue: &QueueName| report.migrated.iter().find(|it| it.queue == *queue);
     let is_done = |queue: &QueueName| {
-        let is_migrated = |it: &Migrated| it.queue == *queue && !it.is_rolled_back && !it.is_interrupted;
+        let is_migrated = |it: &Migrated| !it.is_interrupted && (!it.is_rolled_back || it.has_deleted_queue());
         let is_declared = |done: &StepDone| {
             matches!(&done.step.action, Action::DeclareQueue { name, .. } if name == queue)
                 && done.step.recreate.as_ref() == Some(&ObjectId::Queue(queue.clone()))
         };
-        report.migrated.iter().any(is_migrated) || report.done.iter().any(is_declared)
+        of_queue(queue).is_some_and(is_migrated) || report.done.iter().any(is_declared)
     };
     let changes = part.into_iter().flat_map(|part| &part.changes);
     let queues = changes.filter(|change| change.kind == ChangeKind::Recreate).filter_map(|change| {
         let (Some(Object::Queue(queue, _)), Some(old)) = (&change.before, &change.live) else { return None };
         let before = old.consumer_count().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-        let is_countable = match &change.after {
+        let is_rolled_back = of_queue(queue).is_some_and(|it| it.is_rolled_back);
+        let is_countable = match if is_rolled_back { &change.before } else { &change.after } {
             Some(Object::Queue(_, new)) => match new.queue_type() {
                 Some(QueueType::Stream) => false,
                 Some(QueueType::Quorum) => !new.has_single_active_consumer(),

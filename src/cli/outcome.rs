@@ -49,7 +49,7 @@ fn rollback_result(reports: &[Report]) -> String {
         "some messages may not have returned".to_owned()
     } else if behind > 0 {
         format!("all messages have returned, {} of them behind newer messages", number(behind))
-    } else if all().all(|it| it.returned == Some(0)) {
+    } else if all().all(|it| it.returned == Some(0) && !it.has_deleted_queue()) {
         "the queue and its messages are unchanged".to_owned()
     } else {
         "all messages have returned".to_owned()

@@ -22,6 +22,7 @@ fn migration(one: &Migrated) -> Value {
         "conflictingPolicy": one.conflicting_policy,
         "unroutedMilliseconds": one.gap.map(|gap| gap.as_millis()),
         "redeclared": one.redeclared,
+        "redeclaredBy": one.redeclared_by,
     })
 }
 

@@ -195,7 +195,12 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
     let rollbacks = reports.iter().flat_map(|report| &report.migrated).filter(|it| it.is_rolled_back).count() as u64;
     if rollbacks > 0 && done == 0 {
         let why = if failed == 0 { "as requested" } else { "because of the errors above" };
-        let line = format!("Rolled back: {}, {why}. The broker is unchanged.", count(rollbacks, "migration"));
+        let has_deleted_queue = reports.iter().flat_map(|it| &it.migrated).any(Migrated::has_deleted_queue);
+        let state = match has_deleted_queue {
+            true => "The objects are as before, but a queue was temporarily deleted, which canceled its consumers.",
+            false => "The broker is unchanged.",
+        };
+        let line = format!("Rolled back: {}, {why}. {state}", count(rollbacks, "migration"));
         let lines = wrap(&words_and_code(&line), " ", width);
         let _ = writeln!(text, "\n{}", Painted(RED, lines.join("\n")));
         let _ = writeln!(text, "To try again:\n  {resume_command}");
@@ -272,7 +277,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
                 2 => "twice".to_owned(),
                 more => format!("{more} times"),
             };
-            parts.push(format!("an application declared the old queue again {times}"));
+            parts.push(format!("{} declared the old queue again {times}", migrated.redeclaring_application()));
         }
         if let Some(reason) = &migrated.fallback {
             parts.push(format!("a shovel moved the messages, because topo could not use AMQP ({})", clean(reason)));

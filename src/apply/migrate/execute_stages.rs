@@ -50,10 +50,18 @@ impl Run<'_> {
                 // This queue contains none of the drained messages.
                 let is_race = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
                 let declared = declared.map_err(|failure| failure.retry_if(is_race));
-                if let Err(StepFailure::GiveUp(_)) = &declared {
-                    self.restore_old().await;
+                let exists = match &declared {
+                    Ok(_) => true,
+                    Err(StepFailure::GiveUp(_)) => {
+                        self.restore_old().await;
+                        self.has_old_queue
+                    }
+                    // The next pass reads whether the queue exists.
+                    Err(_) => false,
+                };
+                if exists {
+                    self.end_gap();
                 }
-                self.end_gap();
                 declared
             }
             Action::PutVhost { .. }
@@ -164,7 +172,9 @@ impl Run<'_> {
         let checked_at = Instant::now();
         let is_immediate = self.can_swap_immediately(&queue, is_quorum, seen).await;
         let amqp = self.moving.amqp().filter(|_| is_immediate).cloned();
-        let deleted = match (self.prove_deletable(step, &queue, seen).await, &amqp) {
+        let proven = self.prove_deletable(step, &queue, seen).await;
+        let started = Instant::now();
+        let deleted = match (proven, &amqp) {
             (Ok(true), Some(amqp)) => self.swap(amqp, &queue, !is_quorum).await,
             (Ok(true), None) => self.broker.perform(&step.action).await,
             (Ok(false), _) => Ok(Performed::AlreadyGone),
@@ -197,7 +207,10 @@ impl Run<'_> {
                 Err(StepFailure::Retry(error))
             }
             Err(error @ BrokerError::BoundMeanwhile { .. }) => Err(StepFailure::Retry(error)),
-            Err(error) if error.may_have_been_processed() => Err(StepFailure::Retry(error)),
+            Err(error) if error.may_have_been_processed() => {
+                self.missing_since.get_or_insert(started);
+                Err(StepFailure::Retry(error))
+            }
             Err(error @ (BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. })) => Err(error.into()),
             // The broker lists the old queue, but the queue has no running member, so a rollback is impossible.
             Err(error @ BrokerError::NoMembers { .. }) => Err(StepFailure::Stop(error)),
@@ -265,7 +278,7 @@ impl Run<'_> {
 
     /// Adds the time since the queue was deleted to the time for which it did not exist. This time is an upper bound: it
     /// includes the responses of the broker, and an application can have declared the queue earlier.
-    fn end_gap(&mut self) {
+    pub(super) fn end_gap(&mut self) {
         if let Some(since) = self.missing_since.take() {
             self.migrated.gap = Some(self.migrated.gap.unwrap_or_default() + since.elapsed());
         }

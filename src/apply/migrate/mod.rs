@@ -21,6 +21,7 @@ use crate::model::QueueName;
 use crate::plan::{Action, Goal, Migration, QueueActivity, Stage, Step, Unexpected};
 use moving::Moving;
 use state::Run;
+use std::mem;
 use std::time::Duration;
 use step_failure::StepFailure;
 use tokio::time::{Instant, sleep};
@@ -182,12 +183,19 @@ impl Run<'_> {
         let live = seen.topology.queues.get(&self.migration.queue);
         let is_desired = live.is_some_and(|live| self.migration.is_desired(live, &seen.profile));
         self.has_old_queue = live.is_some() && !is_desired;
-        if self.is_old_deleted && live.is_some() {
-            self.is_old_deleted = false;
-            self.migrated.redeclared += usize::from(self.has_old_queue);
+        if live.is_some() {
+            // After a deletion without a response, the old queue may always have existed.
+            if self.has_old_queue && !self.is_old_deleted {
+                self.missing_since = None;
+            }
+            self.end_gap();
+            if mem::take(&mut self.is_old_deleted) && self.has_old_queue {
+                self.migrated.redeclared += 1;
+                self.migrated.redeclared_by = self.clients_that_may_declare(&seen);
+            }
         }
         if self.migrated.redeclared >= MAX_REDECLARATIONS && self.migration.goal == Goal::Recreate {
-            let error = self.redeclared_error(&seen);
+            let error = self.redeclared_error();
             return Err((self.step(Stage::Swap, self.first_action()), StepFailure::GiveUp(error)));
         }
         if live.is_none() && self.migration.goal == Goal::RollBack {

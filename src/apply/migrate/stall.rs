@@ -82,17 +82,17 @@ impl StallDetector {
     /// has decreased within the drain timeout, or if the moved messages are at most twice the maximum count.
     pub(super) fn moved_without_decrease(&self) -> Option<u64> {
         let moved = self.moved - self.moved_at_decrease;
-        (self.has_not_decreased() && moved > self.maximum.saturating_mul(2)).then_some(moved)
+        (self.has_decrease_timed_out() && moved > self.maximum.saturating_mul(2)).then_some(moved)
     }
 
     /// Returns true if the consumers seem to make no progress, because the message count has not decreased for the
     /// stall timeout or a third of the drain timeout, whichever is shorter.
-    pub(super) fn has_stalled(&self) -> bool {
+    pub(super) fn seems_stalled(&self) -> bool {
         self.last_decrease.elapsed() >= self.intervals.stall_timeout().min(self.drain_timeout / 3)
     }
 
     /// Returns true if, for [`PLATEAU`], no message was moved and the message count has not decreased.
-    pub(super) fn has_stopped(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.last_progress.elapsed() >= PLATEAU
     }
 
@@ -102,21 +102,21 @@ impl StallDetector {
     }
 
     /// Returns true if, for the drain timeout, no message was moved and the message count has not decreased.
-    pub(super) fn is_timed_out(&self) -> bool {
+    pub(super) fn has_progress_timed_out(&self) -> bool {
         self.last_progress.elapsed() >= self.drain_timeout
     }
 
     /// Returns true if the message count has not decreased for the drain timeout, even if messages were moved.
-    pub(super) fn has_not_decreased(&self) -> bool {
+    pub(super) fn has_decrease_timed_out(&self) -> bool {
         self.has_not_decreased_for(self.drain_timeout)
     }
 
-    /// Returns true if the message count has not decreased for this time, even if messages were moved.
+    /// Returns true if the message count has not decreased for `time`, even if messages were moved.
     pub(super) fn has_not_decreased_for(&self, time: Duration) -> bool {
         self.last_decrease.elapsed() >= time
     }
 
-    /// Returns true if the queue has been empty for this time.
+    /// Returns true if the queue has been empty for `time`.
     pub(super) fn has_been_empty_for(&self, time: Duration) -> bool {
         self.empty_since.is_some_and(|since| since.elapsed() >= time)
     }
@@ -145,13 +145,13 @@ pub(super) fn describe_stall(
         (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
             if messages == 1 {
-                "1 message is neither ready nor held by a consumer: it waits for a delayed retry, or is a \
-                 dead-lettered message that no target has confirmed yet (at-least-once)"
+                "1 message is neither ready nor unacknowledged: it is waiting for a delayed retry, or for at-least-once \
+                 dead-lettering to be confirmed"
                     .to_owned()
             } else {
                 format!(
-                    "{} messages are neither ready nor held by a consumer: they wait for a delayed retry, or are \
-                     dead-lettered messages that no target has confirmed yet (at-least-once)",
+                    "{} messages are neither ready nor unacknowledged: they are waiting for a delayed retry, or for \
+                     at-least-once dead-lettering to be confirmed",
                     number(messages)
                 )
             }
@@ -161,7 +161,7 @@ pub(super) fn describe_stall(
         (_, None) => "the broker does not report how many messages remain".to_owned(),
     };
     if let Some(tick) = tick {
-        text.push_str(&format!(" (counted up to {} ago)", in_words(tick)));
+        text.push_str(&format!(" (the count may be up to {} old)", in_words(tick)));
     }
     let peers: Vec<&str> =
         consumers.iter().map(|peer| if peer.is_empty() { "unknown address" } else { peer }).collect();

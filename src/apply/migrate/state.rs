@@ -74,9 +74,8 @@ impl Run<'_> {
         })
     }
 
-    /// Returns the error for an application that declared the old queue again after topo deleted it. Names the clients that
-    /// may have done this.
-    pub(super) fn redeclared_error(&self, seen: &Snapshot) -> BrokerError {
+    /// Names the consumers of the old queue whose clients may declare it again.
+    pub(super) fn clients_that_may_declare(&self, seen: &Snapshot) -> Vec<String> {
         let queue = &self.migration.queue;
         let exists = |name: &str| seen.topology.queues.contains_key(&QueueName::from(name));
         let groups = self.live.map(client_groups).unwrap_or_default();
@@ -84,16 +83,17 @@ impl Run<'_> {
             let known = group.known(queue, exists);
             group.may_declare(&known).then(|| group.name(&known))
         });
-        let named: Vec<String> = named.collect();
-        let clients = match named.is_empty() {
-            true => String::new(),
-            false => format!(" (possibly {})", named.join(" or ")),
-        };
+        named.collect()
+    }
+
+    /// Returns the error for an application that declared the old queue again twice after topo deleted it.
+    pub(super) fn redeclared_error(&self) -> BrokerError {
+        let application = self.migrated.redeclaring_application();
         let reason = format!(
-            "an application{clients} declared the old queue again twice while topo recreated it: stop the \
-             application or change its declaration, and apply again"
+            "{application} declared the old queue again twice while topo recreated it: stop the application or change \
+             its declaration, and apply again"
         );
-        BrokerError::NotMoved { queue: queue.clone(), reason }
+        BrokerError::NotMoved { queue: self.migration.queue.clone(), reason }
     }
 
     /// Returns the planned step of an action, or a new step if the action was not planned.

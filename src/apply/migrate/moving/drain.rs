@@ -58,7 +58,7 @@ impl Moving<'_> {
             let others = self.other_consumers(live.consumers.as_deref().unwrap_or_default(), has_transport);
             let mut current_fault = None;
             let needs_transport =
-                others.is_empty() || detector.has_stalled() || detector.is_past_half_of_drain_timeout();
+                others.is_empty() || detector.seems_stalled() || detector.is_past_half_of_drain_timeout();
             if !has_transport && needs_transport && live.messages != Some(0) {
                 current_fault = match self.start(from, to, Purpose::Drain).await {
                     Ok(()) => None,
@@ -74,7 +74,7 @@ impl Moving<'_> {
             let is_counted = progress.as_ref().is_none_or(|progress| progress.moved.is_some());
             detector.record(live.messages, moved);
             let stall = || describe_stall(&live, &others, current_fault.as_ref(), self.tick(has_ticks));
-            let stalled = (detector.has_stopped() && live.messages != Some(0)).then(stall);
+            let stalled = (detector.is_idle() && live.messages != Some(0)).then(stall);
             notify(is_counted.then_some(moved.saturating_sub(moved_before)), live.messages, stalled.as_deref());
             if in_flight == 0 && detector.has_been_empty_for(settle_time) {
                 return Ok(());
@@ -95,7 +95,7 @@ impl Moving<'_> {
                 );
                 return Err(StepFailure::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
-            if detector.is_timed_out() {
+            if detector.has_progress_timed_out() {
                 let reason = describe_stall(&live, &others, current_fault.as_ref(), self.tick(has_ticks));
                 let waited = i64::try_from(self.drain_timeout(has_ticks).as_millis()).ok().and_then(duration);
                 let waited = waited.unwrap_or_else(|| "0s".to_owned());

@@ -112,7 +112,7 @@ impl Moving<'_> {
     /// Returns true if messages arrive as fast as topo moves them, or faster. In this case, the return ends, and only
     /// the order of the last messages is lost.
     async fn is_outrun(&self, back: &Return<'_>, detector: &StallDetector) -> bool {
-        detector.has_not_decreased() && unavailability(self.broker, back.into).await.is_none()
+        detector.has_decrease_timed_out() && unavailability(self.broker, back.into).await.is_none()
     }
 
     /// Returns the reason why the return fails; `None` while the number of messages in the holding queue decreases, or
@@ -123,7 +123,7 @@ impl Moving<'_> {
         detector: &StallDetector,
         (live, current_fault, is_rejected): (&QueueActivity, Option<&Fault>, bool),
     ) -> Result<Option<String>, BrokerError> {
-        if !detector.has_not_decreased() {
+        if !detector.has_decrease_timed_out() {
             return Ok(None);
         }
         if let Some(target) = self.queue_activity(back.into).await?
