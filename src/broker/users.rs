@@ -56,6 +56,7 @@ pub(super) fn records(
     secrets: &Secrets,
 ) -> Result<ReadRecords, BrokerError> {
     let mut read = ReadRecords::default();
+    check_hashes(desired, secrets)?;
     for user in users {
         let id = RecordId::named(RecordKind::User, user.name.as_str());
         let mut fields = Arguments::from([("tags".to_owned(), user.tags.clone().unwrap_or(ArgumentValue::Null))]);
@@ -121,15 +122,30 @@ fn compare_hash(
     secrets: &Secrets,
 ) -> Result<PasswordMatch, BrokerError> {
     let Some(hash) = secrets.value(secret)? else { return Ok(unknown(secret)) };
-    let algorithm =
-        desired_user.fields.get("hashingAlgorithm").and_then(ArgumentValue::as_text).unwrap_or(DEFAULT_ALGORITHM);
-    check_hash(hash.expose_secret(), algorithm, secret)?;
+    let algorithm = desired_algorithm(desired_user);
     let is_equal = user.password_hash.as_deref() == Some(hash.expose_secret()) && user.algorithm() == algorithm;
     Ok(if is_equal { PasswordMatch::Equal } else { PasswordMatch::Different })
 }
 
 fn unknown(secret: &SecretRef) -> PasswordMatch {
     PasswordMatch::Unknown(secret.missing())
+}
+
+/// Returns the algorithm of the password hash of a desired user.
+fn desired_algorithm(user: &Record) -> &str {
+    user.fields.get("hashingAlgorithm").and_then(ArgumentValue::as_text).unwrap_or(DEFAULT_ALGORITHM)
+}
+
+/// Checks the form of all password hashes that are set, also of new users.
+fn check_hashes(desired: &Topology, secrets: &Secrets) -> Result<(), BrokerError> {
+    for user in desired.records.values().filter(|record| record.id.kind == RecordKind::User) {
+        for (_, secret) in user.secrets().filter(|(field, _)| *field == "passwordHash") {
+            if let Some(hash) = secrets.value(&secret)? {
+                check_hash(hash.expose_secret(), desired_algorithm(user), &secret)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Checks the form of a hash. The broker accepts any text, and then no password is valid.
@@ -319,6 +335,21 @@ mod tests {
         let other = user("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR", Some("scrypt"));
         let other = compare_password(&other, &SecretRef::Env("x".to_owned()), &secrets).unwrap();
         assert!(matches!(other, PasswordMatch::Unknown(_)));
+    }
+
+    #[test]
+    fn hashes_of_new_users_are_checked() {
+        let fields =
+            |hash: &str| Arguments::from([("passwordHash".to_owned(), SecretRef::Env(hash.to_owned()).value())]);
+        let of_new = |hash: &str| {
+            let user = Record::new(RecordId::named(RecordKind::User, "new"), fields(hash)).unwrap();
+            let desired = Topology { records: [(user.id.clone(), user)].into(), ..Topology::missing("v".into()) };
+            records(Vec::new(), &desired, &Secrets::new(read)).map(|_| ())
+        };
+        assert!(of_new("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR").is_ok());
+        assert!(of_new("UNSET").is_ok());
+        let error = of_new("test12").unwrap_err().to_string();
+        assert!(error.contains("expected a sha256 password hash"), "{error}");
     }
 
     #[test]

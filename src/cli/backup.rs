@@ -54,9 +54,13 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
         let paths: Vec<_> = files.drain(..).map(|(path, _)| files::path_argument(&path)).collect();
         let imports: Vec<_> =
             paths.iter().map(|path| format!("rabbitmqadmin definitions import --file {path}")).collect();
+        let secrets = match others.is_empty() {
+            true => "",
+            false => "the backup contains password hashes, or URIs with passwords: keep it secret\n",
+        };
         output::eprint(&format!(
             "backup of all objects to be deleted, changed or recreated (without messages): {}\n\
-             to restore missing objects: {}\n",
+             {secrets}to restore missing objects: {}\n",
             paths.join(" and "),
             imports.join(", then ")
         ));

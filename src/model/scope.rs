@@ -77,6 +77,9 @@ pub struct UserScope {
     pub protect: Vec<Glob>,
     /// Globs for the names of the users whose records topo does not manage or report.
     pub ignore: Vec<Glob>,
+    /// The users to which the vhost documents give permissions. Only in the scope of the cluster.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub with_permissions: BTreeSet<String>,
 }
 
 impl UserScope {

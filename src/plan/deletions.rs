@@ -7,7 +7,7 @@ use super::hazard::HazardKind;
 use super::{auto_delete, lock_out, recreate, retries};
 use crate::diff::DeleteReason;
 use crate::model::count::number;
-use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, RecordId};
+use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, RecordId, RecordKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The minimum number of owned objects for a `mass-delete` hazard. With fewer objects, even an ordinary plan often
@@ -52,6 +52,12 @@ pub(super) fn plan(
         }
         if reason == DeleteReason::Unmanaged && !options.prune.contains(&id.kind()) {
             builder.unmanaged.push(Unmanaged { address, object: id });
+            continue;
+        }
+        if reason == DeleteReason::Unmanaged && has_declared_permissions(context, &id) {
+            let text =
+                format!("{id} is unmanaged, but a vhost document of this run gives it permissions: topo keeps it");
+            builder.info(&address, text);
             continue;
         }
         if context.is_undeletable(&id) {
@@ -100,6 +106,13 @@ fn add_unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             builder.changes[*index].unbound.push(binding.clone());
         }
     }
+}
+
+/// Returns true for a user to which a vhost document of the run gives permissions.
+pub(super) fn has_declared_permissions(context: &PlanContext<'_>, id: &ObjectId) -> bool {
+    let ObjectId::Record(record) = id else { return false };
+    let with_permissions = &context.desired.scope.users.with_permissions;
+    record.kind == RecordKind::User && record.name().is_some_and(|name| with_permissions.contains(name))
 }
 
 fn is_protected(context: &PlanContext<'_>, id: &ObjectId) -> bool {
@@ -240,8 +253,35 @@ pub(super) fn mass_delete_hazard(builder: &mut PlanBuilder, context: &PlanContex
         let objects = if deleted == 1 { "1 object".to_owned() } else { format!("{deleted} objects") };
         let text = format!("the spec declares nothing, and {objects} will be deleted");
         builder.hazard(HazardKind::MassDelete, &address, text, None);
-    } else if all >= MIN_OWNED && deleted * 100 > all * MAX_PERCENT {
+    } else if is_mass_delete(deleted, all) {
         let text = format!("{deleted} of {all} owned objects will be deleted");
         builder.hazard(HazardKind::MassDelete, &address, text, None);
+    } else {
+        mass_delete_of_kind(builder, context);
+    }
+}
+
+fn is_mass_delete(deleted: usize, all: usize) -> bool {
+    all >= MIN_OWNED && deleted * 100 > all * MAX_PERCENT
+}
+
+/// Adds a hazard for each kind of which the plan deletes a large part, such as permissions.
+fn mass_delete_of_kind(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let mut deleted: BTreeMap<RecordKind, usize> = BTreeMap::new();
+    for change in builder.changes.iter().filter(|change| change.kind == ChangeKind::Delete) {
+        if let (Some(ObjectId::Record(id)), Some(DeleteReason::Unmanaged | DeleteReason::Removed)) =
+            (change.id(), change.reason)
+        {
+            *deleted.entry(id.kind).or_default() += 1;
+        }
+    }
+    for (kind, deleted) in deleted {
+        let scope = &context.desired.scope;
+        let is_owned = |id: &&RecordId| id.kind == kind && scope.owns_object(&ObjectId::Record((*id).clone()));
+        let all = context.current.records.keys().filter(is_owned).count().max(deleted);
+        if is_mass_delete(deleted, all) {
+            let text = format!("{deleted} of {all} owned {} will be deleted", kind.row().plural);
+            builder.hazard(HazardKind::MassDelete, &context.address(&ObjectId::Vhost), text, None);
+        }
     }
 }

@@ -1,18 +1,23 @@
 //! Protects the access of this user, so that topo can apply further plans.
+//!
+//! A pattern that topo cannot evaluate counts as lost access, unless the plan keeps the pattern.
 
+use super::action::Action;
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{PlannedChange, Step};
-use super::permissions::{permission, record};
+use super::permissions::{pattern, permission, record};
 use super::rights::{Needs, Permission};
 use super::users::{self, ChangedUser};
 use crate::model::names::LOCK_QUEUE;
-use crate::model::{ObjectId, Record, RecordKind};
+use crate::model::{Binding, ExchangeName, ObjectId, Record, RecordKind};
+use crate::rabbitmq::predeclared_type;
 use std::collections::BTreeSet;
 
 /// The maximum number of objects that a text lists for each permission.
 const NAMED: usize = 3;
 const ADMINISTRATOR: &str = "administrator";
+const REMEDY: &str = "keep these permissions, or apply the plan as a different administrator";
 
 /// Returns true if the object is a record of this user, such as its permissions. topo does not prune such records.
 pub(super) fn is_of_this_user(context: &PlanContext<'_>, id: &ObjectId) -> bool {
@@ -30,6 +35,7 @@ pub(super) fn is_of_this_user(context: &PlanContext<'_>, id: &ObjectId) -> bool 
 /// Blocks the plan if this user would lose permissions that topo requires for this plan or for its lock.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) {
     let Some(own) = &context.records.user else { return };
+    check_topics(builder, context, own, steps);
     let of_own = |change: &PlannedChange| {
         let record = record(change.after.as_ref().or(change.before.as_ref()), RecordKind::Permission);
         record.is_some_and(|record| record.id.name() == Some(own))
@@ -45,20 +51,22 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
         None if context.current.settings.is_none() => creator,
         None => return,
     };
-    let remedy = || Some("keep these permissions, or apply the plan as a different administrator".to_owned());
     let Some(after) = after else {
         let text = format!("the plan deletes the permissions of user {own}, which topo uses to connect");
-        builder.block(&address, text, remedy());
+        builder.block(&address, text, Some(REMEDY.to_owned()));
         return;
     };
     let lock = context.activity.lock_queue.as_ref().map_or(LOCK_QUEUE, |lock| lock.as_str());
     let needs = Needs::of(steps, lock);
-    let (before, after) = (needs.missing_from(&before), needs.missing_from(&after));
+    let kept = [before.configure == after.configure, before.write == after.write, before.read == after.read];
+    let (before, after) = (needs.missing_from(&before), needs.not_certain_in(&after));
     let lost: Vec<String> = after
         .by_permission()
         .into_iter()
         .zip(before.by_permission())
-        .filter_map(|((right, after), (_, before))| {
+        .zip(kept)
+        .filter(|(_, is_kept)| !is_kept)
+        .filter_map(|(((right, after), (_, before)), _)| {
             let mut names: Vec<&str> = after.difference(before).map(String::as_str).collect();
             let more = names.len().saturating_sub(NAMED);
             names.truncate(NAMED);
@@ -71,7 +79,48 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
             "the plan removes permissions that topo requires from user {own}, which topo uses to connect: {}",
             lost.join("; ")
         );
-        builder.block(&address, text, remedy());
+        builder.block(&address, text, Some(REMEDY.to_owned()));
+    }
+}
+
+/// Blocks the plan if a new topic permission of this user does not permit a binding of the plan. The broker requires read
+/// for the routing key of each binding of a topic exchange, and also to remove it.
+fn check_topics(builder: &mut PlanBuilder, context: &PlanContext<'_>, own: &str, steps: &[Step]) {
+    let is_topic = |name: &ExchangeName| {
+        let declared = context.current.exchanges.get(name).or_else(|| context.desired.topology.exchanges.get(name));
+        declared.map(|exchange| exchange.kind.as_str()).or_else(|| predeclared_type(name)) == Some("topic")
+    };
+    let bindings: Vec<&Binding> = steps
+        .iter()
+        .flat_map(|step| match &step.action {
+            Action::Bind { binding } | Action::Unbind { binding, .. } => std::slice::from_ref(binding),
+            Action::DeclareExchange { bindings, .. } => &bindings[..],
+            Action::PutVhost { .. }
+            | Action::PutTopicPermission { .. }
+            | Action::PutPolicy { .. }
+            | Action::DeclareQueue { .. }
+            | Action::MoveMessages { .. }
+            | Action::DeleteExchange { .. }
+            | Action::DeleteQueue { .. }
+            | Action::DeletePolicy { .. }
+            | Action::PutRecord { .. }
+            | Action::DeleteRecord { .. } => &[],
+        })
+        .filter(|binding| is_topic(&binding.source))
+        .collect();
+    let of_own = builder.changes.iter().filter_map(|change| {
+        let record = record(change.after.as_ref(), RecordKind::TopicPermission)?;
+        let permission = record.topic_permission().filter(|it| it.user.as_str() == own)?;
+        let read = pattern(&permission.read);
+        let refused = bindings.iter().find(|binding| {
+            binding.source == permission.exchange && read.matches(&binding.routing_key) != Some(true)
+        })?;
+        Some((change.address.clone(), format!(
+            "the topic permission of user {own}, which topo uses to connect, does not permit the binding {refused} of this plan"
+        )))
+    });
+    for (address, text) in of_own.collect::<Vec<_>>() {
+        builder.block(&address, text, Some(REMEDY.to_owned()));
     }
 }
 

@@ -21,7 +21,9 @@ use super::hazard::{Hazard, HazardKind};
 use super::migrate::{Goal, Migration};
 use crate::model::count::count;
 use crate::model::intervals::in_words;
-use crate::model::{Address, Object, ObjectId, QueueName, QueueType, Record, RecordId, RecordKind, Topology};
+use crate::model::{
+    Address, ArgumentValue, Object, ObjectId, QueueName, QueueType, Record, RecordId, RecordKind, Topology,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns true if a plan deletes or recreates a queue. topo reads the shovels only in that case.
@@ -84,13 +86,23 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
         let Some(is_recreated) = deleted.get(&end.queue) else { continue };
         let is_shovel_deleted =
             end.vhost == *vhost && builder.changes.iter().any(|change| is_deleted(change, &end.shovel));
-        // The deletion of a shovel precedes the deletions of queues, but not the recreations.
-        if is_shovel_deleted && !*is_recreated {
+        let is_shovel_redirected = end.vhost == *vhost && builder.changes.iter().any(|change| redirects(change, end));
+        // The deletion or change of a shovel precedes the deletions of queues, but not the recreations.
+        if (is_shovel_deleted || is_shovel_redirected) && !*is_recreated {
             continue;
         }
         let address = context.address(&ObjectId::Queue(end.queue.clone()));
         builder.hazard(HazardKind::ShovelInterference, &address, shovel_text(end, *is_recreated), None);
     }
+}
+
+/// Returns true if a change makes a shovel use a different queue.
+fn redirects(change: &PlannedChange, end: &ShovelEnd) -> bool {
+    let is_of_shovel = change.id() == Some(ObjectId::Record(RecordId::named(RecordKind::Shovel, end.shovel.as_str())));
+    let Some(Object::Record(after)) = change.after.as_ref().filter(|_| is_of_shovel) else { return false };
+    let queue =
+        after.fields.get(if end.is_source { "src-queue" } else { "dest-queue" }).and_then(ArgumentValue::as_text);
+    queue != Some(end.queue.as_str())
 }
 
 fn shovel_text(end: &ShovelEnd, is_recreated: bool) -> String {
@@ -112,11 +124,12 @@ fn shovel_text(end: &ShovelEnd, is_recreated: bool) -> String {
 
 const CONNECTIONS: &str = "max-connections";
 const QUEUES: &str = "max-queues";
+const CHANNELS: &str = "max-channels";
 
-/// Returns true if the plan sets or lowers the connection limit. topo reads the number of connections only in that
-/// case.
+/// Returns true if the plan sets or lowers a limit of connections or channels. topo reads the number of connections only in
+/// that case.
 pub fn limits_connections(part: &VhostPlan) -> bool {
-    lowered_limits(&part.changes).any(|(_, record)| record.id.setting() == Some(CONNECTIONS))
+    lowered_limits(&part.changes).any(|(_, record)| matches!(record.id.setting(), Some(CONNECTIONS | CHANNELS)))
 }
 
 /// Adds the hazards of limits that are set or lowered.
@@ -124,7 +137,11 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
     let found: Vec<_> = lowered_limits(&builder.changes)
         .filter_map(|(change, record)| {
             let (limit, setting) = (record.limit()?, record.id.setting()?);
+            let user = record.id.name().filter(|_| record.id.kind == RecordKind::UserLimit);
             let (existing, thing) = match setting {
+                CONNECTIONS if user.is_some() => (user.and_then(|user| connections_of(context, user)), "connection"),
+                // topo does not count channels. A user without connections has none.
+                CHANNELS => (user.and_then(|user| connections_of(context, user)).filter(|it| *it == 0), "channel"),
                 CONNECTIONS => {
                     // A vhost that does not exist yet has no connections.
                     let of_new = context.current.settings.is_none().then_some(0);
@@ -143,11 +160,13 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
                 return Some((change.address.clone(), text));
             }
             let existing = existing.map_or_else(|| format!("an unknown number of {thing}s"), |many| count(many, thing));
-            let also = if setting == QUEUES { ", including topo's lock queue" } else { "" };
-            let text = format!(
-                "{setting} will become {limit}, and the vhost has {existing}: the broker will keep existing {thing}s \
-                 and refuse new ones{also}"
-            );
+            let owner = user.map_or_else(|| "the vhost".to_owned(), |user| format!("user {user}"));
+            let effect = match setting {
+                QUEUES => "will keep existing queues and refuse new ones, including topo's lock queue".to_owned(),
+                CHANNELS => "will close a connection that opens another channel".to_owned(),
+                _ => format!("will keep existing {thing}s and refuse new ones"),
+            };
+            let text = format!("{setting} will become {limit}, and {owner} has {existing}: the broker {effect}");
             Some((change.address.clone(), text))
         })
         .collect();
@@ -156,7 +175,12 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
     }
 }
 
-/// Returns the vhost limits that the plan sets or lowers.
+/// Returns the number of open connections of a user in all vhosts; `None` if unknown.
+fn connections_of(context: &PlanContext<'_>, user: &str) -> Option<u64> {
+    context.activity.connections.as_ref().map(|users| users.get(user).copied().unwrap_or_default())
+}
+
+/// Returns the limits of vhosts and users that the plan sets or lowers.
 fn lowered_limits(changes: &[PlannedChange]) -> impl Iterator<Item = (&PlannedChange, &Record)> {
     changes.iter().filter_map(|change| {
         let after = limit_of(change.after.as_ref())?;
@@ -167,7 +191,9 @@ fn lowered_limits(changes: &[PlannedChange]) -> impl Iterator<Item = (&PlannedCh
 
 fn limit_of(object: Option<&Object>) -> Option<&Record> {
     match object? {
-        Object::Record(record) => (record.id.kind == RecordKind::VhostLimit).then_some(record),
+        Object::Record(record) => {
+            matches!(record.id.kind, RecordKind::VhostLimit | RecordKind::UserLimit).then_some(record)
+        }
         Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_) => None,
     }
 }

@@ -253,7 +253,7 @@ fn difference<'a>(from: &str, to: &str, names: &'a [String]) -> Difference<'a> {
 }
 
 /// Compiles the pattern of a permission. The empty pattern matches no object.
-fn pattern(text: &str) -> Pattern {
+pub(super) fn pattern(text: &str) -> Pattern {
     Pattern::new(if text.is_empty() { "^$" } else { text })
 }
 

@@ -150,9 +150,18 @@ impl Needs {
     /// Returns the required permissions that a user's current permission does not grant. A pattern that topo cannot
     /// evaluate is treated as matching.
     pub(super) fn missing_from(&self, permission: &Permission) -> Self {
+        self.without_grant(permission, |granted| granted == Some(false))
+    }
+
+    /// Returns the required permissions that a permission does not certainly grant.
+    pub(super) fn not_certain_in(&self, permission: &Permission) -> Self {
+        self.without_grant(permission, |granted| granted != Some(true))
+    }
+
+    fn without_grant(&self, permission: &Permission, is_missing: fn(Option<bool>) -> bool) -> Self {
         let missing = |names: &BTreeSet<String>, pattern: &str| {
             let pattern = Pattern::new(if pattern.is_empty() { NO_OBJECT } else { pattern });
-            names.iter().filter(|name| pattern.matches(name) == Some(false)).cloned().collect()
+            names.iter().filter(|name| is_missing(pattern.matches(name))).cloned().collect()
         };
         Self {
             configure: missing(&self.configure, &permission.configure),

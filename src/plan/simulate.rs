@@ -6,7 +6,7 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Options, Step, VhostPlan};
 use super::verdict::{Verdict, verdict};
-use super::{auto_delete, keeps, lock_out};
+use super::{auto_delete, deletions, keeps, lock_out};
 use crate::diff::{Change, DeleteReason, diff};
 use crate::model::{Address, Binding, Destination, ExchangeName, ObjectId, Topology};
 use std::borrow::Cow;
@@ -149,7 +149,9 @@ fn remaining_differences(
             }),
             Change::Delete { object, reason } => {
                 let id = object.id();
-                let is_pruned = options.prune.contains(&id.kind()) && !lock_out::is_of_this_user(context, &id);
+                let is_kept =
+                    lock_out::is_of_this_user(context, &id) || deletions::has_declared_permissions(context, &id);
+                let is_pruned = options.prune.contains(&id.kind()) && !is_kept;
                 !desired.scope.protects_object(&id)
                     && !context.is_untouchable(&id)
                     && !context.is_undeletable(&id)

@@ -1,6 +1,7 @@
 //! Diagnostics: the problems of a spec, with their positions. `render::diagnostics` renders them.
 
 use super::node::Location;
+use super::problem::SECRET_AS_TEXT;
 use crate::model::printable::{clean, mask_passwords};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -47,6 +48,8 @@ pub struct Diagnostic {
     pub secondary: Vec<(Location, String)>,
     /// A suggestion for how to fix the problem, if there is one.
     pub hint: Option<String>,
+    /// The position of a value that can be a secret, which is masked in all excerpts.
+    pub secret: Option<Location>,
 }
 
 impl Diagnostic {
@@ -60,6 +63,7 @@ impl Diagnostic {
             label: String::new(),
             secondary: Vec::new(),
             hint: None,
+            secret: (code == SECRET_AS_TEXT).then_some(primary),
         }
     }
 
@@ -74,6 +78,12 @@ impl Diagnostic {
         if at != self.primary {
             self.secondary.push((at, sanitize(&label.into())));
         }
+        self
+    }
+
+    /// Sets the position of a value that can be a secret.
+    pub(super) fn masking(mut self, secret: Location) -> Self {
+        self.secret = Some(secret);
         self
     }
 

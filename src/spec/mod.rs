@@ -63,7 +63,6 @@ pub(crate) use node::{Entry, Node, Value};
 pub use node::{Keyed, Location, SourceFile, Sourced};
 pub use notation::Allow;
 pub use notation::Notation;
-pub(crate) use problem::SECRET_AS_TEXT;
 pub(crate) use read::{StandInObjects, read_stand_ins};
 pub(crate) use retry_layers::is_linear;
 pub(crate) use shape::{Forms, Key, Keys, Object, Shape, key};
@@ -185,10 +184,11 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
         references::check(&spec, &declared, &mut diagnostics);
         spec
     };
-    let cluster = cluster.map(|part| read_part(part, UserScope::default(), empty_cluster_spec));
+    let mut cluster = cluster.map(|part| read_part(part, UserScope::default(), empty_cluster_spec));
     let users = cluster.as_ref().map(user_scope).unwrap_or_default();
     let vhosts: Vec<Spec> = vhosts.into_values().map(|part| read_part(part, users.clone(), empty_spec)).collect();
-    if let Some(cluster) = &cluster {
+    if let Some(cluster) = &mut cluster {
+        cluster.users.with_permissions = users_with_permissions(&vhosts);
         secrets::refuse_permissions_of_removed_users(cluster, &vhosts, &mut diagnostics);
     }
     (Specs { cluster, vhosts }, diagnostics)
@@ -206,7 +206,14 @@ fn user_scope(cluster: &Spec) -> UserScope {
         owns: globs(&cluster.owns),
         protect: globs(&cluster.protect),
         ignore: globs(&cluster.ignore),
+        with_permissions: BTreeSet::new(),
     }
+}
+
+/// Returns the users to which the specs of vhosts give permissions.
+fn users_with_permissions(vhosts: &[Spec]) -> BTreeSet<String> {
+    let records = vhosts.iter().flat_map(|vhost| vhost.records.keys());
+    records.filter(|id| id.kind.row().is_named_after_users()).filter_map(|id| id.key.first().cloned()).collect()
 }
 
 fn vhost_name(document: &Node) -> Option<(&str, Location)> {

@@ -1,7 +1,7 @@
 //! The problems of single values.
 
 /// The code of the error for a secret that is written in a spec. The renderer masks the values at these positions.
-pub(crate) const SECRET_AS_TEXT: &str = "secret-as-text";
+pub(super) const SECRET_AS_TEXT: &str = "secret-as-text";
 
 /// A problem of a scalar. Without a `message`, the type is wrong, and `label` describes the expected type.
 pub(super) struct Problem {

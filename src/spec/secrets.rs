@@ -3,6 +3,7 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Value};
+use super::problem::SECRET_AS_TEXT;
 use super::shape::{Key, Keys, Object, Shape, key};
 use super::spec_types::Spec;
 use super::value;
@@ -43,6 +44,37 @@ static FILE: Object = Object {
     is_queue: false,
 };
 
+/// Returns true if a value of this mapping, or a value in its place, can be a secret that was written by mistake.
+pub(super) fn can_contain_secrets(kind: &Object) -> bool {
+    let has_secret = |kind: &Object| kind.keys().iter().any(|key| matches!(key.shape, Shape::Secret(_)));
+    let is_nested = |key: &Key| if let Shape::Object(nested) = key.shape { has_secret(nested) } else { false };
+    let is_reference = || REFERENCES.iter().any(|reference| std::ptr::eq(*reference, kind));
+    has_secret(kind) || kind.keys().iter().any(is_nested) || is_reference()
+}
+
+/// Returns true if a literal value is in place of a mapping that can contain secrets, and reports it. The message does not
+/// contain the value.
+pub(super) fn report_literal(
+    node: &Node,
+    kind: &Object,
+    subject: &str,
+    at: Location,
+    diagnostics: &mut Diagnostics,
+) -> bool {
+    let is_literal = matches!(node.value, Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_));
+    if !is_literal || !can_contain_secrets(kind) {
+        return false;
+    }
+    let place = if node.at.start == node.at.end { at } else { node.at };
+    let message = format!("expected a mapping for {subject}, found a literal value, which can be a secret");
+    let diagnostic = Diagnostic::error("wrong-type", message, place).label("expected a mapping").masking(place);
+    diagnostics.push(match node.used_at {
+        Some(used_at) => diagnostic.also(used_at, "used here"),
+        None => diagnostic,
+    });
+    true
+}
+
 /// Checks the value of a secret that is not a mapping. The message never contains the value.
 pub(super) fn check_other(
     node: &Node,
@@ -56,7 +88,7 @@ pub(super) fn check_other(
         Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
             let message = format!("expected a reference to a secret for {subject}, found a literal value");
             let place = if node.at.start == node.at.end { at } else { node.at };
-            let mut diagnostic = Diagnostic::error("secret-as-text", message, place)
+            let mut diagnostic = Diagnostic::error(SECRET_AS_TEXT, message, place)
                 .label("a literal secret")
                 .hint("use `{env: NAME}` or `{file: PATH}`; if this spec was committed or shared, change the secret");
             if let Some(used_at) = node.used_at {

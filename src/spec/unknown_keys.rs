@@ -5,6 +5,7 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::closest;
 use super::keys::{DOCUMENT, POLICY_KEYS};
 use super::node::{Entry, Node};
+use super::secrets::can_contain_secrets;
 use super::shape::{Key, Object, Shape};
 use crate::model::QueueType;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
@@ -62,6 +63,10 @@ pub(super) fn report_unknown_key(
     };
     let diagnostic =
         Diagnostic::error("unknown-key", format!("unknown key `{}` in {}", entry.key, kind.what), entry.at);
+    let diagnostic = match can_contain_secrets(kind) {
+        true => diagnostic.masking(entry.node.at),
+        false => diagnostic,
+    };
     diagnostics.push(diagnostic.label("unknown key").maybe_hint(hint));
     suggestion
 }

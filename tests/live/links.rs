@@ -7,7 +7,7 @@ use topo::model::{BrokerVersion, RecordKind};
 
 use super::users::{expect_no_secret, no_changes};
 use crate::support::vhost::segment;
-use crate::support::{Fault, Node, Output, Proxy, Topo, Vhost, gets, puts, until, writes};
+use crate::support::{Fault, Node, Options, Output, Proxy, Topo, Vhost, gets, puts, until, writes};
 
 /// A spec with a shovel that connects to the shared node as `guest`, with the password in the variable `OLD`.
 fn spec() -> String {
@@ -409,6 +409,8 @@ fn missing_secrets_are_reported() {
 fn password_of_a_user_changes_before_its_shovel() {
     let vhost = Node::shared().vhost("links-rotate");
     let user = Node::shared().user("").may_everything(&vhost);
+    // An open connection survives the changes of the password.
+    let open = user.amqp(&vhost);
     let uri = format!("amqp://{}@127.0.0.1:{}/{}", user.name, Node::shared().amqp_port(), segment(vhost.name()));
     let spec = format!(
         "version: 1\ncluster: {{}}\nusers: {{{}: {{password: {{env: PW}}}}}}\n---\nversion: 1\nvhost: \"{{vhost}}\"\n\
@@ -436,7 +438,21 @@ fn password_of_a_user_changes_before_its_shovel() {
     until("the shovel runs again", is_running);
     vhost.amqp().publish("", "a", "second");
     until("the second message is moved", || (vhost.amqp().ready("b") == 2).then_some(()));
+    assert_eq!(open.ready("b"), 2);
     no_changes(&topo);
+}
+
+/// The broker refuses a shovel while the plugin is disabled.
+#[test]
+fn disabled_plugin_blocks_the_plan() {
+    let node = Node::start(Options::default().without_plugin("rabbitmq_shovel"));
+    let vhost = node.vhost("links-plugin");
+    let spec = "queues: {a: {type: classic}, b: {type: classic}}\n\
+                shovels: {orders-copy: {source: {queue: a}, destination: {queue: b}}}\n";
+    let topo = Topo::new(&vhost).spec(spec);
+    let refused = topo.run(["apply", "-y"]).expect_code(3).expect_text("the plugin rabbitmq_shovel is not enabled");
+    assert!(refused.says("rabbitmq-plugins enable rabbitmq_shovel"), "{refused}");
+    assert!(vhost.names("queues").is_empty());
 }
 
 /// A deleted shovel cannot declare its deleted queue again.
@@ -448,6 +464,12 @@ fn shovel_is_deleted_before_its_queue() {
     let topo = Topo::new(&vhost).spec(spec);
     topo.run(["apply", "-y"]).expect_code(0);
     until("the shovel runs", || (status(&vhost, "orders-copy")["state"] == "running").then_some(()));
+    // The shovel is changed before the queue is deleted.
+    topo.rewrite(
+        "queues: {b: {type: classic}, c: {type: classic}}\nremoved: {queues: [a]}\n\
+         shovels: {orders-copy: {source: {queue: c}, destination: {queue: b}, reconnectDelay: 1s}}\n",
+    );
+    topo.run(["plan"]).expect_code(0).expect_text("orders-copy").expect_no_text("shovel-interference");
     topo.rewrite("queues: {b: {type: classic}}\nremoved: {queues: [a], shovels: [orders-copy]}\n");
     topo.run(["plan"]).expect_code(0).expect_no_text("shovel-interference");
     topo.run(["apply", "-y", "--allow=routing-gap,mass-delete,consumer-disruption"]).expect_code(0);

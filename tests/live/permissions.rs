@@ -293,7 +293,22 @@ fn topo_does_not_lock_itself_out() {
     );
     let deleted = format!("the plan deletes the permissions of user {name}, which topo uses to connect");
     let cluster = format!("version: 1\ncluster: {{}}\nowns: [{name}]\n---\nversion: 1\nvhost: \"{{vhost}}\"\n");
+    let topics = format!(
+        "the topic permission of user {name}, which topo uses to connect, does not permit the binding events ─ b → q of this plan"
+    );
     for (spec, blocked) in [
+        (
+            format!(
+                "exchanges: {{events: {{type: topic}}}}\nqueues: {{q: {{type: classic, bindings: [{{exchange: events, \
+                 routingKey: b}}]}}}}\ntopicPermissions: {{{name}: {{events: {{write: '.*', read: '^a'}}}}}}\n"
+            ),
+            topics,
+        ),
+        // topo cannot evaluate this pattern.
+        (
+            format!("permissions: {{{name}: {{configure: '(?1)(.*)', write: '.*', read: '.*'}}}}\n"),
+            format!("{removed} topo.lock"),
+        ),
         (format!("permissions: {{{name}: {{}}}}\n"), format!("{removed} topo.lock")),
         (
             format!(

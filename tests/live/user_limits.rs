@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::cluster::topo;
-use crate::support::{Node, Proxy, Topo, User, Vhost, gets, writes};
+use crate::support::{Node, Proxy, Topo, User, Vhost, gets, until, writes};
 
 /// RabbitMQ 3.8.10 adds user limits.
 fn has_them() -> bool {
@@ -211,4 +211,37 @@ fn specs_without_users_do_not_read_user_limits() {
     let topo = topo(&vhost).through(&proxy).spec("version: 1\ncluster: {}\n---\nversion: 1\nvhost: \"{vhost}\"\n");
     no_changes(&topo);
     assert_eq!(proxy.count(&gets().path("/api/user")), 0);
+}
+
+/// topo counts the open connections of the user, but not their channels.
+#[test]
+fn reached_limits_of_a_user_are_hazards() {
+    if !has_them() {
+        return;
+    }
+    let vhost = Node::shared().vhost("user-limits-reached");
+    let user = Node::shared().user("").may_everything(&vhost);
+    let topo = topo(&vhost).spec(&limited(&user, "{maxConnections: 1, maxChannels: 10}"));
+    topo.run(["plan"]).expect_code(0).expect_no_text("limit-reached");
+    let _connection = user.amqp(&vhost);
+    until("the connection is listed", || {
+        let listed = Node::shared().http().get("/api/connections?columns=user").expect_status(200);
+        listed.as_array().unwrap().iter().any(|it| it["user"] == *user.name).then_some(())
+    });
+    let blocked = topo.run(["apply", "-y"]).expect_code(3);
+    for text in [
+        format!(
+            "max-connections will become 1, and user {} has 1 connection: the broker will keep existing connections and \
+             refuse new ones",
+            user.name
+        ),
+        format!(
+            "max-channels will become 10, and user {} has an unknown number of channels: the broker will close a \
+             connection that opens another channel",
+            user.name
+        ),
+    ] {
+        assert!(blocked.says(&text), "{text}\n{blocked}");
+    }
+    assert_eq!(live(&user), json!({}));
 }

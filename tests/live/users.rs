@@ -347,6 +347,63 @@ fn plan_without_an_administrator_is_blocked() {
     topo.run(["plan"]).expect_code(0).expect_no_text(text);
 }
 
+/// topo neither deletes nor demotes the user as which it connects, and never removes its password.
+#[test]
+fn own_user_keeps_its_access() {
+    let vhost = Node::shared().vhost("users-own");
+    let own = Node::shared().user("administrator").may_everything(&vhost);
+    let topo = topo(&vhost).user(&own).env("HASH", "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR");
+    let name = &own.name;
+    for (spec, expected) in [
+        (format!("removed: {{users: [{name}]}}"), "the plan deletes user"),
+        (format!("users: {{{name}: {{tags: []}}}}"), "the plan removes the tag administrator from user"),
+        (format!("users: {{{name}: {{password: none}}}}"), "the plan removes the password of user"),
+        (format!("users: {{{name}: {{passwordHash: {{env: HASH}}}}}}"), "the plan sets a password hash for user"),
+    ] {
+        topo.rewrite(&format!("version: 1\ncluster: {{}}\n{spec}\n"));
+        let refused = topo.run(["apply", "-y", "--allow=access-loss,credential-change"]).expect_code(3);
+        assert!(refused.says(&format!("{expected} {name}, which topo uses to connect")), "{refused}");
+        refused.expect_text("or apply the plan as a different administrator");
+    }
+    assert!(can_log_in(&own, &own.password));
+    assert_eq!(tags(&own), ["administrator"]);
+}
+
+/// A vhost document gives permissions to a user that the cluster document owns, but does not declare.
+#[test]
+fn user_with_declared_permissions_is_not_pruned() {
+    let vhost = Node::shared().vhost("users-permitted");
+    let [permitted, other] = [Node::shared().user(""), Node::shared().user("")];
+    let topo = topo(&vhost).spec(&format!(
+        "version: 1\ncluster: {{}}\nowns: [{0}, {1}]\nusers: {{}}\n---\nversion: 1\nvhost: {2}\n\
+         permissions: {{{0}: all}}\n",
+        permitted.name,
+        other.name,
+        json!(vhost.name())
+    ));
+    let applied =
+        topo.run(["apply", "-y", "--prune=users", "--allow=access-loss,access-gain,mass-delete"]).expect_code(0);
+    let kept = format!("user {} is unmanaged, but a vhost document of this run gives it permissions", permitted.name);
+    assert!(applied.says(&kept), "{applied}");
+    let users = vhost.http().get("/api/users?columns=name").expect_status(200);
+    let exists = |user: &User<'_>| users.as_array().unwrap().iter().any(|it| it["name"] == *user.name);
+    assert_eq!((exists(&permitted), exists(&other)), (true, false));
+}
+
+/// The broker accepts any text as a hash, and no password then matches it.
+#[test]
+fn hash_of_a_new_user_is_checked() {
+    let vhost = Node::shared().vhost("users-new-hash");
+    let [user] = uncreated_users(&vhost);
+    let topo = topo(&vhost).env("APP", "HUNTER2pw").spec(&declared(&[(&user, "{passwordHash: {env: APP}}")]));
+    for command in [&["plan"][..], &["apply", "-y"]] {
+        let refused = topo.run(command.iter().copied());
+        assert!(refused.code != Some(0) && refused.says("expected a sha256 password hash"), "{refused}");
+        refused.expect_no_text("HUNTER2pw");
+    }
+    vhost.http().get(&format!("/api/users/{}", segment(&user.name))).expect_status(404);
+}
+
 /// Connections stay open when a password changes, and are closed when their user is deleted.
 #[test]
 fn open_connections_are_counted() {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// Parts of keys whose values can be secrets, in lower case, also if the key is misspelled.
-const KEYS: [&str; 2] = ["passw", "dhash"];
+const KEYS: [&str; 5] = ["passw", "pasw", "pwd", "dhash", "secret"];
 /// Values that are not secrets.
 const WORDS: [&str; 4] = ["none", "sha256", "sha512", "md5"];
 
@@ -44,11 +44,20 @@ fn mask(secret: &str) -> String {
     masked
 }
 
-/// Returns the ranges of the values on the same line as a key whose value can be a secret.
+/// Returns the ranges of the values of keys whose value can be a secret: on the same line, or in an indented block.
 fn values(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
+    // The indentation of a key whose value is the block of lines with a larger indentation.
+    let mut block: Option<usize> = None;
     for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start().len();
+        if !line.trim().is_empty() && block.is_some_and(|outer| indent <= outer) {
+            block = None;
+        }
+        if block.is_some() {
+            found.extend(of_block(line).map(|range| start + range.start..start + range.end));
+        }
         // Most lines contain no such key.
         let lower = if line.contains(':') { line.to_ascii_lowercase() } else { String::new() };
         for key in KEYS {
@@ -56,7 +65,11 @@ fn values(text: &str) -> Vec<Range<usize>> {
                 let is_key = |c: char| c.is_alphanumeric() || "_-'\"".contains(c);
                 let rest = lower[at..].trim_start_matches(is_key);
                 let Some(value) = rest.trim_start().strip_prefix(':') else { continue };
-                let offset = lower.len() - value.trim_start().len();
+                let value = value.trim_start();
+                let offset = lower.len() - value.len();
+                if value.is_empty() || value.starts_with(['#', '|', '>']) {
+                    block = block.or(Some(indent));
+                }
                 let line = line.trim_end();
                 let Some(value) = line.get(offset..) else { continue };
                 let is_flow = line[..at].contains('{');
@@ -67,6 +80,16 @@ fn values(text: &str) -> Vec<Range<usize>> {
         start += line.len();
     }
     found
+}
+
+/// Returns the range of the value on a line of a block that can be a secret; `None` for a reference.
+fn of_block(line: &str) -> Option<Range<usize>> {
+    let end = line.trim_end().len();
+    let (key, offset) = match line.split_once(':') {
+        Some((key, rest)) => (key.trim(), line.len() - rest.trim_start().len()),
+        None => ("", line.len() - line.trim_start().len()),
+    };
+    (!["env", "file"].contains(&key) && offset < end).then_some(offset..end)
 }
 
 /// Returns the length of the part of a value that can be a secret; 0 for a reference and for a word that cannot be a secret.
@@ -87,7 +110,7 @@ fn length(value: &str, is_flow: bool) -> usize {
     };
     let word = value[..length].trim();
     let is_word =
-        WORDS.contains(&word) || word.is_empty() || ["|", ">", "*", "&"].iter().any(|mark| word.starts_with(mark));
+        WORDS.contains(&word) || word.is_empty() || ["|", ">", "*", "&", "#"].iter().any(|mark| word.starts_with(mark));
     if is_word { 0 } else { length }
 }
 
@@ -109,6 +132,10 @@ mod tests {
             ("password: {env: APP}\nfile: x", "password: {env: APP}\nfile: x"),
             ("hashingAlgorithm: sha1", "hashingAlgorithm: sha1"),
             ("password: none", "password: none"),
+            ("pasword: hunter2", "pasword: *******"),
+            ("u: {pwd: x, a: b}", "u: {pwd: *, a: b}"),
+            (" password:\n  value: hunter2\n tags: [a]", " password:\n  value: *******\n tags: [a]"),
+            ("password: # a\n  env: APP\n\n  hunter2\n", "password: # a\n  env: APP\n\n  *******\n"),
             ("x: amqp://u:p@h", "x: amqp://u:*@h"),
         ] {
             let masked = masked(text, std::iter::empty());

@@ -7,7 +7,7 @@
 use super::style::{clean, columns, fold};
 use crate::model::count::number;
 use crate::model::printable::is_hidden;
-use crate::spec::{Diagnostic, Diagnostics, SECRET_AS_TEXT, Severity, SourceFile};
+use crate::spec::{Diagnostic, Diagnostics, Severity, SourceFile};
 use annotate_snippets::{Group, Level, Renderer};
 use excerpt::{FileLines, Part, margin, parts};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ mod masked;
 pub fn diagnostics(diagnostics: &Diagnostics, files: &[SourceFile], color: bool, width: usize) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let lines = |(index, file)| {
-        let secrets = diagnostics.iter().filter(|it| it.code == SECRET_AS_TEXT).map(|it| &it.primary);
+        let secrets = diagnostics.iter().filter_map(|it| it.secret.as_ref());
         FileLines::new(file, secrets.filter(move |at| at.file == index))
     };
     let texts: Vec<FileLines<'_>> = files.iter().enumerate().map(lines).collect();
