@@ -328,6 +328,8 @@ fn records(
                     others.entry(row.word.to_owned()).or_default().push(name);
                 }
             }
+            // After the deletion of the last limit, 3.8 and 3.10 list the limits as `[]`.
+            Layout::Settings(_) if matches!(value(), Some(ArgumentValue::List(limits)) if limits.is_empty()) => {}
             Layout::Fields(_) | Layout::Settings(_) => {
                 if row.kind == RecordKind::OperatorPolicy {
                     // Checks the types of the values, so that an error contains the line.

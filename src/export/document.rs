@@ -9,7 +9,8 @@ use super::shared::{Shared, extract_defaults};
 use crate::model::count::count;
 use crate::model::yaml::{Entry, Text, Tree, entry};
 use crate::model::{
-    ArgumentValue, Binding, Destination, ExchangeName, Glob, ObjectId, QueueName, RecordId, Topology, Vhost, natural,
+    ArgumentValue, Binding, Destination, ExchangeName, Glob, ObjectId, QueueName, RecordId, RecordKind, Topology,
+    Vhost, natural,
 };
 use crate::plan::spec_keys::{self, Parts, QueueKeys, queue_keys};
 use crate::rabbitmq::dead_lettering;
@@ -101,7 +102,8 @@ impl Document<'_> {
         let mut comments = vec!["transient objects of clients: topo neither reports nor deletes them".to_owned()];
         if omitted > 0 {
             let omitted = count(omitted as u64, "more name");
-            comments.push(format!("the list omits {omitted}: add a glob that matches only such objects"));
+            comments
+                .push(format!("the list omits {omitted}: add a glob that matches these objects, and no exported ones"));
         }
         comments.retain(|_| self.comments.is_some());
         let list = Tree::list(globs.iter().map(|glob| Tree::text(glob.as_str())));
@@ -241,6 +243,9 @@ impl Document<'_> {
                 Destination::Exchange(_) | Destination::Queue(_) => {}
             }
         }
+        for (_, exchange) in topic_permissions(self.kept) {
+            add_reference(exchange, String::new());
+        }
         // The exchange of the first tier is only a placeholder: the broker ignores an alternate exchange that does not
         // exist.
         referenced_exchanges.retain(|name, _| !self.is_first_tier_exchange(name));
@@ -291,8 +296,16 @@ pub(super) fn references_to(kept: &Topology, exchange: &ExchangeName) -> Vec<Obj
         sends(dead_lettering(&it.definition, "")) || is_alternate(alternate)
     });
     let bindings = kept.bindings.iter().filter(|it| it.source == *exchange);
+    let permissions = topic_permissions(kept).filter(|(_, name)| name == exchange);
     let references = queues.map(|(name, _)| ObjectId::Queue(name.clone()));
     let references = references.chain(exchanges.map(|(name, _)| ObjectId::Exchange(name.clone())));
     let references = references.chain(policies.map(|(name, _)| ObjectId::Policy(name.clone())));
+    let references = references.chain(permissions.map(|(id, _)| ObjectId::Record(id.clone())));
     references.chain(bindings.map(|it| ObjectId::Binding(it.clone()))).collect()
+}
+
+/// Returns the exported topic permissions, each with its exchange.
+fn topic_permissions(kept: &Topology) -> impl Iterator<Item = (&RecordId, ExchangeName)> {
+    let of_kind = kept.records.keys().filter(|id| id.kind == RecordKind::TopicPermission);
+    of_kind.filter_map(|id| Some((id, ExchangeName::new(id.key.get(1)?.as_str()))))
 }

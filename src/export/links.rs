@@ -17,7 +17,10 @@ pub fn reference_passwords(topology: &mut Topology, variables: &mut BTreeSet<Str
             }
             let parts = [id.name().unwrap_or_default(), field.group, field.key];
             let words: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| word(part)).collect();
-            let name = unused(&words.join("_"), variables);
+            let name = words.join("_");
+            // topo itself reads variables such as TOPO_PASSWORD.
+            let is_of_topo = ["TOPO_", "RABBITMQADMIN_"].iter().any(|prefix| name.starts_with(prefix));
+            let name = unused(&if is_of_topo { format!("LINK_{name}") } else { name }, variables);
             record.fields.insert(field.name.to_owned(), SecretRef::Env(name.clone()).value());
             variables.insert(name);
         }
@@ -74,12 +77,12 @@ mod tests {
     fn variables_of_several_vhosts_are_unique() {
         let mut variables = BTreeSet::new();
         let mut found = Vec::new();
-        for name in ["us", "us", "1-ü"] {
+        for name in ["us", "us", "1-ü", "topo"] {
             let mut topology = upstream(name);
             reference_passwords(&mut topology, &mut variables);
             let secrets = topology.records.values().flat_map(Record::secrets);
             found.extend(secrets.filter_map(|(_, secret)| secret.variable().map(str::to_owned)));
         }
-        assert_eq!(found, ["US_PASSWORD", "US_PASSWORD_2", "_1___PASSWORD"]);
+        assert_eq!(found, ["US_PASSWORD", "US_PASSWORD_2", "_1___PASSWORD", "LINK_TOPO_PASSWORD"]);
     }
 }

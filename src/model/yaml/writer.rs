@@ -153,8 +153,12 @@ impl Text {
             Value::Table(entries) => {
                 self.text.push('{');
                 for (index, entry) in entries.iter().enumerate() {
-                    self.text.push_str(&format!("{}{}: ", if index == 0 { "" } else { ", " }, entry.key));
-                    self.flow(&entry.tree);
+                    self.text.push_str(if index == 0 { "" } else { ", " });
+                    // The key belongs to the object of the value, as in a block.
+                    let start = self.text.len();
+                    self.text.push_str(&format!("{}: ", entry.key));
+                    self.line(&entry.tree);
+                    self.note(start, &entry.tree);
                 }
                 self.text.push('}');
             }
@@ -228,5 +232,14 @@ mod tests {
         let at = |part: &str| text.at(text.text.find(part).unwrap()).map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(at("quorum"), ["queue a"]);
         assert_eq!(at("version"), [""; 0]);
+        let id = ObjectId::Queue(QueueName::new("a"));
+        let nested = entry("x", Tree::table([entry("key", Tree::text("v").about(id))]));
+        let text = Text::of(&[entry("top", Tree::table([nested]))]);
+        assert_eq!(text.text, "\ntop:\n  x: {key: v}\n");
+        let at = |part: &str| text.at(text.text.find(part).unwrap()).map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(
+            (at("key"), at("v}"), at("x:")),
+            (vec!["queue a".to_owned()], vec!["queue a".to_owned()], Vec::new())
+        );
     }
 }
