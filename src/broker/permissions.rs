@@ -56,7 +56,7 @@ pub(super) fn is_user_parameter(parameter: &str) -> bool {
     parameter == "cluster_name" || !RecordKind::GlobalParameter.row().reserved.contains(&parameter)
 }
 
-/// The names of the objects of each kind that a spec cannot declare. A key is a kind, such as `user`.
+/// The names of objects by kind, such as `user`.
 pub type NamesByKind = BTreeMap<String, Vec<String>>;
 
 impl Broker {
@@ -104,7 +104,7 @@ impl Broker {
         Ok(Some(User { name, tags, is_internal: is_internal_user }))
     }
 
-    /// Returns a user's permissions in an existing vhost; `None` if this user may not read the permissions, or if an
+    /// Returns the permissions of `user` in an existing vhost. Returns `None` if `user` is not an administrator, or if an
     /// external backend such as LDAP or OAuth stores the permissions.
     pub async fn permission(&self, vhost: &VhostName, user: &User) -> Option<Permission> {
         if !user.is_administrator() || user.is_internal == Some(false) {

@@ -15,14 +15,14 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Broker {
     /// Adds the records of these kinds to a snapshot of a vhost or the cluster, with one request per kind. Skips kinds of
     /// the other scope, kinds that the broker's version does not support, and operator policies, which every snapshot
-    /// of a vhost already contains. Adds kinds that this user may not read to
+    /// of a vhost already contains. Kinds that the user may not read are added to
     /// [`RecordFacts::unreadable`](crate::plan::RecordFacts::unreadable).
     pub async fn read_records(&self, snapshot: &mut Snapshot, kinds: &BTreeSet<RecordKind>) -> Result<(), BrokerError> {
         let nothing = Topology::of_cluster(Records::new());
         self.read_records_of(snapshot, kinds, &nothing).await
     }
 
-    /// Reads records as [`read_records`](Self::read_records), and compares passwords with those of the desired users.
+    /// Like [`read_records`](Self::read_records), but also compares passwords with those of the desired users.
     async fn read_records_of(
         &self,
         snapshot: &mut Snapshot,
@@ -56,8 +56,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Adds the records that a plan compares to a snapshot, and the facts that the plan requires: the names of the
-    /// objects that can own new records, and the name of this user if the plan compares permissions.
+    /// Adds to a snapshot the records that a plan compares. Also adds the names of the objects that can own new records
+    /// and, if the plan compares permissions, the name of the connected user.
     pub async fn read_records_for_plan(
         &self,
         snapshot: &mut Snapshot,

@@ -30,9 +30,9 @@ pub fn redacted_url(text: &str) -> String {
     }
 }
 
-/// Redacts every URL in a text if the URL may contain user info or a query.
+/// Redacts each URL in a text that may contain user info or a query.
 ///
-/// A URL ends at whitespace or, inside quotes, at the closing quote. Whitespace in a password is part of the URL.
+/// A quoted URL ends at the closing quote. Any other URL ends at the first whitespace that is not part of a password.
 pub fn redacted_urls_in(text: &str) -> String {
     let mut redacted = String::new();
     let mut rest = text;

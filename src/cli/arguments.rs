@@ -18,7 +18,7 @@ pub(super) struct Global {
     /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose", env = "TOPO_QUIET", value_parser = BoolishValueParser::new())]
     pub(super) quiet: bool,
-    /// Also show each HTTP request of a plan
+    /// Also show the HTTP requests of a plan (plan, apply, show)
     #[arg(short, long, global = true, env = "TOPO_VERBOSE", value_parser = BoolishValueParser::new())]
     pub(super) verbose: bool,
 }
@@ -59,7 +59,7 @@ pub(super) struct SpecArguments {
     /// Process only this vhost of the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
     pub(super) vhost: Option<String>,
-    /// Environment of the specs: its broker, variables and additional specs
+    /// Use the broker, variables and additional specs of this environment
     #[arg(long, value_name = "NAME", env = "TOPO_ENV")]
     pub(super) env: Option<String>,
     /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
@@ -77,8 +77,8 @@ pub(super) struct PlanningArguments {
     /// Allow a hazard of the plan: HAZARD[,HAZARD…][@ADDRESS][:MAX-MESSAGES]; may be repeated
     #[arg(long, value_name = "HAZARD")]
     pub(super) allow: Vec<Allowances>,
-    /// Delete unmanaged objects that match `owns`: exchanges, queues, bindings and policies, or only the listed kinds;
-    /// other kinds, such as operatorPolicies, must be listed
+    /// Delete unmanaged objects of these kinds that match `owns`; without a value: exchanges, queues, bindings and
+    /// policies; name other kinds, such as operatorPolicies, explicitly
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "exchanges,queues,bindings,policies")]
     pub(super) prune: Vec<PruneKinds>,
     /// Resolve one conflict by recreating the object, for this run: ADDRESS=ifEmpty|migrate|discard; may be repeated

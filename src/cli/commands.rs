@@ -27,10 +27,12 @@ A first run, with a broker at http://localhost:15672:
 Exit codes:
     0  success, or nothing to do
     1  failed, nothing was changed; or findings at or above --fail-on
-    2  plan --detailed-exitcode: there are changes; status: warning
+    2  topo plan --detailed-exitcode: changes are pending;
+       topo status: warning
     3  blocked: a hazard is not allowed, or a conflict is not resolved;
-       status: critical
-    4  incomplete or not verified: the report states what remains; run it again
+       topo status: critical
+    4  incomplete or not verified: the report states what remains;
+       run topo apply again
     5  stale: the broker no longer matches the saved plan
     6  another apply holds the lock; for topo lock: a lock is held
    64  usage error: unknown or conflicting flags
@@ -39,16 +41,15 @@ Exit codes:
 
 Environment:
   TOPO_VAR_NAME sets ${NAME} in the specs. Specs read no other variables.
-  Every flag has a variable, such as TOPO_URL and TOPO_USERNAME, except
-  --allow, --allow-other-broker, --prune, --abort, --break, --no-backup,
-  --ignore-missing-rights, --yes, and --broker-version of plan.
-  Flags take precedence over the environment; an empty value counts as
-  unset. RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME,
-  _PASSWORD, _NODE_ALIAS and _CONFIG_FILE_PATH are read after TOPO_*.
+  Most flags have an environment variable, such as TOPO_URL;
+  topo COMMAND --help shows it. Flags take precedence over the environment.
+  An empty value counts as unset. For a setting without a TOPO_ variable, topo
+  reads RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME,
+  _PASSWORD, _NODE_ALIAS and _CONFIG_FILE_PATH.
   The password comes from --password-file, TOPO_PASSWORD or
   ~/.rabbitmqadmin.conf. There is no flag for the password, because other
-  users of the machine can read flags. Set a URL that contains a password in
-  TOPO_URL.";
+  users on the machine can see command lines. If a URL contains a password,
+  set TOPO_URL instead of --url.";
 
 const STATUS_HELP: &str = "\
 Exit codes:
@@ -101,7 +102,7 @@ pub(super) enum Command {
     /// Print a saved plan, in any output format of topo plan
     #[command(after_long_help = "Examples:\n  topo show plan.json\n  topo show plan.json --format markdown")]
     Show(ShowArguments),
-    /// Show the depths, ages and consumers of queues against their thresholds
+    /// Compare queue depths, message ages and consumers with thresholds
     #[command(after_long_help = STATUS_HELP)]
     Status(Box<StatusArguments>),
     /// Inspect dead-letter queues; replay, drop, export and restore their messages
@@ -109,7 +110,7 @@ pub(super) enum Command {
     /// Show who holds the lock of a vhost; with --break, delete the lock
     #[command(after_long_help = "Examples:\n  topo lock topology.yaml\n  topo lock --vhost shop --break")]
     Lock(Box<LockArguments>),
-    /// Run topology tests offline, or also on a broker
+    /// Run topology tests offline and, with --live, on a broker
     #[command(
         after_long_help = "Examples:\n  topo test\n  topo test topology.test.yaml --broker-version 3.13 --also junit=results.xml\n  topo test --coverage --fail-under 80\n  topo test --init topology.yaml\n  topo test --live --url http://localhost:15672"
     )]
@@ -124,7 +125,7 @@ pub(super) enum Command {
         after_long_help = "Examples:\n  topo export --vhost shop --out topology.yaml\n  topo export --definitions definitions.json --match 'orders*'"
     )]
     Export(Box<ExportArguments>),
-    /// Write a spec from a Terraform state, or from the resources of the topology operator
+    /// Write a spec from a Terraform state, or from the resources of the Topology Operator
     Import(ImportArguments),
     /// Print what workers must do: declarations, retries, acknowledgements, dead-lettering
     #[command(

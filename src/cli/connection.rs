@@ -312,7 +312,7 @@ pub(super) struct ConnectionArguments {
     /// Skip certificate verification; a man-in-the-middle can then read the password
     #[arg(long, env = "TOPO_INSECURE", value_parser = BoolishValueParser::new())]
     pub(super) insecure: bool,
-    /// AMQP URL for moving messages [default: the host of --url, the port that the broker reports]
+    /// AMQP URL for moving messages [default: host of --url, AMQP port as reported by the broker]
     #[arg(long, value_name = "URL", env = "TOPO_AMQP_URL", hide_env_values = true, value_parser = AmqpUrl::parse)]
     pub(super) amqp_url: Option<AmqpUrl>,
     /// Transport for the messages of a migration: topo over AMQP, or a shovel on the broker
@@ -327,10 +327,11 @@ pub(super) struct ConnectionArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Broker")]
 pub(super) struct IntervalArguments {
-    /// The broker's collect_statistics_interval: maximum age of its consumer list [default: 5s]
+    /// Value of the broker's collect_statistics_interval, the maximum age of its consumer list [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, env = "TOPO_STATISTICS_INTERVAL")]
     pub(super) statistics_interval: Option<Duration>,
-    /// The broker's quorum_tick_interval: maximum age of a quorum queue's counts [default: 5s, checked by observation]
+    /// Value of the broker's quorum_tick_interval, the maximum age of a quorum queue's counts [default: 5s; before topo
+    /// deletes an empty quorum queue, it also observes two ticks]
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, env = "TOPO_TICK_INTERVAL")]
     pub(super) tick_interval: Option<Duration>,
 }

@@ -68,8 +68,8 @@ pub(super) struct ApplyArguments {
     /// Roll back the interrupted migration of this queue and do nothing else: all messages return to the old queue
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) abort: Vec<Address>,
-    /// Maximum time to wait while messages do not drain; after that, topo leaves retired tiers to the next apply and
-    /// rolls back a migration
+    /// Maximum time without draining progress; then topo rolls back the migration, and leaves retired tiers for the
+    /// next apply
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
     pub(super) drain_timeout: Duration,
     /// Maximum time to wait for the consumers of recreated queues to return [default: 12s, or twice the statistics
@@ -89,8 +89,8 @@ pub(super) struct ApplyArguments {
     /// Do not write a backup
     #[arg(long, conflicts_with = "backup", help_heading = "Applying")]
     pub(super) no_backup: bool,
-    /// Apply even if the broker lists fewer rights for the user than the plan requires, for users that another backend
-    /// (LDAP, OAuth 2) authorizes
+    /// Apply even if the broker lists fewer permissions than the plan requires; for users that LDAP or OAuth 2
+    /// authorizes
     #[arg(long, help_heading = "Applying")]
     pub(super) ignore_missing_rights: bool,
     /// Plan only

@@ -9,14 +9,15 @@ use crate::model::{QueueType, Reach};
 /// The maximum number of routing keys in a warning.
 const MAX_KEYS: usize = 3;
 
-const NO_RETRY: &str = "requeue=true, or a crash, is not a retry";
+const NO_RETRY: &str =
+    "requeue=true or a crash does not count as a retry: the broker redelivers the message immediately";
 
 /// Returns the warnings, most important first. The sentences do not end with a period.
 pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
     let mut sentences = Vec::new();
     match it.retry {
         Some(Retry::Ladder(_)) => {
-            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", redeliveries(it)));
+            sentences.push(format!("{NO_RETRY}, {}", redeliveries(it)));
             if it.queue_type == QueueType::Quorum {
                 sentences.push(
                     "basic.reject with requeue=false also leads to the next tier, but RabbitMQ 4.3 counts it toward \
@@ -31,7 +32,10 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
                  message; in this order, the message may be delivered twice"
                     .to_owned(),
             );
-            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", redeliveries(it)));
+            sentences.push(
+                "remove the headers CC and BCC from the copy: the broker also routes the copy by their keys".to_owned(),
+            );
+            sentences.push(format!("{NO_RETRY}, {}", redeliveries(it)));
         }
         Some(Retry::Redeliver(_) | Retry::Delayed(_)) => {
             let nack = if it.profile.version.is_at_least(4, 3) {
@@ -44,12 +48,12 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
             sentences.push("a worker that crashes, or loses its connection, uses up one attempt".to_owned());
         }
         None => {
-            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", redeliveries(it)));
+            sentences.push(format!("{NO_RETRY}, {}", redeliveries(it)));
         }
     }
     if let Some(Retry::Republish(Republish { tiers: Some(_), jitter, .. })) = it.retry {
         let expiration = match jitter {
-            Some(_) => "do not set an `expiration` on the copy, or set at least the delay minus the jitter",
+            Some(_) => "set an `expiration` on the copy only for jitter, and to at least the delay minus the jitter",
             None => "do not set an `expiration` on the copy",
         };
         let effect = "a message with a shorter `expiration` still waits behind earlier messages";
@@ -113,9 +117,11 @@ fn redeliveries(it: &EffectiveQueue<'_, '_>) -> String {
     let end = if it.reachable_dead_letters().is_some() { "dead-lettered" } else { "dropped" };
     match (it.queue_type, it.delivery_limit()) {
         (QueueType::Quorum, Some(limit)) if it.profile.version.is_at_least(4, 3) => {
-            format!("without limit after basic.nack, otherwise up to {limit} times, and is then {end}")
+            format!(
+                "without limit after basic.nack; after basic.reject or a crash, up to {limit} times, then it is {end}"
+            )
         }
-        (QueueType::Quorum, Some(limit)) => format!("up to {limit} times, and is then {end}"),
+        (QueueType::Quorum, Some(limit)) => format!("up to {limit} times, then it is {end}"),
         (QueueType::Quorum, None) | (QueueType::Classic | QueueType::Stream, _) => "without limit".to_owned(),
     }
 }

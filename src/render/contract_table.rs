@@ -24,7 +24,8 @@ pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize
         }
         text.push('\n');
         if of_vhost.queues.is_empty() {
-            text.push_str("No queue retries or dead-letters messages.\n\n");
+            text.push_str("No queue retries or dead-letters messages.\n");
+            text.push_str("To print how an application must declare a queue, add --queue NAME.\n\n");
         }
         if of_vhost.queues.len() > 1 {
             overview(&mut text, of_vhost, width);
@@ -126,11 +127,17 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     lines.line("declare", &format!("{}; or passively", declaration(&contract.declaration)));
     lines.line("on failure", &answer(&contract.on_failure, contract.delays.is_empty()));
     lines.line("give up", &answer(&contract.on_give_up, true));
+    let with_headers = contract.dead_lettered_message.as_ref().and_then(|message| message.publish.as_ref());
+    if let Some(publish) = with_headers.filter(|it| Some(*it) != contract.on_give_up.publish.as_ref()) {
+        let call = format!("or, to add the headers below, publish a copy to {}, then basic.ack", target(publish, true));
+        lines.line("", &call);
+    }
     if !contract.delays.is_empty() {
         lines.line("waits", &delays(&contract.delays));
     }
     if let Some(jitter) = &contract.jitter {
-        lines.line("jitter", &format!("the `expiration` of the copy may be up to {} shorter", format_wait(jitter)));
+        let jitter = format_wait(jitter);
+        lines.line("jitter", &format!("optional: set the `expiration` of the copy to the delay minus up to {jitter}"));
     }
     if let Some(counter) = &contract.counter {
         lines.line("attempt", &clean(&counter.text));
@@ -147,7 +154,7 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
             crate::contract::AttemptCounter::Broker => "",
             crate::contract::AttemptCounter::Worker => "headers that the worker writes: ",
         };
-        lines.line("original", &format!("{by}{} {}", unbroken(&original.exchange), unbroken(&original.routing_key)));
+        lines.line("original", &format!("{by}{}, {}", unbroken(&original.exchange), unbroken(&original.routing_key)));
     }
     match &contract.dead_letters {
         Some(dead_letters) => lines.line("dead-letter", &dead_lettering(dead_letters)),
@@ -159,23 +166,12 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     if let Some(dead_lettered_message) = &contract.dead_lettered_message {
         let names: Vec<&str> = dead_lettered_message.headers.iter().map(|header| header.name.as_str()).collect();
         lines.line("headers", &names.join(", "));
-        if let Some(publish) =
-            dead_lettered_message.publish.as_ref().filter(|it| Some(*it) != contract.on_give_up.publish.as_ref())
-        {
-            lines.line(
-                "",
-                &format!(
-                    "a worker that writes these headers publishes the message to {}, then sends basic.ack",
-                    target(publish, true)
-                ),
-            );
-        }
     }
-    for (index, sentence) in contract.warnings.iter().enumerate() {
-        let label = if index == 0 { "warnings" } else { "" };
-        for (index, line) in wrap_sentence(sentence, lines.width).iter().enumerate() {
-            let label = Painted(YELLOW, format!("{:<11}", if index == 0 { label } else { "" }));
-            let _ = writeln!(lines.text, "  {label} {line}");
+    for (number, sentence) in contract.warnings.iter().enumerate() {
+        let label = if number == 0 { "warnings" } else { "" };
+        for (index, line) in wrap_sentence(sentence, lines.width.saturating_sub(2)).iter().enumerate() {
+            let (label, mark) = if index == 0 { (label, "-") } else { ("", " ") };
+            let _ = writeln!(lines.text, "  {} {mark} {line}", Painted(YELLOW, format!("{label:<11}")));
         }
     }
 }

@@ -97,7 +97,7 @@ fn explain_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
     let always_fails = lifecycle.contract.as_ref().is_some_and(|_| !lifecycle.is_dead_letter_queue);
     title(
         text,
-        if always_fails { "A message that always fails (excluding processing time)" } else { "A message" },
+        if always_fails { "A message that always fails (times exclude processing)" } else { "A message" },
         width,
     );
     draw(text, lifecycle, view);
@@ -199,7 +199,7 @@ fn edge(text: &mut String, rail: &str, then: &str, width: usize) {
 }
 
 fn at(wait: &Wait) -> String {
-    if wait.milliseconds == 0 { "at 0".to_owned() } else { format!("at +{}", wait.text) }
+    if wait.milliseconds == 0 { "at 0s".to_owned() } else { format!("at +{}", wait.text) }
 }
 
 fn exits(text: &mut String, exits: &[Exit], width: usize) {

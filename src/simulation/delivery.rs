@@ -13,7 +13,7 @@ use crate::rabbitmq::routing::Reason;
 const MAX_DELIVERIES: u32 = 1_000;
 
 impl Run<'_, '_, '_> {
-    /// Returns true if a worker receives the next message of the queue at once.
+    /// Returns true if a worker receives the next message of the queue immediately.
     pub(super) fn is_received(&self, queue: &QueueName) -> bool {
         self.workers.contains_key(queue) && !self.queues.get(queue).is_some_and(|state| state.is_blocked)
     }

@@ -99,7 +99,7 @@ fn messages_expire_at_the_head_of_a_queue() {
     let outcome = to_queue(spec, "work", 2, &[], NEWEST);
     let expired = End::Dead(Reason::Expired);
     assert_eq!((ends(&outcome), outcome.ended_at), (vec![("dead", expired), ("dead", expired)], 30_000));
-    // A worker that receives the message at once is faster.
+    // A worker that receives the message immediately is faster.
     let outcome = to_queue(spec, "work", 1, &[("work", Worker::Always(Behavior::Ack))], NEWEST);
     assert_eq!(ends(&outcome), [("work", End::Acked)]);
     let outcome =

@@ -98,7 +98,8 @@ fn queue_option_selects_queues() {
     let unknown = run(&["--queue", "orders.wrok"]).expect_code(64).expect_no_result();
     unknown.expect_error("no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
     let none = Topo::offline().spec("queues: {plain: {type: classic}}\n").run(["contract"]).expect_code(0);
-    assert!(none.stdout.ends_with("No queue retries or dead-letters messages.\n"), "{none}");
+    let hint = "No queue retries or dead-letters messages.\nTo print how an application must declare a queue, add --queue NAME.\n";
+    assert!(none.stdout.ends_with(hint), "{none}");
 }
 
 #[test]

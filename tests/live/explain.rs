@@ -14,7 +14,7 @@ fn live_explanation_shows_the_counts_of_each_queue() {
     let topo = Topo::new(&vhost).spec(SPEC);
     topo.run(["explain", "orders.work", "--live"])
         .expect_code(0)
-        .expect_text("● attempt 1    at 0 · does not exist")
+        .expect_text("● attempt 1    at 0s · does not exist")
         .expect_text("orders.dead, at +3h · does not exist");
     topo.run(["apply", "--yes"]).expect_code(0);
     let amqp = vhost.amqp();
@@ -26,7 +26,7 @@ fn live_explanation_shows_the_counts_of_each_queue() {
     until("the counts", || {
         let output = explain(&["orders.work"]).expect_code(0);
         let has = |text: &str| output.stdout.contains(text);
-        (has("● attempt 1    at 0 · 3 messages (2 unacknowledged), 1 consumer")
+        (has("● attempt 1    at 0s · 3 messages (2 unacknowledged), 1 consumer")
             && has("in orders.work.retry.1.1h · 30 messages\n")
             && has("in orders.work.retry.2.2h · 0 messages\n")
             && has("orders.dead, at +3h · 2 messages\n")

@@ -39,7 +39,7 @@ pub use progress::{Fault, Order, Progress, State};
 pub use publish::{OutgoingMessage, PublishFault, Publisher};
 pub use raw_properties::user_id;
 pub use shovel::{Leftover, ShovelMove, ShovelTransport};
-pub use temporary::{RunLock, Tap};
+pub use temporary::{Observer, RunLock};
 
 use super::error::BrokerError;
 

@@ -22,12 +22,12 @@ mod subscription;
 pub use order::{Decision, Gate, MAX_CONSUMERS, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 
 use super::amqp::AmqpTransport;
-use super::temporary::Tap;
+use super::temporary::Observer;
 use crate::broker::error::BrokerError;
 use session::Session;
 
 impl AmqpTransport {
-    /// Processes the messages of a queue. The handler also receives the messages of the tap.
+    /// Processes the messages of a queue. The handler also receives the messages of the observer.
     ///
     /// # Errors
     /// The broker refuses the consumer. No message was received.
@@ -35,9 +35,9 @@ impl AmqpTransport {
         &self,
         order: &ProcessOrder,
         handler: &mut H,
-        tap: Option<&mut Tap>,
+        observer: Option<&mut Observer>,
     ) -> Result<Processed, BrokerError> {
-        let session = Session::open(&self.0, order, handler, tap).await?;
+        let session = Session::open(&self.0, order, handler, observer).await?;
         Ok(session.run().await)
     }
 }

@@ -20,7 +20,7 @@ const MAX_TAPPED: i64 = 10_000;
 /// The argument that marks topo's own objects.
 const MARK: &str = "x-topo-run";
 
-/// The exclusive queue of a run. It exists as long as the connection, so the broker deletes it at once if topo is
+/// The exclusive queue of a run. It exists as long as the connection, so the broker deletes it immediately if topo is
 /// killed. Meanwhile, no other run can declare it.
 pub struct RunLock {
     connection: Arc<Connection>,
@@ -30,7 +30,7 @@ pub struct RunLock {
 
 /// A consumer of the exclusive queue of a run. It must exist until the lock is released: the broker deletes the queue with
 /// its last consumer.
-pub struct Tap(pub(super) Consumer);
+pub struct Observer(pub(super) Consumer);
 
 impl AmqpTransport {
     /// Acquires the lock of a dead-letter queue.
@@ -120,11 +120,11 @@ impl RunLock {
     ///
     /// # Errors
     /// The user may not read from the queue.
-    pub async fn tap(&self) -> Result<Tap, BrokerError> {
+    pub async fn observer(&self) -> Result<Observer, BrokerError> {
         let options = BasicConsumeOptions { no_ack: true, ..Default::default() };
         let (queue, tag) = (short(self.queue.as_str()), short(DEAD_LETTER_TAG));
-        let tapping = self.channel.basic_consume(queue, tag, options, FieldTable::default());
-        Ok(Tap(self.connection.answer(&format!("basic.consume of {}", self.queue), tapping).await?))
+        let observing = self.channel.basic_consume(queue, tag, options, FieldTable::default());
+        Ok(Observer(self.connection.answer(&format!("basic.consume of {}", self.queue), observing).await?))
     }
 
     /// Releases the lock.

@@ -62,25 +62,25 @@ pub(in crate::cli) struct TestArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Test on a broker")]
 pub(super) struct LiveArguments {
-    /// Also run the cases on the broker, in scratch vhosts, and compare the results with the simulation of its version
+    /// Also run the cases on the broker, in scratch vhosts, and compare the results with a simulation of its version
     #[arg(long, conflicts_with_all = ["init", "update"])]
     pub(super) live: bool,
     /// Existing, empty vhost to use instead of new ones; topo deletes the objects that it declared there after the run [default: new vhosts]
     #[arg(long, value_name = "NAME", requires = "live", value_parser = NonEmptyStringValueParser::new())]
     pub(super) scratch_vhost: Option<String>,
-    /// Divide all delays and TTLs on the broker by N [default: the largest number with reliable results]
+    /// Divide all delays and TTLs on the broker by N [default: as large as is reliable]
     #[arg(long, value_name = "N", requires = "live", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) time_scale: Option<u64>,
     /// Maximum duration of a case on the broker, after --time-scale; topo runs longer cases only offline
     #[arg(long, value_name = "DURATION", requires = "live", default_value = "2m", value_parser = positive_duration)]
     pub(super) time_limit: Duration,
-    /// Keep the scratch vhosts and the declared topology after the run; topo consumes the messages
+    /// Keep the scratch vhosts and the declared topology after the run; the messages are not kept
     #[arg(long, requires = "live")]
     pub(super) keep: bool,
     /// Delete the scratch vhosts of earlier runs, including those kept with --keep
     #[arg(long, conflicts_with_all = ["live", "init", "update", "coverage", "fail_under", "also", "run", "paths"])]
     pub(super) clean: bool,
-    /// Minimum age of the vhosts that --clean deletes; a short age also matches the vhosts of runs in progress
+    /// Minimum age of the vhosts that --clean deletes; a value that is too short deletes the vhosts of runs in progress
     #[arg(long, value_name = "DURATION", requires = "clean", default_value = "1h", value_parser = duration)]
     pub(super) older_than: Duration,
 }

@@ -20,7 +20,7 @@ impl Describer<'_, '_> {
                 add(
                     "taken",
                     "basic.ack after a replay or an inspection".to_owned(),
-                    "done: the broker deletes it".to_owned(),
+                    "done: the broker deletes the message".to_owned(),
                 );
                 add("inspected", "an inspection that requeues it".to_owned(), self.describe_requeue());
             }
@@ -35,7 +35,7 @@ impl Describer<'_, '_> {
 
     /// Adds the exits that a worker causes.
     fn add_worker_exits(&self, contract: &Contract, add: &mut impl FnMut(&'static str, String, String)) {
-        add("acked", "basic.ack".to_owned(), "done: the broker deletes it".to_owned());
+        add("acked", "basic.ack".to_owned(), "done: the broker deletes the message".to_owned());
         let is_counted_by_queue = matches!(self.queue.retry, Some(Retry::Redeliver(_) | Retry::Delayed(_)));
         let reason = if is_counted_by_queue { "delivery_limit" } else { "rejected" };
         let last = self.end(reason);
@@ -143,8 +143,8 @@ impl Describer<'_, '_> {
             self.end("expired")
         };
         let by = match self.queue.number("message-ttl") {
-            Some(ttl) => format!("messageTtl {}, or its own `expiration`", time(ttl)),
-            None => "its own `expiration`, if it has one".to_owned(),
+            Some(ttl) => format!("messageTtl {}, or the `expiration` of the message", time(ttl)),
+            None => "the `expiration` of the message, if set".to_owned(),
         };
         add("expired", by, to);
     }

@@ -25,17 +25,17 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let format_duration = |milliseconds: i64| duration(milliseconds).unwrap_or_else(|| format!("{milliseconds}ms"));
-        let fate = if queue.has_dead_letter_exchange() {
-            "the broker does not dead-letter them"
+        let consequence = if queue.has_dead_letter_exchange() {
+            "the broker deletes the messages, and does not dead-letter them"
         } else {
-            "they are deleted with the queue"
+            "the broker deletes the messages with the queue"
         };
         let text = format!(
-            "it is deleted after {} without use, but its messages expire only after {}: {fate}",
+            "the queue expires after {} without use, before its messages expire ({}): {consequence}",
             format_duration(expires),
             format_duration(ttl)
         );
-        // Without a dead-letter exchange, the messages are deleted in both cases.
+        // Without a dead-letter exchange, the messages are deleted whether the queue or the TTL expires first.
         let severity = if queue.has_dead_letter_exchange() { Severity::Warning } else { Severity::Info };
         let finding = RULE.effective_finding(subject, queue, "expires", text).severity(severity);
         findings.push(finding.hint(format!("set `expires` to more than {}", format_duration(ttl))));

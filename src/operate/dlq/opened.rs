@@ -5,8 +5,8 @@ use super::hazard::Hazard;
 use super::hazards::{self, returns_uncounted};
 use super::state::VhostState;
 use crate::broker::transport::{
-    AmqpTransport, MAX_CONSUMERS, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed, QueueCounts,
-    RunLock, Tap,
+    AmqpTransport, MAX_CONSUMERS, MessageHandler, Observer, ProcessCounts, ProcessEnd, ProcessOrder, Processed,
+    QueueCounts, RunLock,
 };
 use crate::broker::{Access, BrokerError};
 use crate::model::{Queue, QueueName, QueueType};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// The usual maximum of the memory for messages that topo has received but not processed yet, in bytes.
 const USUAL_BUFFERED: u64 = 64 << 20;
-/// The maximum of this memory if a queue contains more messages than its consumers can hold otherwise, in bytes. It
+/// The maximum of this memory if the consumers together cannot hold the queue within [`USUAL_BUFFERED`], in bytes. It
 /// suffices for a million messages of 1 KB.
 const MAX_BUFFERED: u64 = 112 << 20;
 /// The memory for a received message besides its body, in bytes: properties, and partly filled buffers. With 25,000 bodies
@@ -24,12 +24,12 @@ const OVERHEAD: u64 = 2 << 10;
 const ASSUMED_BYTES: u64 = 4 << 10;
 /// The minimum number of messages that topo holds, whatever their size.
 const MIN_HELD: u64 = 16;
-/// The maximum wait for the return of inspected messages.
+/// The maximum wait until the queue contains the inspected messages again.
 const MAX_RETURN: Duration = Duration::from_secs(30);
-/// The time after which an unchanged number of messages is final, because others have expired or been consumed.
+/// The time after which topo accepts an unchanged number of messages. The missing messages have expired or been consumed.
 const MAX_UNCHANGED: Duration = Duration::from_secs(2);
-/// The maximum wait until the broker has removed the consumers of a closed connection. Until then, their messages are not
-/// in a quorum queue. If they returned during a run, they would come after the messages that the run holds.
+/// The maximum wait until the broker has removed the consumers of a closed connection. Until then, a quorum queue has not
+/// requeued their messages. Messages that are requeued during a run end up behind those that the run holds.
 const MAX_LEFTOVER: Duration = Duration::from_secs(5);
 /// The interval between two counts during this wait.
 const RETURN_INTERVAL: Duration = Duration::from_millis(100);
@@ -43,7 +43,7 @@ pub(super) struct Opened {
     /// The locks of the targets.
     targets: Vec<RunLock>,
     /// The messages that are dead-lettered to the queue during the run; `None` if the run does not observe them.
-    tap: Option<Tap>,
+    observer: Option<Observer>,
     pub(super) order: ProcessOrder,
     /// The number of other consumers that the management API lists.
     listed_consumers: u64,
@@ -54,8 +54,8 @@ pub(super) struct Opened {
 pub struct HoldLimits {
     /// The maximum number of messages that are held at the same time.
     pub messages: u32,
-    /// The time after which topo returns the held messages. It must be shorter than the `consumer_timeout` of the broker,
-    /// which closes the channel: 30 minutes by default, and 15 minutes in 3.8.15.
+    /// The time after which topo requeues the held messages. It must be shorter than the broker's `consumer_timeout` (30
+    /// minutes by default, 15 minutes in 3.8.15), after which the broker closes the channel.
     pub time: Duration,
 }
 
@@ -65,11 +65,11 @@ impl HoldLimits {
 }
 
 impl Opened {
-    /// Opens a queue. A run and an apply do not start while the other is running: the run acquires its lock before it reads
-    /// the lock of the vhost, and an apply does the opposite.
+    /// Opens a queue. Neither a run nor an apply starts while the other is in progress. A run acquires its lock and then
+    /// reads the lock of the vhost. An apply does so in reverse order.
     ///
     /// # Errors
-    /// The queue is in use, or has consumers although statistics do not show them and this is not allowed.
+    /// Another command uses the queue, or it has consumers that the statistics do not list and that are not allowed.
     pub(super) async fn open(
         access: &Access,
         state: &VhostState,
@@ -128,7 +128,7 @@ impl Opened {
             returns_by_nack: kind == Some(QueueType::Quorum) && returns_uncounted(state.snapshot.profile.version),
             earlier: ProcessCounts::default(),
         };
-        Ok(Self { transport, lock, targets: Vec::new(), tap: None, order, listed_consumers })
+        Ok(Self { transport, lock, targets: Vec::new(), observer: None, order, listed_consumers })
     }
 
     /// Returns the number of ready messages; `None` if the queue does not respond.
@@ -136,7 +136,7 @@ impl Opened {
         self.transport.queue_counts(&self.order.queue).await.ok().flatten().map(|counts| u64::from(counts.ready))
     }
 
-    /// Returns true if the run receives messages that arrive in the queue at once.
+    /// Returns true if the run immediately receives messages that arrive while it is in progress.
     pub(super) fn receives_arrivals(&self) -> bool {
         receives_arrivals(self.order.expected, self.order.prefetch)
     }
@@ -163,7 +163,7 @@ impl Opened {
     /// The broker refuses the first consumer. No message was received.
     pub(super) async fn process<H: MessageHandler>(&mut self, handler: &mut H) -> Result<Processed, BrokerError> {
         let mut order = self.order.clone();
-        let mut total = self.transport.process(&order, handler, self.tap.as_mut()).await?;
+        let mut total = self.transport.process(&order, handler, self.observer.as_mut()).await?;
         let mut moved = total.counts.moved();
         while total.end == ProcessEnd::TimeLimit && total.counts.in_doubt == 0 && moved > 0 && handler.reopen() {
             order.expected = order.expected.saturating_sub(moved);
@@ -173,7 +173,7 @@ impl Opened {
             // An error is reported by the next pass.
             let _ = settled_counts(&self.transport, &order.queue, self.listed_consumers).await;
             self.wait_for_returned(order.expected).await;
-            match self.transport.process(&order, handler, self.tap.as_mut()).await {
+            match self.transport.process(&order, handler, self.observer.as_mut()).await {
                 Ok(pass) => {
                     moved = pass.counts.moved();
                     total = Processed {
@@ -197,7 +197,7 @@ impl Opened {
         for binding in state.bindings_of(&self.order.queue) {
             self.lock.bind(binding).await?;
         }
-        self.tap = Some(self.lock.tap().await?);
+        self.observer = Some(self.lock.observer().await?);
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl Opened {
     }
 }
 
-/// Returns true if a run on a queue with this number of messages receives messages that arrive at once: the first consumer
+/// Returns true if a run on a queue with this number of messages immediately receives messages that arrive: the first consumer
 /// can hold twice as many messages.
 pub(super) fn receives_arrivals(messages: u64, prefetch: u16) -> bool {
     messages <= u64::from(prefetch) / 2

@@ -62,7 +62,7 @@ pub async fn status(request: &StatusRequest<'_>) -> Result<Status, BrokerError> 
 /// The plan of each vhost of the specs and of the cluster, or the reason why this user may not read it.
 type Parts = BTreeMap<VhostName, Result<VhostPlan, BrokerError>>;
 
-/// Plans the changes to all vhosts of the specs at once. If this user may not read a part, plans each part separately.
+/// Plans the changes to all vhosts of the specs together. If this user may not read a part, plans each part separately.
 async fn parts(request: &StatusRequest<'_>) -> Result<Parts, BrokerError> {
     let of_vhosts = request.subjects.iter().filter_map(|subject| match subject {
         Subject::Spec { desired, .. } => Some(Arc::clone(desired)),

@@ -90,7 +90,7 @@ fn keys(target: &ReplayTarget) -> String {
     } else {
         String::new()
     };
-    let known = format!("with the original routing keys {}{more}", shown.join(", "));
+    let known = format!("with their original routing keys: {}{more}", shown.join(", "));
     let unknown =
         format!("{} without an original routing key, published with its current key", number(target.of_unknown_keys));
     match (shown.is_empty(), target.of_unknown_keys) {

@@ -84,7 +84,7 @@ pub trait MessageHandler {
         Ok(())
     }
 
-    /// Returns true if the run can end when all messages are processed. Until then, the handler receives tapped
+    /// Returns true if the run can end when all messages are processed. Until then, the handler receives observed
     /// messages.
     fn is_done(&mut self) -> bool {
         true
@@ -105,8 +105,8 @@ pub trait MessageHandler {
     /// It is not processed.
     fn arrived(&mut self, _message: &ReceivedMessage) {}
 
-    /// Receives a message of the tap, see [`Tap`](super::super::Tap).
-    fn tapped(&mut self, _message: &ReceivedMessage) {}
+    /// Receives a message of the observer, see [`Observer`](super::super::Observer).
+    fn observed(&mut self, _message: &ReceivedMessage) {}
 
     /// Receives the counts after each change.
     fn progressed(&mut self, _counts: &ProcessCounts) {}

@@ -5,7 +5,7 @@ use super::super::decode;
 use super::super::endpoints::was_delivered_before;
 use super::super::pipeline::{Acknowledging, Pipeline};
 use super::super::raw_properties::{RawProperties, as_library_properties};
-use super::super::temporary::Tap;
+use super::super::temporary::Observer;
 use super::fence::{Fence, wait_for_fence};
 use super::order::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, ProcessOrder, Processed};
 use super::subscription::{next_of, subscribe};
@@ -23,20 +23,20 @@ use tokio::time::{sleep, timeout};
 
 /// The time without a delivery, a confirm or another response after which a run ends.
 pub(super) const MAX_UNANSWERED: Duration = Duration::from_secs(60);
-/// The time without a delivery and without a reply of a busy queue after which a run ends. On a busy machine, a queue of 4.0.5
-/// with a million messages delivered none for more than 60 s.
+/// The time without a delivery and without a reply from a busy queue after which a run ends. On a busy machine, a queue with a
+/// million messages on RabbitMQ 4.0.5 delivered none for more than 60 s.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
 /// The time without a delivery after which topo queries whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(500);
-/// The time without a delivery after which messages that an empty queue did not deliver are considered as removed by
-/// others. On a busy broker, they can be in transit.
+/// The time for which topo waits for expected messages of a queue that reports itself empty. After that, it assumes that
+/// other consumers removed them. On a busy broker, messages can be in transit for this long.
 const MAX_TRANSIT: Duration = Duration::from_secs(5);
 /// The longest wait before the handler's gate is checked again.
 const GATE_INTERVAL: Duration = Duration::from_millis(200);
-/// The number of removed messages after which the handler stores them.
+/// The number of messages that the handler stores in one batch before topo removes them.
 const BATCH: usize = 500;
 
-/// A run.
+/// One pass over the messages of a queue.
 pub(super) struct Session<'a, H> {
     pub(super) connection: &'a Connection,
     pub(super) order: &'a ProcessOrder,
@@ -46,24 +46,23 @@ pub(super) struct Session<'a, H> {
     /// The channels of the consumers before the last one, if they are different.
     pub(super) full_channels: Vec<Channel>,
     publisher: Channel,
-    /// The consumers, each of which starts when the one before holds as many messages as its prefetch. Only the last one
-    /// receives messages. All are kept, because lapin cancels a consumer that is dropped.
+    /// The consumers. Each starts when the previous one holds a full prefetch. Only the last one receives messages. All are kept, because lapin cancels a consumer that is dropped.
     pub(super) consumers: Vec<Consumer>,
     /// The deliveries of the last consumer that are not processed yet.
     pub(super) waiting: VecDeque<Delivery>,
-    tap: Option<&'a mut Tap>,
+    observer: Option<&'a mut Observer>,
     pub(super) pipeline: Pipeline,
     /// The exchange of the last publish, for error messages.
     pub(super) exchange: ExchangeName,
     pub(super) acknowledging: Acknowledging,
-    /// The tags of messages to remove that are not stored yet.
+    /// The delivery tags of messages that topo removes once the handler has stored them.
     pub(super) removing: Vec<DeliveryTag>,
     /// The number of acknowledged messages that no fence covers.
     pub(super) unfenced: u64,
     pub(super) fence: Option<Fence>,
     /// The number of messages that stay in the queue.
     pub(super) kept: u64,
-    /// The number of them that the consumers before the last one hold.
+    /// The number of kept messages that earlier consumers hold.
     pub(super) held_before: u64,
     /// The number of messages that the last consumer can hold.
     pub(super) capacity: u64,
@@ -76,7 +75,7 @@ pub(super) struct Session<'a, H> {
     of_other_users: u64,
     /// The time of the last response of the broker.
     pub(super) answered: Instant,
-    /// The time of the first reply of the queue since then that it contains messages, although none arrives.
+    /// The time of the first reply since `answered` in which the queue reports messages but delivers none.
     withheld_since: Option<Instant>,
 }
 
@@ -86,7 +85,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         connection: &'a Connection,
         order: &'a ProcessOrder,
         handler: &'a mut H,
-        tap: Option<&'a mut Tap>,
+        observer: Option<&'a mut Observer>,
     ) -> Result<Self, BrokerError> {
         let (channel, publisher) = (connection.channel().await?, connection.channel().await?);
         let confirm = publisher.confirm_select(ConfirmSelectOptions::default());
@@ -101,7 +100,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             publisher,
             consumers: vec![consumer],
             waiting: VecDeque::new(),
-            tap,
+            observer,
             pipeline: Pipeline::default(),
             exchange: ExchangeName::new(""),
             acknowledging: Acknowledging::default(),
@@ -171,9 +170,9 @@ impl<'a, H: MessageHandler> Session<'a, H> {
                     settled.map_err(|error| self.failed(&error))?;
                     self.acknowledge_confirmed().await?;
                 }
-                Some(tapped) = next_of(self.tap.as_deref_mut().map(|tap| &mut tap.0)) => {
-                    let delivery = tapped.map_err(|error| self.failed(&error))?;
-                    self.handler.tapped(&decode::message(&delivery));
+                Some(observed) = next_of(self.observer.as_deref_mut().map(|observer| &mut observer.0)) => {
+                    let delivery = observed.map_err(|error| self.failed(&error))?;
+                    self.handler.observed(&decode::message(&delivery));
                 }
                 () = ready(()), if is_open && !self.waiting.is_empty() => {
                     if self.receive_waiting().await? {
@@ -196,8 +195,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         }
     }
 
-    /// Adds a delivery to those that are not processed yet. If it was not in the queue before the run, the handler receives
-    /// the message at once.
+    /// Queues a delivery for processing. Passes a message that arrived during the run to the handler immediately.
     fn add_waiting(&mut self, next: Option<lapin::Result<Delivery>>) -> Result<(), ProcessEnd> {
         let delivery = match next {
             Some(Ok(delivery)) => delivery,

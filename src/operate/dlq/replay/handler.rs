@@ -32,8 +32,8 @@ pub(super) struct PreparedTarget {
 /// The numbers of messages of others that arrived after the start of the run. A message can be in both.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrivals {
-    /// The messages that the tap received.
-    tapped: u64,
+    /// The messages that the observer received.
+    observed: u64,
     /// The messages that the queue delivered in the current pass.
     delivered: u64,
 }
@@ -47,7 +47,7 @@ pub(super) struct Replayer<'a> {
     pub(super) interrupt: &'a Interrupt,
     pub(super) progress: &'a dyn Fn(&ProcessCounts, u64),
     pub(super) counts: RunCounts,
-    /// The messages of others that arrived after the start, as the tap and as the queue delivered them.
+    /// The messages of others that arrived after the start, as the observer and as the queue delivered them.
     pub(super) arrived: Arrivals,
     /// The lowest priority of messages that the queue delivers before older messages; `None` if it has no priorities.
     pub(super) min_priority: Option<u8>,
@@ -117,7 +117,7 @@ impl Replayer<'_> {
     }
 
     fn count_arrived(&mut self) {
-        self.counts.arrived = self.counts.arrived.max(self.arrived.tapped).max(self.arrived.delivered);
+        self.counts.arrived = self.counts.arrived.max(self.arrived.observed).max(self.arrived.delivered);
     }
 
     /// Returns the number that this run gave to a message; `None` if this run did not replay it.
@@ -173,9 +173,9 @@ impl MessageHandler for Replayer<'_> {
         }
     }
 
-    fn tapped(&mut self, message: &ReceivedMessage) {
+    fn observed(&mut self, message: &ReceivedMessage) {
         if !self.is_returned(message) {
-            self.arrived.tapped += 1;
+            self.arrived.observed += 1;
             self.count_arrived();
         }
     }

@@ -76,11 +76,11 @@ pub struct ReplayPlan {
     pub unknown_source: u64,
     /// The number of matching messages that stay because they were replayed before.
     pub replayed_before: u64,
-    /// True if topo can bind a queue of its own that receives a copy of each message that the broker dead-letters again. Nothing
+    /// True if topo can bind its own queue, which receives a copy of each message that the broker dead-letters again. Nothing
     /// can be bound to the default exchange.
-    pub has_tap: bool,
-    /// True if topo detects messages that come back as soon as they arrive: through the tap, or because it receives all
-    /// messages of the dead-letter queue at once.
+    pub has_observer: bool,
+    /// True if topo detects messages that come back as soon as they arrive: through the observer, or because it receives all
+    /// messages of the dead-letter queue immediately.
     pub is_observed: bool,
     /// The hazards of publishing messages to the targets, with their texts.
     pub hazards: Vec<(Hazard, String)>,
@@ -195,7 +195,7 @@ pub async fn plan_replay(
         let incoming = Incoming { messages, bytes: average.map(|average| average.saturating_mul(messages)) };
         hazards.extend(hazards::of_target(access, state, &target.queue, incoming).await);
     }
-    let has_tap = has_tap(state, queue, &targets);
+    let has_observer = has_observer(state, queue, &targets);
     Ok(ReplayPlan {
         queue: queue.clone(),
         before: inspected.before,
@@ -203,15 +203,15 @@ pub async fn plan_replay(
         is_complete,
         unknown_source,
         replayed_before,
-        has_tap,
-        is_observed: has_tap || receives_arrivals(inspected.before, inspected.prefetch),
+        has_observer,
+        is_observed: has_observer || receives_arrivals(inspected.before, inspected.prefetch),
         targets,
         hazards,
     })
 }
 
 /// Returns true if messages that come back from the targets pass through an exchange to which topo can bind its own queue.
-fn has_tap(state: &VhostState, queue: &QueueName, targets: &[ReplayTarget]) -> bool {
+fn has_observer(state: &VhostState, queue: &QueueName, targets: &[ReplayTarget]) -> bool {
     let is_by_default_exchange = |target: &ReplayTarget| {
         let to = state.settings(&target.queue).and_then(|it| it.dead_lettering());
         to.is_some_and(|it| it.exchange.as_str().is_empty())

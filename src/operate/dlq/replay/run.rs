@@ -58,12 +58,12 @@ async fn replay_opened(
     let mut reader = Reader::new(state, &queue);
     reader.prepare(opened).await?;
     let targets = prepare(opened, plan).await?;
-    if plan.has_tap {
+    if plan.has_observer {
         // Without it, the circuit breaker would notice messages that come back only when the queue delivers them.
         opened.observe(state).await?;
     }
     // Messages may have arrived since the plan.
-    let is_observed = plan.has_tap || opened.receives_arrivals();
+    let is_observed = plan.has_observer || opened.receives_arrivals();
     let now = Instant::now();
     let verdict = plan.verdict(options.breaker.settle);
     let mut handler = Replayer {
