@@ -31,6 +31,9 @@ pub struct KnownClient {
     pub consumed_suffixes: &'static [&'static str],
     /// The reaction of a running consumer that the broker cancels because its queue is deleted.
     pub on_cancel: OnCancel,
+    /// True if a worker that declares its queue does so within half a second after each cancel. Others wait after the first
+    /// time.
+    pub redeclares_repeatedly: bool,
     /// The reaction of a running worker to the error 404 when it subscribes again before the queue is declared again.
     pub on_missing: OnMissing,
     /// The reaction of a running worker to the error 406 when it declares the queue again with the old arguments.
@@ -146,7 +149,9 @@ impl KnownClient {
             (OnCancel::Hangs, _) => Outcome::Hangs,
             (OnCancel::NotCanceled, OnMissing::Exits) if sees_missing_queue => Outcome::Exits,
             (OnCancel::NotCanceled, _) => Outcome::Continues,
-            (OnCancel::Declares, _) if declares && sees_missing_queue => Outcome::CausesRollback,
+            (OnCancel::Declares, _) if declares && sees_missing_queue && self.redeclares_repeatedly => {
+                Outcome::CausesRollback
+            }
             (OnCancel::Declares, _) if declares => after_mismatch,
             (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Exits) if sees_missing_queue => Outcome::Exits,
             (OnCancel::Declares | OnCancel::Subscribes, OnMissing::Declares) if sees_missing_queue && declares => {

@@ -37,8 +37,8 @@ A plan names every other client with its product and version, and states that it
 
 How to prepare workers for a change of their queue:
 
-1. Configure the workers so that they use the queue without declaring it. Each page shows the option. Stop the workers that cannot be
-   configured in this way and that would cause a rollback.
+1. Configure the workers so that they use the queue without declaring it. Each page shows the option. Stop the workers that would cause a
+   rollback and cannot be configured in this way.
 2. Apply the plan.
 3. Restart the workers that exit or hang.
 ";
