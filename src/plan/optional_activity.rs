@@ -19,6 +19,7 @@ use super::context::PlanContext;
 use super::document::{ChangeKind, PlannedChange, VhostPlan};
 use super::hazard::{Hazard, HazardKind};
 use super::migrate::{Goal, Migration};
+use super::users::connections;
 use crate::model::count::count;
 use crate::model::intervals::in_words;
 use crate::model::{
@@ -139,9 +140,9 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
             let (limit, setting) = (record.limit()?, record.id.setting()?);
             let user = record.id.name().filter(|_| record.id.kind == RecordKind::UserLimit);
             let (existing, thing) = match setting {
-                CONNECTIONS if user.is_some() => (user.and_then(|user| connections_of(context, user)), "connection"),
+                CONNECTIONS if user.is_some() => (user.and_then(|user| connections(context, user)), "connection"),
                 // topo does not count channels. A user without connections has none.
-                CHANNELS => (user.and_then(|user| connections_of(context, user)).filter(|it| *it == 0), "channel"),
+                CHANNELS => (user.and_then(|user| connections(context, user)).filter(|it| *it == 0), "channel"),
                 CONNECTIONS => {
                     // A vhost that does not exist yet has no connections.
                     let of_new = context.current.settings.is_none().then_some(0);
@@ -173,11 +174,6 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
     for (address, text) in found {
         builder.hazard(HazardKind::LimitReached, &address, text, None);
     }
-}
-
-/// Returns the number of open connections of a user in all vhosts; `None` if unknown.
-fn connections_of(context: &PlanContext<'_>, user: &str) -> Option<u64> {
-    context.activity.connections.as_ref().map(|users| users.get(user).copied().unwrap_or_default())
 }
 
 /// Returns the limits of vhosts and users that the plan sets or lowers.

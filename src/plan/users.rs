@@ -161,7 +161,7 @@ fn password_hazard(
 }
 
 /// Returns the number of open connections of a user in all vhosts; `None` if unknown.
-fn connections(context: &PlanContext<'_>, user: &str) -> Option<u64> {
+pub(super) fn connections(context: &PlanContext<'_>, user: &str) -> Option<u64> {
     context.activity.connections.as_ref().map(|users| users.get(user).copied().unwrap_or_default())
 }
 
