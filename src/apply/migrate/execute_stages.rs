@@ -170,9 +170,10 @@ impl Run<'_> {
             self.moving.stop().await;
         }
         let checked_at = Instant::now();
+        let proven = self.prove_deletable(step, &queue, seen).await;
+        // Consumers can subscribe during the proof, so topo counts them afterwards.
         let is_immediate = self.can_swap_immediately(&queue, is_quorum, seen).await;
         let amqp = self.moving.amqp().filter(|_| is_immediate).cloned();
-        let proven = self.prove_deletable(step, &queue, seen).await;
         let started = Instant::now();
         let deleted = match (proven, &amqp) {
             (Ok(true), Some(amqp)) => self.swap(amqp, &queue, !is_quorum).await,

@@ -41,6 +41,28 @@ fn binding_added_during_the_proof_is_kept() {
     });
 }
 
+/// From 3.9 to 3.13, and for a quorum queue on 3.8, a consumer that exists during an immediate swap receives neither a
+/// cancel nor messages. topo must therefore count the consumers after the proof.
+#[test]
+fn consumer_that_subscribes_during_the_proof_is_canceled() {
+    if !supports_quorum_queues() {
+        return;
+    }
+    let (fixture, proxy) = Fixture::on(Node::with_default_intervals(), "subscribes", QUORUM, &[]).through();
+    let mut publisher = Publisher::new(&fixture.vhost);
+    publisher.fill(20);
+    // With an outdated count, topo drains the queue twice, and then never swaps immediately.
+    let listed = listed_messages(&fixture);
+    until("the count", || (listed() == Some(20)).then_some(()));
+    let (tell, told) = channel();
+    let _old = during_the_proof(&fixture, &proxy, move |amqp| tell.send(amqp.try_hold(Q, 0).unwrap()).unwrap());
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    let mut held = told.try_recv().expect("the proof takes a while");
+    fixture.expect_migrated(&output);
+    until("the cancel", || (!held.is_subscribed()).then_some(()));
+    expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
+}
+
 /// Calls a function once while topo confirms that the queue is empty, inside a read of the message count, so that topo
 /// waits for the function. The returned value receives the state of the queue at that time.
 fn during_the_proof(
@@ -61,9 +83,14 @@ fn during_the_proof(
     proxy.add(gets().path(&fixture.vhost.path("bindings", &[])), Fault::Meanwhile(Box::new(look)));
     let (tell, told) = channel();
     let (http, queue, amqp) = (fixture.vhost.http(), fixture.vhost.path("queues", &[Q]), amqp(fixture));
+    // The drain ends when the broker lists the queue as empty.
+    let (listed, mut empty_since) = (listed_messages(fixture), None);
     let mut what = Some(what);
     let count = move || {
-        if last.lock().unwrap().is_some_and(|last| last.elapsed() > NO_READ)
+        if what.is_some() && empty_since.is_none() && listed() == Some(0) {
+            empty_since = Some(Instant::now());
+        }
+        if [*last.lock().unwrap(), empty_since].iter().all(|it| it.is_some_and(|since| since.elapsed() > NO_READ))
             && let Some(what) = what.take()
         {
             tell.send(http.get(&queue).found()).unwrap();
@@ -72,6 +99,16 @@ fn during_the_proof(
     };
     proxy.add(gets().path("enable_queue_totals"), Fault::Meanwhile(Box::new(count)));
     told
+}
+
+/// Returns a function that reads the number of messages in the queue from the list of queues, as topo does.
+fn listed_messages(fixture: &Fixture<'_>) -> impl Fn() -> Option<u64> + Send + use<> {
+    let (http, path) = (fixture.vhost.http(), fixture.vhost.path("queues", &[]));
+    move || {
+        let queues = http.get(&format!("{path}?disable_stats=true&enable_queue_totals=true")).expect_status(200);
+        let queue = queues.as_array().unwrap().iter().find(|queue| queue["name"] == Q);
+        queue.and_then(|queue| queue["messages"].as_u64())
+    }
 }
 
 /// Calls a function before the declaration of the return exchange, when the queue has been swapped or will not be
