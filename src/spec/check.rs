@@ -122,7 +122,7 @@ pub(crate) fn check(
 
 fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        if secrets::report_literal(node, kind, subject, at, diagnostics) {
+        if secrets::report_value(node, kind, subject, at, diagnostics) {
             return None;
         }
         value::report_wrong_type(node, subject, "a mapping", hints::for_expected_mapping(node, kind), at, diagnostics);

@@ -52,27 +52,44 @@ pub(super) fn can_contain_secrets(kind: &Object) -> bool {
     has_secret(kind) || kind.keys().iter().any(is_nested) || is_reference()
 }
 
-/// Returns true if a literal value is in place of a mapping that can contain secrets, and reports it. The message does not
-/// contain the value.
-pub(super) fn report_literal(
+/// Returns true if a literal value or a list is in place of a mapping that can contain secrets, and reports it. The message
+/// does not contain the value.
+pub(super) fn report_value(
     node: &Node,
     kind: &Object,
     subject: &str,
     at: Location,
     diagnostics: &mut Diagnostics,
 ) -> bool {
-    let is_literal = matches!(node.value, Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_));
-    if !is_literal || !can_contain_secrets(kind) {
+    let found = match &node.value {
+        Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
+            "a literal value, which can be a secret"
+        }
+        Value::List(_) => "a list",
+        Value::Null(_) | Value::Table(_) => return false,
+    };
+    if !can_contain_secrets(kind) {
         return false;
     }
     let place = if node.at.start == node.at.end { at } else { node.at };
-    let message = format!("expected a mapping for {subject}, found a literal value, which can be a secret");
-    let diagnostic = Diagnostic::error("wrong-type", message, place).label("expected a mapping").masking(place);
+    let message = format!("expected a mapping for {subject}, found {found}");
+    let secret = if place == node.at { Location { end: end(node), ..place } } else { place };
+    let diagnostic = Diagnostic::error("wrong-type", message, place).label("expected a mapping").masking(secret);
     diagnostics.push(match node.used_at {
         Some(used_at) => diagnostic.also(used_at, "used here"),
         None => diagnostic,
     });
     true
+}
+
+/// Returns the offset after the last value of a node.
+fn end(node: &Node) -> usize {
+    let last = match &node.value {
+        Value::List(items) => items.last(),
+        Value::Table(entries) => entries.last().map(|entry| &entry.node),
+        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) => None,
+    };
+    last.map_or(node.at.end, |last| end(last).max(node.at.end))
 }
 
 /// Checks the value of a secret that is not a mapping. The message never contains the value.

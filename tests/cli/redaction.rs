@@ -189,6 +189,18 @@ fn errors_of_a_spec_mask_passwords() {
 }
 
 #[test]
+fn values_in_place_of_users_are_masked() {
+    for user in ["S3CRET", "[S3CRET]", "[deploy, {a: S3CRET}]", "\n    - S3CRET\n    - a: [b, S3CRET]"] {
+        let spec = format!("version: 1\ncluster: {{}}\nusers:\n  deploy: {user}\n");
+        for format in ["text", "json", "github"] {
+            let output = topo().spec(&spec).run(["validate", "--format", format]).expect_code(65);
+            expect_no_marker(&format!("{user}, {format}"), &output);
+            output.expect_text("expected a mapping for user `deploy`");
+        }
+    }
+}
+
+#[test]
 fn refused_url_names_the_cause() {
     let output = topo().env("TOPO_AMQP_URL", "amqps://u:S3CRET@h/vhost").run(["plan"]).expect_code(64);
     output
