@@ -18,6 +18,10 @@ pub const DEATHS: &str = "x-death";
 pub const DELIVERY_COUNT: &str = "x-delivery-count";
 /// The number of deliveries of a quorum queue, from 4.3 on.
 pub const ACQUIRED_COUNT: &str = "x-acquired-count";
+/// A list of further routing keys, which a publisher sets.
+pub const CC: &str = "CC";
+/// A list of further routing keys, which a publisher sets. The broker removes the header.
+pub const BCC: &str = "BCC";
 /// The number of replays of a message by topo.
 pub const REPLAYS: &str = "x-topo-replay";
 /// The identifier of the last run of `topo dlq replay` that published the message.
@@ -47,8 +51,8 @@ pub const REMOVED_FROM_REPLAYED: [&str; 14] = [
     "x-first-failed-at",
     "x-consumer-version",
     "x-stream-offset",
-    "CC",
-    "BCC",
+    CC,
+    BCC,
     REPLAYS,
     REPLAY_RUN,
 ];

@@ -1,7 +1,7 @@
 //! Defines a copy of a message, with its headers and deaths.
 
 use super::publication::Publication;
-use crate::model::message_headers::RETRY_COUNT;
+use crate::model::message_headers::{CC, RETRY_COUNT};
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, ExchangeName, QueueName};
 use crate::rabbitmq::routing::{DeathHistory, Headers, Keys, Message, Reason, SenderSelected};
 
@@ -87,7 +87,7 @@ impl Copy {
 
     /// Sets the additional routing keys of a copy that a worker publishes: those in the header `CC`.
     pub(super) fn set_republished_keys(&mut self) {
-        self.more_keys = SenderSelected::of_cc(self.headers.get(SenderSelected::CC).flatten());
+        self.more_keys = SenderSelected::of_cc(self.headers.get(CC).flatten());
         self.hidden_keys.clear();
     }
 

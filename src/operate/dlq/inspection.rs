@@ -12,7 +12,7 @@ use crate::broker::message::{HeaderValue, ReceivedMessage};
 use crate::broker::transport::{Decision, Gate, MessageHandler, ProcessCounts, ProcessEnd, PropertyEdit, edited};
 use crate::broker::{Access, BrokerError};
 use crate::model::count::count;
-use crate::model::message_headers::{ORIGINAL_ROUTING_KEY, SOURCE_QUEUE, is_delivery_count};
+use crate::model::message_headers::{BCC, CC, ORIGINAL_ROUTING_KEY, SOURCE_QUEUE, is_delivery_count};
 use crate::model::{ExchangeName, QueueName, QueueType};
 
 /// The options of an inspection.
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
             adds.push((SOURCE_QUEUE, text(source.as_str())));
         }
         let edit = PropertyEdit {
-            removes: |name| is_delivery_count(name) || ["CC", "BCC"].contains(&name),
+            removes: |name| is_delivery_count(name) || [CC, BCC].contains(&name),
             adds: &adds,
             makes_persistent: false,
         };

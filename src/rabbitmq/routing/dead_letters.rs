@@ -4,6 +4,7 @@
 use super::message::Message;
 use super::sender_selected::SenderSelected;
 use super::{Keys, Route, Routing};
+use crate::model::message_headers::CC;
 use crate::model::{BrokerVersion, Queue, QueueName};
 use crate::rabbitmq::effective::{ActivePolicies, EffectiveSettings, OverflowBehavior};
 use crate::rabbitmq::wiring::DeadLettering;
@@ -121,7 +122,7 @@ impl Routing<'_> {
             dead_lettered.keys = Keys::One(key.clone());
             dead_lettered.more_keys = SenderSelected::default();
             if !self.profile.version.is_at_least(3, 13) {
-                dead_lettered.headers.remove(SenderSelected::CC);
+                dead_lettered.headers.remove(CC);
             }
         }
         let values = [("reason", reason.as_str()), ("queue", queue.as_str())];
@@ -163,12 +164,35 @@ impl Routing<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{ArgumentValue, Arguments, Topology};
+    use crate::rabbitmq::BrokerProfile;
     use Reason::{Expired, Rejected};
+    use std::collections::BTreeSet;
 
     fn deaths(of: &[(&str, Reason)], version: BrokerVersion) -> DeathHistory {
         let mut deaths = DeathHistory::default();
         of.iter().for_each(|(queue, reason)| deaths.record(&(*queue).into(), *reason, version));
         deaths
+    }
+
+    #[test]
+    fn dead_letter_routing_key_replaces_the_keys_of_cc() {
+        let audit = ArgumentValue::List(vec!["audit".into()]);
+        let message = Message::published("work", &Arguments::from([(CC.to_owned(), audit)]));
+        let (topology, external) = (Topology::missing("shop".into()), BTreeSet::new());
+        for (version, routing_key, keeps_keys, keeps_header) in [
+            (BrokerVersion::new(3, 12, 14), Some("dead"), false, false),
+            (BrokerVersion::new(3, 13, 0), Some("dead"), false, true),
+            (BrokerVersion::new(3, 12, 14), None, true, true),
+            (BrokerVersion::new(3, 13, 0), None, true, true),
+        ] {
+            let profile = BrokerProfile::of(version);
+            let routing = Routing::new(&topology, [], &external, &profile);
+            let to = DeadLettering { exchange: "dlx".into(), routing_key: routing_key.map(str::to_owned) };
+            let dead_lettered = routing.to_dead_lettered(&message, &"work".into(), Rejected, &to);
+            let kept = (!dead_lettered.more_keys.is_empty(), dead_lettered.headers.has(CC));
+            assert_eq!(kept, (keeps_keys, keeps_header), "{version:?} {routing_key:?}");
+        }
     }
 
     #[test]

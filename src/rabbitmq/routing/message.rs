@@ -2,6 +2,7 @@
 
 use super::keys::{Certainty, Keys};
 use super::sender_selected::SenderSelected;
+use crate::model::message_headers::BCC;
 use crate::model::{ArgumentValue, Arguments, BrokerVersion};
 use std::collections::BTreeMap;
 
@@ -132,7 +133,7 @@ impl Message {
     /// header `BCC`.
     pub fn published(routing_key: &str, headers: &Arguments) -> Self {
         let mut known = Headers::exactly(headers);
-        known.remove(SenderSelected::BCC);
+        known.remove(BCC);
         Self { keys: Keys::One(routing_key.to_owned()), more_keys: SenderSelected::of(headers), headers: known }
     }
 }

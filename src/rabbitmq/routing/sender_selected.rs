@@ -5,6 +5,7 @@
 //! removes the header `BCC` when it receives the message, and the header `CC` when it replaces the keys (up to 3.12).
 //! Sources: `rabbit_basic:header_routes`, `rabbit_dead_letter`, and tests on 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
+use crate::model::message_headers::{BCC, CC};
 use crate::model::{ArgumentValue, Arguments};
 
 /// The additional routing keys of a message.
@@ -17,14 +18,9 @@ pub struct SenderSelected {
 }
 
 impl SenderSelected {
-    /// The header with the keys that consumers can read.
-    pub const CC: &str = "CC";
-    /// The header with the keys that the broker hides from consumers.
-    pub const BCC: &str = "BCC";
-
     /// Returns the additional keys of a message that is published with these headers. See [`invalid_header`] for other values.
     pub fn of(headers: &Arguments) -> Self {
-        Self { cc: keys(headers.get(Self::CC)), bcc: keys(headers.get(Self::BCC)) }
+        Self { cc: keys(headers.get(CC)), bcc: keys(headers.get(BCC)) }
     }
 
     /// Returns the additional keys of a message with this value of the header `CC`, and without the header `BCC`.
@@ -58,9 +54,7 @@ impl SenderSelected {
 pub fn invalid_header(headers: &Arguments) -> Option<&'static str> {
     let is_valid =
         |value: &ArgumentValue| value.as_list().is_some_and(|items| items.iter().all(|it| it.as_text().is_some()));
-    [SenderSelected::CC, SenderSelected::BCC]
-        .into_iter()
-        .find(|name| headers.get(*name).is_some_and(|value| !is_valid(value)))
+    [CC, BCC].into_iter().find(|name| headers.get(*name).is_some_and(|value| !is_valid(value)))
 }
 
 fn keys(value: Option<&ArgumentValue>) -> Vec<String> {

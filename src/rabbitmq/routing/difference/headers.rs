@@ -3,9 +3,10 @@
 //! More headers never make a binding match less, so the fewest headers that the wanted bindings require are the best.
 
 use super::budget::{Budget, TooComplex};
+use crate::model::message_headers::{BCC, CC};
 use crate::model::{ArgumentValue, Arguments, Binding, BrokerVersion};
+use crate::rabbitmq::routing::Certainty;
 use crate::rabbitmq::routing::message::{Headers, compared_headers, is_same};
-use crate::rabbitmq::routing::{Certainty, SenderSelected};
 use std::collections::BTreeMap;
 
 /// The maximum number of choices of bindings and headers.
@@ -80,7 +81,7 @@ impl<'a> HeaderSearch<'a> {
 
     fn accepted(&self, required: &Required<'a>) -> Result<Option<Arguments>, TooComplex> {
         // These headers are lists of routing keys, and consumers never receive `BCC`.
-        if [SenderSelected::CC, SenderSelected::BCC].iter().any(|name| required.contains_key(*name)) {
+        if [CC, BCC].iter().any(|name| required.contains_key(*name)) {
             return Err(TooComplex);
         }
         let headers: Arguments = required
