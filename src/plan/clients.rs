@@ -153,8 +153,8 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
             };
             format!(
                 "will probably declare the old queue again before topo declares the new queue, so that topo rolls the \
-                 migration back, or exit with a 406: before the apply, stop the application, or configure it to use the queue without declaring \
-                 it (it then {end})"
+                 migration back; otherwise, it will exit with a 406 or hang: before the apply, stop the application, or \
+                 configure it to use the queue without declaring it (it then {end})"
             )
         }
         (OnCancel::Subscribes, OnMissing::Exits) if has_pause => {
@@ -278,8 +278,8 @@ mod tests {
         let declares = "will declare the queue again, and exit with a 406 unless the application declares x-max-length 5000 \
                         and no x-max-priority";
         let rolls_back = "will probably declare the old queue again before topo declares the new queue, so that topo rolls \
-                          the migration back, or exit with a 406: before the apply, stop the application, or configure it to use the queue \
-                          without declaring it (it then exits with a 404, and must be started again after the apply)";
+                          the migration back; otherwise, it will exit with a 406 or hang: before the apply, stop the application, \
+                          or configure it to use the queue without declaring it (it then exits with a 404, and must be started again after the apply)";
         assert_eq!(texts(&["Celery"], "recreate", false), declares);
         assert_eq!(texts(&["Celery"], "recreate", true), rolls_back);
         assert!(

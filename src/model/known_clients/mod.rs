@@ -130,8 +130,8 @@ pub enum Outcome {
     Exits,
     /// The process is running, but receives no messages.
     Hangs,
-    /// The worker declares the old queue again before topo declares the new queue, so topo rolls the migration back. The
-    /// worker receives messages of the old queue.
+    /// The worker usually declares the old queue again before topo declares the new queue, so topo rolls the migration back.
+    /// The worker receives messages of the old queue. If the worker declares it too late, the worker exits or hangs.
     CausesRollback,
 }
 

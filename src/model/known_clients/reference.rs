@@ -26,7 +26,8 @@ applies to every worker with a consumer. RabbitMQ 3.8 sometimes subscribes the c
 workers continue, whatever the client.
 
 A worker *causes a rollback* if it declares the old queue again before topo declares the new queue. topo deletes this queue once more. After
-the second declaration, topo rolls the migration back, and the worker continues to use the old queue.
+the second declaration, topo rolls the migration back, and the worker continues to use the old queue. If the worker declares the queue only
+once, or too late, the migration succeeds, and the worker exits or hangs.
 
 | client | product | declares the queue | does not declare it |
 |---|---|---|---|

@@ -122,7 +122,8 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         advice: "If the exchange of a queue in `task_queues` is a direct exchange, as it is by default, Celery publishes \
                  through the default exchange instead. During a migration, messages that are published through the default \
                  exchange can be lost. To publish to the direct exchange, set both `exchange` and `routing_key` in \
-                 `task_routes`. Otherwise, pause the producers.\n\nCelery supports `basic.reject`, but not `basic.nack`. For retries by the \
+                 `task_routes`. Otherwise, pause the producers.\n\nA worker that has just subscribed can ignore a cancel \
+                 (`_quick_drain` in `celery/worker/loops.py`). It then hangs until it is restarted.\n\nCelery supports `basic.reject`, but not `basic.nack`. For retries by the \
                  broker, set `acks_late=True` and `acks_on_failure_or_timeout=False`, or raise `Reject(requeue=False)`.\n\n\
                  A worker that does not declare its queue as a quorum queue uses a global prefetch count. Quorum queues \
                  accept such a count from RabbitMQ 4.3 on. Earlier versions refuse the consumer, and the worker retries indefinitely.",
@@ -174,7 +175,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         consumed_suffixes: &[],
         on_cancel: OnCancel::Hangs,
         redeclares_repeatedly: false,
-        on_missing: OnMissing::Subscribes,
+        on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Retries,
         at_start: Reaction::Exits,
         without_declaration: Some("`createQueueIfNotExists: false`"),
