@@ -253,7 +253,8 @@ fn workers_without_a_queue_react_as_in_the_table() {
     run_concurrently(3, clients().filter(starts), |client| {
         let vhost = vhost_of(client, None);
         let mut worker = Worker::start(client, &vhost, false);
-        std::thread::sleep(Duration::from_secs(5));
+        let missing = format!("no queue '{QUEUE}' in vhost '{}'", vhost.name());
+        until("the error 404", || (!vhost.node().logged(&missing).is_empty()).then_some(()));
         let amqp = vhost.amqp();
         amqp.declare_queue(QUEUE, &[]).unwrap();
         amqp.bind_queue(EXCHANGE, QUEUE, QUEUE, &[]);
