@@ -122,7 +122,8 @@ fn missing_consumers_are_no_failure_by_default() {
 }
 
 /// The application declares the old queue whenever the broker cancels its consumer. From 3.9 to 3.13, topo must wait between
-/// the deletion and the declaration, so the application is always first.
+/// the deletion and the declaration, so the application is first. The second time, topo does not wait if the application has
+/// declared the queue but not subscribed yet. The migration then succeeds.
 #[test]
 fn queue_that_is_redeclared_twice_is_rolled_back() {
     let (vhost, topo) = with_queue("redeclaring-consumer");
@@ -139,7 +140,8 @@ fn queue_that_is_redeclared_twice_is_rolled_back() {
         let apply = ["apply", "-y", &recreate, ALLOWED, "--wait-consumers=0s"];
         let output = topo.run(apply);
         let is_rolled_back = output.code != Some(0);
-        assert!(is_rolled_back || !needs_pause(version(&vhost), false), "{output}");
+        let is_first = is_rolled_back || output.says("declared the old queue again once");
+        assert!(is_first || !needs_pause(version(&vhost), false), "{output}");
         let exists = vhost.list("queues").into_iter().find(|queue| queue["name"] == "q").expect("the queue");
         assert_eq!(exists["arguments"].get("x-max-length").is_none(), is_rolled_back, "{output}");
         if is_rolled_back {
