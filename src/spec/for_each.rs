@@ -52,7 +52,7 @@ pub(crate) fn expand(document: &mut Node, budget: &mut usize, diagnostics: &mut 
         for entry in std::mem::take(entries) {
             match entry.node.entry(NAME) {
                 Some(each) => {
-                    templates.push((entry.at.start, end(&entry.node).max(entry.at.end)));
+                    templates.push((entry.at.start, entry.node.extent().end.max(entry.at.end)));
                     entries.extend(expand_entry(&entry, each, budget, diagnostics));
                 }
                 None => entries.push(entry),
@@ -60,13 +60,6 @@ pub(crate) fn expand(document: &mut Node, budget: &mut usize, diagnostics: &mut 
         }
     }
     templates
-}
-
-/// Returns the offset after the last byte of a tree.
-fn end(node: &Node) -> usize {
-    let items = node.items().iter().map(end);
-    let entries = node.entries().iter().map(|entry| end(&entry.node).max(entry.at.end));
-    items.chain(entries).max().unwrap_or(0).max(node.at.end)
 }
 
 /// Returns the entries for all items of an entry. Reports an invalid `forEach`, and returns no entries.

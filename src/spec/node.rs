@@ -113,6 +113,13 @@ impl Node {
         1 + items + self.entries().iter().map(|entry| entry.node.size()).sum::<usize>()
     }
 
+    /// Returns the position of the whole tree. [`at`](Self::at) is only the start of a list or a mapping.
+    pub(crate) fn extent(&self) -> Location {
+        let items = self.items().iter().map(|item| item.extent().end);
+        let entries = self.entries().iter().map(|entry| entry.node.extent().end.max(entry.at.end));
+        Location { end: items.chain(entries).max().unwrap_or(0).max(self.at.end), ..self.at }
+    }
+
     /// Returns the entry with this key, if the node is a mapping that contains the key.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)

@@ -73,23 +73,13 @@ pub(super) fn report_value(
     }
     let place = if node.at.start == node.at.end { at } else { node.at };
     let message = format!("expected a mapping for {subject}, found {found}");
-    let secret = if place == node.at { Location { end: end(node), ..place } } else { place };
+    let secret = if place == node.at { node.extent() } else { place };
     let diagnostic = Diagnostic::error("wrong-type", message, place).label("expected a mapping").masking(secret);
     diagnostics.push(match node.used_at {
         Some(used_at) => diagnostic.also(used_at, "used here"),
         None => diagnostic,
     });
     true
-}
-
-/// Returns the offset after the last value of a node.
-fn end(node: &Node) -> usize {
-    let last = match &node.value {
-        Value::List(items) => items.last(),
-        Value::Table(entries) => entries.last().map(|entry| &entry.node),
-        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) => None,
-    };
-    last.map_or(node.at.end, |last| end(last).max(node.at.end))
 }
 
 /// Checks the value of a secret that is not a mapping. The message never contains the value.

@@ -64,7 +64,7 @@ pub(super) fn report_unknown_key(
     let diagnostic =
         Diagnostic::error("unknown-key", format!("unknown key `{}` in {}", entry.key, kind.what), entry.at);
     let diagnostic = match can_contain_secrets(kind) {
-        true => diagnostic.masking(entry.node.at),
+        true => diagnostic.masking(entry.node.extent()),
         false => diagnostic,
     };
     diagnostics.push(diagnostic.label("unknown key").maybe_hint(hint));

@@ -190,12 +190,21 @@ fn errors_of_a_spec_mask_passwords() {
 
 #[test]
 fn values_in_place_of_users_are_masked() {
-    for user in ["S3CRET", "[S3CRET]", "[deploy, {a: S3CRET}]", "\n    - S3CRET\n    - a: [b, S3CRET]"] {
-        let spec = format!("version: 1\ncluster: {{}}\nusers:\n  deploy: {user}\n");
+    let user = "expected a mapping for user `deploy`";
+    for (value, error) in [
+        ("S3CRET", user),
+        ("[S3CRET]", user),
+        ("[deploy, {a: S3CRET}]", user),
+        ("[{a: b, S3CRET: }]", user),
+        ("\n    - S3CRET\n    - a: [b, S3CRET]", user),
+        ("{key: [a, {b: S3CRET}]}", "unknown key `key` in a user"),
+        ("\n    key:\n      a: b\n      c: S3CRET", "unknown key `key` in a user"),
+    ] {
+        let spec = format!("version: 1\ncluster: {{}}\nusers:\n  deploy: {value}\n");
         for format in ["text", "json", "github"] {
             let output = topo().spec(&spec).run(["validate", "--format", format]).expect_code(65);
-            expect_no_marker(&format!("{user}, {format}"), &output);
-            output.expect_text("expected a mapping for user `deploy`");
+            expect_no_marker(&format!("{value}, {format}"), &output);
+            output.expect_text(error);
         }
     }
 }
