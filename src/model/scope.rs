@@ -68,6 +68,7 @@ pub struct Scope {
 
 /// The users that a run manages, protects and ignores, according to the cluster document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct UserScope {
     /// The users that the cluster document declares.
     pub declared: BTreeSet<String>,
