@@ -337,8 +337,17 @@ impl Amqp {
 
     /// Like [`hold`](Self::hold), but returns the error if the broker refuses the consumer.
     pub(crate) fn try_hold(&self, queue: &str, messages: u16) -> Result<Held, lapin::Error> {
-        let amqp = Self::to(self.uri.clone());
-        let channel = amqp.channel();
+        self.another().into_held(queue, messages)
+    }
+
+    /// Opens another connection.
+    pub(crate) fn another(&self) -> Self {
+        Self::to(self.uri.clone())
+    }
+
+    /// Like [`try_hold`](Self::try_hold), but uses this connection, so that the consumer exists sooner.
+    pub(crate) fn into_held(self, queue: &str, messages: u16) -> Result<Held, lapin::Error> {
+        let channel = self.channel();
         let mut bodies = Vec::new();
         let consumer = block_on(async {
             channel.basic_qos(messages.max(1), BasicQosOptions::default()).await?;
@@ -350,7 +359,7 @@ impl Amqp {
             }
             Ok::<_, lapin::Error>(consumer)
         });
-        Ok(Held { channel, consumer: consumer?, bodies, _amqp: amqp })
+        Ok(Held { channel, consumer: consumer?, bodies, _amqp: self })
     }
 }
 
