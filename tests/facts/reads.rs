@@ -1,5 +1,8 @@
 //! Contents of lists. `broker::wire` requires only the fields that all versions send.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
 use lapin::options::QueueDeclareOptions;
 use serde_json::json;
 
@@ -28,6 +31,36 @@ fn list_without_statistics_has_all_properties_of_a_queue() {
         // The field is listed since late 4.x. Before, the queue of a plugin cannot be recognized.
         assert_eq!(queue.get("internal"), since(4, 3).then_some(&json!(false)), "{kind}");
     }
+}
+
+/// Used by `broker::answer`, which repeats reads after a 500: a stream has no process until its leader is elected. Until
+/// then, 3.10 cannot list the queues of the vhost (`rabbit_amqqueue_process:format/1`). 4.0.5 and 4.3.6 can.
+#[test]
+fn lists_fail_while_a_stream_is_declared() {
+    if !since(3, 9) {
+        return;
+    }
+    let stage = Stage::new("electing");
+    let is_done = AtomicBool::new(false);
+    let paths = [stage.path("queues", &[]), stage.path("definitions", &[]), "/api/definitions".to_owned()];
+    let (has_failed, declares) = std::thread::scope(|scope| {
+        let declaring = scope.spawn(|| {
+            let until = Instant::now() + Duration::from_secs(30);
+            (0..)
+                .take_while(|_| !is_done.load(Ordering::Relaxed) && Instant::now() < until)
+                .map(|number| {
+                    let name = format!("s{number}");
+                    stage.queue(&name, "stream", json!({})).expect_created();
+                    stage.delete("queues", &name).expect_no_content();
+                })
+                .count()
+        });
+        let has_failed = paths.each_ref().map(|path| (0..200).any(|_| stage.http.get(path).status == 500));
+        is_done.store(true, Ordering::Relaxed);
+        (has_failed, declaring.join().expect("no declare fails"))
+    });
+    assert_eq!(has_failed, [!since(4, 0); 3], "{declares} declares");
+    assert!(declares > 0);
 }
 
 /// Used by `broker::wire::Queue`: `exclusive` is null if the request asks for totals.

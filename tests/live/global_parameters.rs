@@ -183,7 +183,7 @@ fn global_parameters_are_exported_and_read_from_definitions_files() {
     assert!(export.stderr.contains("cluster: 1 global parameter\n"), "{export}");
     topo.write("topology.yaml", &export.stdout);
     no_changes(&topo);
-    let all = Node::shared().http().get("/api/definitions").expect_status(200);
+    let all = Node::shared().http().list("/api/definitions");
     topo.write("definitions.json", &all.to_string());
     topo.run(["plan", "--against=definitions.json", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
     let from_file = ["export", "--definitions=definitions.json", "--with=globalParameters"].into_iter().chain(own);

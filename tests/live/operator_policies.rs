@@ -171,7 +171,7 @@ fn definitions_files_have_operator_policies() {
     put(&vhost, "ceiling", &ceiling(json!({"max-length": 5})));
     let topo = Topo::new(&vhost).spec(&SPEC.replace("orders.ceiling", "ceiling").replace(", messageTtl: 1h", ""));
     topo.run(["apply", "-y"]).expect_code(0);
-    let all = vhost.http().get("/api/definitions").expect_status(200);
+    let all = vhost.http().list("/api/definitions");
     topo.write("definitions.json", &all.to_string());
     topo.run(["plan", "--against=definitions.json"]).expect_code(0).expect_text("No changes");
     let export = topo.run(["export", "--definitions=definitions.json", "--vhost={vhost}", "--with=all"]).expect_code(0);

@@ -490,7 +490,7 @@ fn permissions_are_exported_on_request() {
     topo.write("topology.yaml", &export.stdout);
     no_changes(&topo);
     // A definitions file contains the same permissions.
-    let all = Node::shared().http().get("/api/definitions").expect_status(200);
+    let all = Node::shared().http().list("/api/definitions");
     let topo = topo.file("definitions.json", &all.to_string());
     topo.run(["plan", "--against=definitions.json", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
     let words =

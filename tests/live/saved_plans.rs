@@ -414,7 +414,7 @@ fn plan_works_offline() {
     let online = Topo::new(&vhost).spec(SPEC);
     online.run(["apply", "-y"]).expect_code(0);
     vhost.amqp().declare_queue("differs", &[("x-message-ttl", Argument::LongInt(60_000))]).unwrap();
-    let all = vhost.http().get("/api/definitions").expect_status(200);
+    let all = vhost.http().list("/api/definitions");
     let own = vhost.http().get(&vhost.path("definitions", &[])).expect_status(200);
 
     let topo = Topo::offline().url(NOWHERE);

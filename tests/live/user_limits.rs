@@ -169,7 +169,7 @@ fn definitions_files_have_user_limits() {
     }
     let (vhost, user) = (Node::shared().vhost("user-limits-definitions"), Node::shared().user(""));
     set(&user, "max-channels", 50);
-    let all = Node::shared().http().get("/api/definitions").expect_status(200);
+    let all = Node::shared().http().list("/api/definitions");
     let topo = topo(&vhost).spec(&limited(&user, "{maxChannels: 50}")).file("definitions.json", &all.to_string());
     let plan = || topo.run(["plan", "--against=definitions.json"]);
     plan().expect_code(0).expect_text("No changes");

@@ -451,11 +451,7 @@ fn users_are_exported_and_read_from_definitions_files() {
     assert!(exported.contains("# The password is not exported."), "{exported}");
     assert!(exported.contains("password: none"), "{exported}");
     let cluster = exported.split("---\n").find(|document| document.contains("cluster:")).unwrap().to_owned();
-    // Other tests delete vhosts at the same time, and the broker then responds with 500.
-    let definitions = until("the definitions", || {
-        let answer = Node::shared().http().get("/api/definitions");
-        (answer.status == 200).then_some(answer.body)
-    });
+    let definitions = Node::shared().http().list("/api/definitions");
     topo.write("definitions.json", &definitions.to_string());
     topo.rewrite(&cluster);
     no_changes(&topo);

@@ -143,7 +143,7 @@ fn definitions_files_have_limits() {
     let vhost = Node::shared().vhost("limits-definitions");
     set(&vhost, "max-queues", 50);
     let topo = Topo::new(&vhost).spec(&limited("{maxQueues: 50}"));
-    let all = vhost.http().get("/api/definitions").expect_status(200);
+    let all = vhost.http().list("/api/definitions");
     topo.write("definitions.json", &all.to_string());
     topo.run(["plan", "--against=definitions.json"]).expect_code(0).expect_text("No changes");
     let from_file = ["export", "--definitions=definitions.json", "--vhost={vhost}"];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Node, Proxy, Topo, Vhost, until, writes};
+use crate::support::{Node, Proxy, Topo, Vhost, writes};
 
 /// Up to RabbitMQ 3.9.4, the description and the tags of an existing vhost cannot change.
 fn can_change() -> bool {
@@ -161,10 +161,7 @@ fn deletion_protection_is_set_kept_and_removed() {
     assert!(is_protected());
     topo.rewrite(&spec("description: docks"));
     no_changes();
-    let definitions = until("the definitions", || {
-        let answer = Node::shared().http().get("/api/definitions");
-        (answer.status == 200).then_some(answer.body)
-    });
+    let definitions = Node::shared().http().list("/api/definitions");
     topo.write("definitions.json", &definitions.to_string());
     topo.rewrite(&spec("protectFromDeletion: true"));
     topo.run(["plan", "--against=definitions.json", "--detailed-exitcode"]).expect_code(0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Tls;
-use super::wait::try_block_on;
+use super::wait::{try_block_on, until};
 
 /// The number of attempts after a 500, and the pause between attempts.
 const TRIES: usize = 5;
@@ -123,6 +123,12 @@ impl Http {
 
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.answer("GET", path, None)
+    }
+
+    /// Reads a list or a definitions file. Retries after a 500, which 3.10 responds while it declares a stream in any of
+    /// the vhosts (`facts::reads::lists_fail_while_a_stream_is_declared`).
+    pub(crate) fn list(&self, path: &str) -> Value {
+        until(path, || Some(self.get(path)).filter(|answer| answer.status != 500)).expect_status(200)
     }
 
     /// Sends a PUT. Retries after a 500, which a quorum queue causes during slow elections. A request that crashes the
