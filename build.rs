@@ -1,8 +1,8 @@
 //! Sets the values of `topo version`: commit, date, target, compiler and profile.
 //!
-//! The output depends only on the sources, not on a clock. A tarball of a registry contains no git repository; its
-//! commit is in a file that cargo adds. Only a release contains its commit: a debug build would be rebuilt after every
-//! commit, and usually contains uncommitted changes.
+//! The output does not depend on the current time. A package from a registry contains no git repository, and `cargo
+//! package` stores the commit in a file. Only a release build records the commit. A debug build would be rebuilt after
+//! every commit, and usually contains uncommitted changes.
 
 use std::path::Path;
 use std::process::Command;
@@ -66,7 +66,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     stdout_of(Command::new("git").current_dir(folder).args(arguments))
 }
 
-/// Returns the version of the compiler without its name: `1.95.0 (59807616e 2026-04-14)`.
+/// Returns the compiler version without the name of the compiler: `1.95.0 (59807616e 2026-04-14)`.
 fn rustc(program: &str) -> String {
     let version = stdout_of(Command::new(program).arg("--version")).unwrap_or_default();
     version.strip_prefix("rustc ").unwrap_or(&version).to_owned()
@@ -83,7 +83,7 @@ fn date(seconds: i64) -> String {
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Years that begin in March end with the leap day.
+    // If a year begins in March, the leap day is its last day.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };

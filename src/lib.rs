@@ -6,10 +6,13 @@
 //! broker::read ──────▶┘                              ▲        │
 //!         └──────────── Activity ────────────────────┘    broker::perform
 //! export does the reverse: it converts a live vhost to a spec whose plan contains no changes.
+//! import converts the state of other tools to a definitions file for export.
 //! contract describes what workers must do, and the lifecycle of a message. Like lint, it reads spec + topology.
 //! graph computes the drawing of a spec or a plan, including its layout.
 //! rabbitmq predicts the behavior of the broker for the other modules.
-//! live runs test cases in scratch vhosts of a broker, and compares them with the simulation.
+//! cases runs topology tests in the simulation, without a broker.
+//! live runs test cases in scratch vhosts of a broker, and compares the results with the simulation.
+//! operate observes and repairs a running topology.
 //! render turns values into text.   cli connects the modules.
 //! ```
 //!

@@ -1,7 +1,7 @@
-//! The binary. Calls the library and returns its exit code.
+//! The `topo` binary. Calls the library and returns its exit code.
 
-/// Replaces the system allocator. A plan for ten thousand queues consists of millions of small values. Planning takes
-/// 1.7 times as long with the glibc allocator, and several times as long with the musl allocator.
+/// Replaces the system allocator. A plan for ten thousand queues contains millions of small values. Planning takes 1.7
+/// times as long with the glibc allocator, and several times as long with the musl allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -4,7 +4,7 @@ use crate::broker::{Broker, BrokerError, SecretDefinitions, Snapshot};
 use crate::model::{BrokerVersion, ObjectId, TopicPermission, Topology, VhostName};
 use crate::plan::{Plan, TopicPermissions, VhostPlan, affected_users, deletes_exchanges};
 
-/// The first version that imports exchanges and their topic permissions from the same file.
+/// The first version that can import exchanges and their topic permissions from the same file.
 const SINGLE_FILE_SINCE: BrokerVersion = BrokerVersion::new(4, 3, 0);
 
 /// The current definitions of the objects that a plan deletes, changes or recreates. A backup contains no messages.
@@ -14,8 +14,8 @@ pub struct Backup {
     pub objects: Vec<Topology>,
     /// The users, shovels and upstreams, with their passwords or hashes.
     pub secret: SecretDefinitions,
-    /// The topic permissions that the broker deletes together with the exchanges in the backup. Empty if this user may
-    /// not read topic permissions.
+    /// The topic permissions that the plan changes or deletes, or that the broker deletes together with an exchange or
+    /// a user. If this user may not read the permissions on deleted exchanges, the backup does not contain them.
     pub topic_permissions: Vec<(VhostName, TopicPermission)>,
     /// The broker's version.
     pub version: String,
@@ -36,7 +36,8 @@ pub struct BackupError {
 }
 
 impl Backup {
-    /// Reads the objects. Returns `None` if the plan does not delete, change or recreate any object.
+    /// Reads the objects. Returns `None` if no part of the plan is destructive ([`VhostPlan::is_destructive`]) and the
+    /// plan affects no existing user.
     pub(super) async fn read(broker: &Broker, plan: &Plan) -> Result<Option<Self>, BrokerError> {
         let parts: Vec<&VhostPlan> = plan.vhosts.iter().filter(|part| part.is_destructive()).collect();
         let mut secret = match &plan.cluster {
@@ -71,8 +72,8 @@ impl Backup {
     }
 }
 
-/// Reads the topic permissions of exchanges that the plan deletes or recreates. Skips a vhost if its broker keeps topic
-/// permissions after the deletion of an exchange, or if this user may not read the topic permissions.
+/// Reads the topic permissions of exchanges that the plan deletes or recreates. Skips a vhost if the broker keeps topic
+/// permissions when an exchange is deleted, or if this user may not read the topic permissions.
 async fn topic_permissions(
     broker: &Broker,
     parts: &[&VhostPlan],

@@ -100,7 +100,7 @@ impl Locks {
     }
 }
 
-/// Converts an error that occurred while a lock was acquired into the error of the run.
+/// Converts an error from acquiring a lock to the error of the run.
 fn lock_error(error: BrokerError, vhost: &VhostName, request: &RunRequest<'_>) -> RunError {
     if let BrokerError::AccessRefused { username, .. } = &error {
         let (vhost, queue, username) = (vhost.clone(), request.options.lock_queue.clone(), username.clone());

@@ -103,8 +103,8 @@ pub struct Migrated {
     pub is_interrupted: bool,
     /// The reason why the rollback failed; `None` if no rollback failed.
     pub rollback_error: Option<String>,
-    /// The number of messages that a transport returned from the holding queues. `None` if the number is unknown, as
-    /// for a shovel before 4.2, and for a shovel whose messages were rejected.
+    /// The number of messages that a transport returned from the holding queues. `None` if the number is unknown, for
+    /// example for shovels on RabbitMQ 4.1 and earlier, or for a shovel whose messages were rejected.
     pub returned: Option<u64>,
     /// The maximum length of the queue, if the queue drops its oldest messages beyond this length; `None` otherwise.
     pub keeps: Option<u64>,
@@ -143,7 +143,7 @@ pub struct Missing {
     pub of: u64,
 }
 
-/// The numbers of consumers of a queue before and after its recreation.
+/// The number of consumers of a queue before and after its recreation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consumers {
     /// The queue.
@@ -158,8 +158,8 @@ pub struct Consumers {
 }
 
 impl Consumers {
-    /// Returns the number of consumers that have not returned. If the number after the recreation is unknown, returns
-    /// all of them.
+    /// Returns the number of consumers that have not returned. If the number after the recreation is unknown, counts
+    /// all consumers.
     pub fn missing_count(&self) -> usize {
         self.before.saturating_sub(self.after.unwrap_or(0))
     }
@@ -186,7 +186,8 @@ impl Migrated {
         }
     }
 
-    /// Returns true if topo deleted the old queue, which canceled its consumers. A rollback has declared the queue again.
+    /// Returns true if topo deleted the old queue, which canceled its consumers. After a rollback, the queue exists
+    /// again.
     pub fn has_deleted_queue(&self) -> bool {
         self.gap.is_some() || self.redeclared > 0
     }
@@ -229,10 +230,11 @@ pub struct StoppedShovel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Every step was done or is left for the next run, and the broker matches the spec except for the steps that are
-    /// left.
+    /// left. No messages are missing after the migrations. If the run requires the consumers, all of them have
+    /// returned.
     Applied,
-    /// The run changed the broker but is incomplete, or the run is complete but its result differs from the plan or
-    /// could not be verified.
+    /// The run changed the broker but is incomplete, or the run is complete but does not meet the other conditions of
+    /// [`Status::Applied`].
     Partial,
     /// The run was interrupted before anything was changed.
     Interrupted,
@@ -305,8 +307,8 @@ impl Outcome {
         self.reports.iter().flat_map(|report| &report.consumers).map(Consumers::missing_count).sum()
     }
 
-    /// Returns the total number of messages that did not return after the migrations, without migrations whose number
-    /// is unknown.
+    /// Returns the total number of messages that did not return after the migrations. Omits migrations for which this
+    /// number is unknown.
     pub fn missing_messages(&self) -> u64 {
         let migrated = self.reports.iter().flat_map(|report| &report.migrated);
         migrated.filter_map(|migrated| migrated.missing).map(|missing| missing.messages).sum()

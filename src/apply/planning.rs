@@ -42,11 +42,11 @@ fn split(desired: &[Arc<Desired>]) -> (Option<&Arc<Desired>>, Vec<&Arc<Desired>>
     (of_cluster.first().copied(), of_vhosts)
 }
 
-/// Adds the records that the plans compare to the snapshots, with the facts about them. `snapshots` and `desired`
-/// must be in the same order.
+/// Reads the records that the plans compare, and adds them to the snapshots. `snapshots` and `desired` must be in the
+/// same order.
 ///
 /// # Errors
-/// A list could not be read.
+/// The records could not be read.
 async fn read_records(
     access: &Access,
     snapshots: &mut [Snapshot],
@@ -62,7 +62,7 @@ async fn read_records(
 /// in `desired`.
 ///
 /// # Errors
-/// The activity of a vhost could not be read.
+/// The activity of a vhost or of the cluster could not be read.
 pub async fn plan_snapshots(
     access: &Access,
     cluster: Option<&ClusterSnapshot>,

@@ -13,8 +13,8 @@ pub(super) struct Recreates {
     /// The recreations whose old object was deleted. topo continues these recreations even after an interruption or a
     /// failure of another step.
     started: BTreeSet<ObjectId>,
-    /// The recreations whose keep exchange and old object both exist. After an interruption, the keep exchange is
-    /// deleted.
+    /// The recreations whose keep exchange and old object both exist. After an interruption or a failure, the keep
+    /// exchange is deleted.
     prepared: BTreeSet<ObjectId>,
     /// The recreations with a binding or a topic permission that could not be restored. The keep exchange remains,
     /// because it is the only record of the binding or permission, and the next run tries again.
@@ -76,7 +76,8 @@ impl Recreates {
             // an application has declared it.
             self.started.remove(id);
         }
-        // After all other errors, the object may be deleted, and only the keep exchange may have the object's bindings.
+        // After a guard failure or a refusal, the object certainly still exists. After any other error, the object may
+        // be deleted, and only the keep exchange may have the object's bindings.
         let is_certainly_not_deleted = error.is_guard_failure() || matches!(error, BrokerError::AccessRefused { .. });
         if *id == step.action.object() && !is_certainly_not_deleted {
             self.prepared.remove(id);
@@ -106,7 +107,7 @@ pub(super) async fn rehearse_bindings(
     broker: &LockedBroker,
     id: &ObjectId,
 ) -> Result<(), BrokerError> {
-    let restored: BTreeSet<&Binding> = bindings_of(part).collect();
+    let restored: BTreeSet<&Binding> = created_bindings(part).collect();
     let declared = &part.desired.topology.bindings;
     let (live, keys_before) = broker.broker().bindings(broker.vhost()).await?;
     let unmanaged: Vec<&Binding> = live
@@ -144,7 +145,7 @@ pub(super) async fn rehearse_bindings(
 }
 
 /// Returns the bindings that the plan creates.
-fn bindings_of(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
+fn created_bindings(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
     part.steps.iter().filter_map(|step| match &step.action {
         Action::Bind { binding } => Some(binding),
         Action::PutVhost { .. }
@@ -163,13 +164,13 @@ fn bindings_of(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
 }
 
 /// Returns [`BrokerError::BoundMeanwhile`] if the object has a binding that the plan neither creates nor deletes.
-/// Another client added this binding after the plan was made, and the deletion of the object would delete the binding.
+/// Another client added this binding after the plan was made, and deleting the object would also delete the binding.
 pub(super) async fn expect_no_new_bindings(
     part: &VhostPlan,
     broker: &LockedBroker,
     id: &ObjectId,
 ) -> Result<(), BrokerError> {
-    let created: BTreeSet<&Binding> = bindings_of(part).collect();
+    let created: BTreeSet<&Binding> = created_bindings(part).collect();
     let deleted: BTreeSet<&Binding> = part
         .changes
         .iter()

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A callback that writes a backup before the first step. If the callback returns an error, the run changes nothing.
 pub type BackupWriter<'a> = &'a dyn Fn(&Backup) -> Result<(), BackupError>;
 
-/// A reviewed plan, and everything that its run needs.
+/// A reviewed plan, and the inputs for its run.
 #[derive(Clone, Copy)]
 pub struct RunRequest<'a> {
     /// The broker.
@@ -44,8 +44,8 @@ pub struct RunOptions {
     pub cluster_lock_vhost: VhostName,
     /// The maximum time to wait for a lock that another apply holds.
     pub lock_timeout: Duration,
-    /// The maximum total time for retired tiers to drain, and the maximum time for which a migration makes no progress.
-    /// After this time, retired tiers are left for the next apply, and a migration is rolled back.
+    /// The maximum total time for retired tiers to drain, and the maximum time for which a migration can make no
+    /// progress. After this time, retired tiers are left for the next apply, and a migration is rolled back.
     pub drain_timeout: Duration,
     /// The maximum time to wait for the consumers of recreated queues; `None` for
     /// [`Intervals::consumers_return`](crate::model::Intervals::consumers_return).
@@ -114,7 +114,8 @@ pub enum RunEvent<'a> {
     Executing(&'a ApprovedPlan, &'a [(VhostName, Step)]),
     /// A step has made progress.
     Step(Progress<'a>),
-    /// The run waits until the consumers of recreated queues subscribe again. Reported again when the number changes.
+    /// The run waits until the consumers of recreated queues subscribe again. Reported again when the number of
+    /// returned consumers changes.
     AwaitingConsumers {
         /// The number of consumers that have returned.
         returned: usize,
@@ -139,11 +140,11 @@ pub enum Progress<'a> {
     /// A step is left for the next run, because it deletes a retired tier that has not drained, or because it depends on
     /// such a step.
     Waiting(&'a Step),
-    /// Messages are moved or consumed. The values are the step, the number of moved messages, the number of remaining
-    /// messages, and the reason for a stall. A number is `None` if unknown.
+    /// Messages are being moved or consumed. The values are the step, the number of moved messages, the number of
+    /// remaining messages, and the reason for a stall. A number is `None` if unknown.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// A retired tier could not be deleted yet, because its guard was not satisfied. Until the drain timeout, topo tries
-    /// again.
+    /// A retired tier could not be deleted yet, because its guard was not satisfied. topo retries until the drain
+    /// timeout.
     Stalled(&'a Step, &'a BrokerError),
     /// The deletion of a queue waits for two ticks, which prove that its guard is satisfied. The duration is the
     /// expected length of this wait.
@@ -196,7 +197,7 @@ pub enum RunError {
     /// No transport can move the messages. Each string is the reason why one transport is not available.
     #[error("no transport can move the messages; nothing was changed")]
     NoTransport(Vec<String>),
-    /// AMQP and HTTP lead to different brokers.
+    /// topo could not verify that the AMQP and HTTP connections reach the same broker.
     #[error("the messages cannot be moved safely; nothing was changed")]
     UnsafeTransport(#[source] BrokerError),
 }

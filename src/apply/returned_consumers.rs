@@ -9,12 +9,12 @@ use crate::plan::{Action, Activity, ChangeKind, ClientGroup, Plan, QueueActivity
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The maximum wait: a year.
+/// The maximum wait of one year, which prevents an overflow of the deadline.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The time between two counts.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// A queue that the run recreated.
+/// A queue that the run recreated, or that it deleted before it rolled the migration back.
 struct Recreated<'a> {
     queue: &'a QueueName,
     /// The activity of the old queue, from the plan.
@@ -23,8 +23,9 @@ struct Recreated<'a> {
     before: usize,
     /// The last number of consumers of the new queue; `None` if unknown.
     after: Option<usize>,
-    /// True if the broker counts all consumers of the new queue. It counts none of a stream, and only the active one of a
-    /// quorum queue with a single active consumer (`rabbit_stream_queue:stat/1`, `rabbit_fifo:query_stat/1`).
+    /// True if the broker counts all consumers of the new queue. The broker counts no consumers of a stream, and only
+    /// the active consumer of a quorum queue with a single active consumer (`rabbit_stream_queue:stat/1`,
+    /// `rabbit_fifo:query_stat/1`).
     is_countable: bool,
 }
 
@@ -35,18 +36,19 @@ impl Recreated<'_> {
 }
 
 /// The recreated queues of a vhost.
-struct OfVhost<'a> {
+struct VhostQueues<'a> {
     /// The index of the report.
     index: usize,
     vhost: &'a VhostName,
     queues: Vec<Recreated<'a>>,
-    /// The connection that counts the consumers; `None` if topo cannot use AMQP, so that the statistics count them.
+    /// The connection that counts the consumers; `None` if topo cannot use AMQP and reads the counts from the
+    /// statistics.
     amqp: Option<AmqpTransport>,
 }
 
-/// Waits until the queues that the run recreated have as many consumers as before, and adds the numbers to the reports. Also
-/// waits for queues that the run deleted before it rolled the migration back.
-/// Adds nothing for queues that had no consumers. The wait ends when its time is over, and after an interruption.
+/// Waits until the queues that the run recreated have as many consumers as before, and adds the consumer counts to the
+/// reports. Also waits for queues that the run deleted before it rolled the migration back. Adds nothing for queues
+/// that had no consumers. The wait also ends after the maximum time or an interruption.
 pub(super) async fn add_returned_consumers(
     request: &RunRequest<'_>,
     plan: &Plan,
@@ -59,7 +61,7 @@ pub(super) async fn add_returned_consumers(
         let queues = recreated(plan, report);
         if let Some(part) = plan.vhosts.iter().find(|part| part.vhost == report.vhost).filter(|_| !queues.is_empty()) {
             let amqp = access.counting_transport(&part.vhost).await.ok();
-            vhosts.push(OfVhost { index, vhost: &part.vhost, queues, amqp });
+            vhosts.push(VhostQueues { index, vhost: &part.vhost, queues, amqp });
         }
     }
     if vhosts.is_empty() {
@@ -123,9 +125,9 @@ fn recreated<'a>(plan: &'a Plan, report: &Report) -> Vec<Recreated<'a>> {
     queues.filter(|it| it.before > 0 && is_done(it.queue)).collect()
 }
 
-impl OfVhost<'_> {
-    /// Counts the consumers over AMQP, or else from the statistics. Does not use the list of consumers, which still contains
-    /// consumers of a deleted quorum queue (3.10.8, 4.0.5).
+impl VhostQueues<'_> {
+    /// Counts the consumers over AMQP. Without AMQP, reads the counts from the statistics. Does not use the consumer
+    /// list, which still contains consumers of a deleted quorum queue (3.10.8, 4.0.5).
     async fn count(&mut self, broker: &Broker) {
         for recreated in self.queues.iter_mut().filter(|it| it.is_countable) {
             let counted = match &self.amqp {
@@ -138,7 +140,7 @@ impl OfVhost<'_> {
         }
     }
 
-    /// Returns the numbers of consumers, and the clients that have not returned.
+    /// Returns the consumer counts of the queues, and the clients that have not returned.
     async fn consumers(&self, access: &Access) -> Vec<Consumers> {
         let activity = match self.queues.iter().all(Recreated::have_returned) {
             true => Activity::default(),
@@ -154,18 +156,20 @@ impl OfVhost<'_> {
         consumers.collect()
     }
 
-    /// Returns the activity of the vhost with the clients of the recreated queues, as far as the broker lists it.
+    /// Returns the activity of the vhost, with the clients of the recreated queues. Omits the information that topo
+    /// cannot read.
     async fn activity(&self, broker: &Broker) -> Activity {
         let Ok(mut activity) = broker.activity(self.vhost).await else { return Activity::default() };
         let queues: Vec<QueueName> = self.queues.iter().map(|it| it.queue.clone()).collect();
-        // Without the clients, the report contains only the numbers.
+        // Without the clients, the report contains only the consumer counts.
         let _ = broker.add_consumer_clients(self.vhost, &queues, &mut activity).await;
         activity
     }
 }
 
-/// Returns the clients that have not returned. Returns nothing if they are not certain, because the broker does not list
-/// exactly the counted consumers, or because other clients than before consume.
+/// Returns the clients that have not returned. Returns an empty list if all consumers have returned or the count is
+/// unknown. Also returns an empty list if topo cannot determine the clients with certainty, because the consumer list
+/// does not match the count, or because different clients consume.
 fn missing_clients(
     old: &QueueActivity,
     new: Option<&QueueActivity>,
@@ -185,7 +189,7 @@ fn missing_clients(
     let groups = client_groups(old).into_iter().filter_map(|group| {
         let (returned, hosts) = returned(&group);
         let consumers = group.consumers.checked_sub(returned).filter(|missing| *missing > 0)?;
-        // If some consumers of the client have returned, the hosts of the others are not certain.
+        // If some consumers of the client have returned, topo cannot determine the hosts of the missing consumers.
         let hosts = if hosts.is_empty() { group.hosts.clone() } else { Vec::new() };
         Some(ClientGroup { consumers, hosts, ..group })
     });

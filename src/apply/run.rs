@@ -1,5 +1,5 @@
-//! Runs a reviewed plan: locks its vhosts and the cluster, plans again, checks the new plan, executes it in the cluster
-//! and then in several vhosts concurrently, and verifies the result.
+//! Runs a reviewed plan: acquires the locks, plans again, checks the new plan, executes its steps and verifies the
+//! result. The steps of several vhosts run concurrently.
 
 use super::backup::Backup;
 use super::execute::{CONCURRENCY, apply};
@@ -19,8 +19,8 @@ use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// The maximum number of vhosts that are changed concurrently. With few objects per vhost, a run mostly waits
-/// for responses of the broker.
+/// The maximum number of vhosts that are changed concurrently. With few objects per vhost, a run mostly waits for
+/// responses from the broker.
 const CONCURRENT_VHOSTS: usize = 4;
 
 /// Runs a reviewed plan under the locks of its vhosts, and reports every event to `observe`.
@@ -29,8 +29,8 @@ const CONCURRENT_VHOSTS: usize = 4;
 /// not complete, and the locks expire within a minute.
 ///
 /// # Errors
-/// Returns an error if the run ends before it executes the plan. The run may already have created vhosts, see
-/// [`RunFailure::created`]. Later failures are part of the [`Outcome`].
+/// Returns an error if the run ends before it executes the plan. The run may already have created vhosts
+/// ([`RunFailure::created`]). Later failures are part of the [`Outcome`].
 pub async fn run(request: &RunRequest<'_>, observe: &dyn Fn(RunEvent<'_>)) -> Result<Outcome, RunFailure> {
     let mut locks = Locks::default();
     observe(RunEvent::Locking);
@@ -106,7 +106,8 @@ async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Tran
     Ok(transports)
 }
 
-/// Executes the steps of the cluster, then the steps of all vhosts, and then the deferred steps of the cluster. After a failure or an interruption, does not start further vhosts.
+/// Executes the cluster steps, then the steps of all vhosts, and then the deferred cluster steps. After a failure or an
+/// interruption, starts neither further vhosts nor the deferred steps.
 async fn execute(
     request: &RunRequest<'_>,
     approved: &ApprovedPlan,

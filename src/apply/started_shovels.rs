@@ -1,4 +1,4 @@
-//! Checks after a run whether the shovels that it wrote are running. The broker accepts a shovel that can never connect.
+//! Checks whether the shovels that a run wrote are running. The broker also accepts a shovel that can never connect.
 
 use super::outcome::{Report, StoppedShovel};
 use crate::broker::{Broker, BrokerError, ShovelState};
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The time in which a shovel can connect.
+/// The maximum time to wait for the shovels to connect.
 const WAIT: Duration = Duration::from_secs(10);
 /// The time between two reads of the states.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Returns the shovels that the run wrote and that are not running. Waits until all of them are running or have failed.
-/// Returns nothing if this user may not read the states (tag `monitoring`), or if the plugin that lists them is not
-/// enabled.
+/// Returns the shovels that the run wrote and that are not running. Waits up to [`WAIT`] until all of them are running
+/// or have failed. Returns nothing if this user may not read the states, which requires the `monitoring` tag, or if the
+/// plugin that lists them is not enabled.
 pub(super) async fn stopped_shovels(broker: &Broker, reports: &[Report]) -> Vec<StoppedShovel> {
     let mut stopped = Vec::new();
     for report in reports {
@@ -24,7 +24,7 @@ pub(super) async fn stopped_shovels(broker: &Broker, reports: &[Report]) -> Vec<
             continue;
         }
         let states = settled_states(broker, &report.vhost, &written).await;
-        // The states are not part of the verification: if topo cannot read them, the run still succeeds.
+        // The states are not part of the verification. If topo cannot read the states, the run still succeeds.
         let Ok(Some(states)) = states else { continue };
         for name in written {
             let state = states.get(name).cloned().unwrap_or_default();
@@ -45,7 +45,8 @@ fn written_shovel(action: &Action) -> Option<&str> {
     record.id.name().filter(|_| record.id.kind == RecordKind::Shovel)
 }
 
-/// Returns the states of the shovels in a vhost as soon as all of these shovels are running or have failed.
+/// Returns the states of all shovels in a vhost as soon as the shovels `names` are running or have failed, or after
+/// [`WAIT`]. Returns `None` if this user may not read the states, or if the plugin is not enabled.
 async fn settled_states(
     broker: &Broker,
     vhost: &VhostName,

@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The timeout of an AMQP connection attempt and of each request. The broker resolves its host name before it sends its
-/// greeting, which takes 5 s if a DNS server does not respond (measured on 3.8.9 and 4.3.6).
+/// greeting. If a DNS server does not respond, this takes 5 s (measured on 3.8.9 and 4.3.6).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum number of queues that topo queries concurrently. The broker reports a quorum queue as empty if the queue
-/// does not respond within 250 ms, so concurrent queries must not delay one another for that long.
+/// does not respond within 250 ms. Concurrent queries must not delay one another for that long.
 const CONCURRENT_QUERIES: usize = 32;
 
 /// The kind of transport that moves messages.
@@ -33,7 +33,7 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
-    /// Returns the name that the flag `--transport` uses for the transport.
+    /// Returns the name that the `--transport` flag uses for the transport.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -80,10 +80,10 @@ impl Access {
         Self { kind, ..self }
     }
 
-    /// Returns the transport for the messages of a vhost.
+    /// Returns the transport that moves messages in a vhost.
     ///
     /// # Errors
-    /// For each transport, the reason why it is not available.
+    /// For each permitted transport, the reason why the transport is not available.
     pub async fn transport(&self, vhost: &VhostName, version: BrokerVersion) -> Result<Transport, Vec<String>> {
         let mut reasons = Vec::new();
         if self.kind != TransportKind::Shovel {
@@ -123,8 +123,8 @@ impl Access {
     /// `activity` changed.
     ///
     /// The query is a passive declaration, which requires no permission on the queue and does not change the queue. The
-    /// response does not include unacknowledged messages, so topo uses the message count only for quorum queues without
-    /// consumers. [`Activity::unqueried`] contains the reason why queues were not queried.
+    /// response does not include unacknowledged messages, so topo replaces the message count only for quorum queues
+    /// with a count of 0 and no consumers. [`Activity::unqueried`] contains the reason why queues were not queried.
     pub async fn query_queues(&self, current: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
         if queues.is_empty() {
             return false;
@@ -165,8 +165,8 @@ impl Access {
         has_changed
     }
 
-    /// Queries the counts of these queues, several queues concurrently. The results are in the order of `queues`. A
-    /// count is `None` if the queue may not have responded to the broker.
+    /// Queries the counts of `queues`, several queues at a time. The results are in the order of `queues`. A count is
+    /// `None` if the queue may not have responded to the broker.
     ///
     /// # Errors
     /// The reason why topo could query none of the queues.
@@ -257,12 +257,12 @@ impl Access {
         options.retries = Retries { attempts: 2, ..retries };
         let address = options.address.to_string();
         let transport = AmqpTransport::connect(options).await.map_err(|error| error.to_string())?;
-        let (there, here) = (transport.cluster(), self.broker.cluster_name().await.unwrap_or_default());
-        match (there, here) {
-            (Some(there), Some(here)) if there != here => {
+        let (amqp, http) = (transport.cluster(), self.broker.cluster_name().await.unwrap_or_default());
+        match (amqp, http) {
+            (Some(amqp), Some(http)) if amqp != http => {
                 transport.close().await;
                 Err(format!(
-                    "{address} belongs to cluster {there}, but the management API belongs to {here}; set the correct \
+                    "{address} belongs to cluster {amqp}, but the management API belongs to {http}; set the correct \
                      address with --amqp-url"
                 ))
             }

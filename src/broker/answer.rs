@@ -1,7 +1,7 @@
-//! Converts the status, content type and body of a response into a result or an error. Pure functions.
+//! Converts the status, content type and body of a response into a result or an error.
 //!
-//! Sources: `rabbit_mgmt_util:bad_request_exception`, `rabbit_web_dispatch_access_control`, and responses of live
-//! brokers from 3.8 to 4.3. For a missing permission, RabbitMQ returns 401, and LavinMQ returns 403.
+//! Sources: `rabbit_mgmt_util:bad_request_exception`, `rabbit_web_dispatch_access_control`, and responses from live
+//! brokers, 3.8 to 4.3. For a missing permission, RabbitMQ returns 401, and LavinMQ returns 403.
 
 use super::error::BrokerError;
 use super::redact::{redacted_url, sanitize};
@@ -9,7 +9,7 @@ use crate::model::printable::clean;
 use crate::plan::request::Request;
 use serde_json::Value;
 
-/// The maximum number of characters of a response without a reason that an error contains.
+/// The maximum length of the excerpt, in characters, that an error contains for a response without a reason.
 const EXCERPT_LENGTH: usize = 80;
 
 /// A raw response.
@@ -65,17 +65,18 @@ pub(super) fn check(raw: RawResponse<'_>, context: RequestContext<'_>) -> Result
     };
     let username = username.to_owned();
     Err(match status {
-        // The second reason concerns policies: the user has neither the tag `policymaker` nor the tag `administrator`
+        // The second reason concerns policies: the user has neither the `policymaker` nor the `administrator` tag
         // (`rabbit_web_dispatch_access_control:is_authorized_policies`).
         401 if reason.starts_with("Not ") && reason.ends_with(" user")
             || reason == "User not authorised to access object" =>
         {
             BrokerError::WrongTag { username, request, reason }
         }
-        // The last prefix is a channel error, for example after a `get` from a queue that this user may not read.
+        // The last prefix comes from a channel error, for example after a `get` from a queue that this user may not
+        // read.
         401 if ["Access refused", "User not authorised", "ACCESS_REFUSED"]
             .iter()
-            .any(|word| reason.starts_with(word)) =>
+            .any(|prefix| reason.starts_with(prefix)) =>
         {
             BrokerError::AccessRefused { username, request, reason }
         }
@@ -84,7 +85,7 @@ pub(super) fn check(raw: RawResponse<'_>, context: RequestContext<'_>) -> Result
         // `rabbit_amqqueue:not_found_or_absent`: the queue exists, but its node is down.
         404 if reason.contains("home node") => BrokerError::HomeNodeDown { request, reason },
         404 => BrokerError::NotFound { request, reason },
-        // LavinMQ sends the second reason, which does not contain the argument.
+        // LavinMQ sends the second reason, which does not name the argument.
         400 if reason.contains("inequivalent arg") || reason.contains("declared with other arguments") => {
             BrokerError::Inequivalent { request, reason }
         }
@@ -99,8 +100,8 @@ pub(super) fn check(raw: RawResponse<'_>, context: RequestContext<'_>) -> Result
     })
 }
 
-/// Returns the broker's error message: the field `reason`, or the field `error` if there is no `reason`. `None` if the
-/// body is not a JSON object with one of these fields.
+/// Returns the broker's error message from the `reason` field, or from the `error` field if the `reason` field is
+/// missing. Returns `None` if the body is not a JSON object with one of these fields.
 fn reason(body: &[u8]) -> Option<String> {
     let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
     let reason = answer.get("reason").or_else(|| answer.get("error"))?;
@@ -108,7 +109,7 @@ fn reason(body: &[u8]) -> Option<String> {
     Some(sanitize(&unescape_html(&reason.as_str().map_or_else(|| reason.to_string(), str::to_owned))))
 }
 
-/// Unescapes the HTML entities that some reasons contain up to 4.0, for example `&lt;&lt;"x"&gt;&gt;`.
+/// Unescapes the HTML entities that some reasons contain on 4.0 and earlier, for example `&lt;&lt;"x"&gt;&gt;`.
 fn unescape_html(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
 }

@@ -46,10 +46,10 @@ pub enum BaseUrlError {
          and password"
     )]
     AtSign,
-    /// The host contains a character that separates the parts of a URL, or the port is not a number.
+    /// The host contains a URL delimiter or a `%`, or the port contains a character other than a digit.
     #[error("the host must be a name or an IP address, and the port must be a number")]
     Host,
-    /// The path prefix is a URL.
+    /// The path prefix contains `://`.
     #[error("the path prefix must be a path, not a URL")]
     Prefix,
 }
@@ -81,8 +81,8 @@ impl BaseUrl {
         Ok(UrlWithLogin { url: Self(url), username, password })
     }
 
-    /// Builds a URL from a host, a port and a path prefix. The host is a name or an IP address, with or without
-    /// brackets.
+    /// Builds a URL from a host, a port and a path prefix. The scheme is `https` if `tls` is true, and `http`
+    /// otherwise. The host is a name or an IP address. An IPv6 address may be in brackets.
     pub fn at_host(host: &str, port: &str, tls: bool, prefix: &str) -> Result<Self, BaseUrlError> {
         if host.contains(['/', '\\', '?', '#', '@', '%']) || !port.chars().all(|c| c.is_ascii_digit()) {
             return Err(BaseUrlError::Host);
@@ -122,8 +122,8 @@ impl BaseUrl {
         }
     }
 
-    /// Returns the URL of a path below this URL; `None` if URL parsing changes the path, for example removes dot
-    /// segments.
+    /// Returns this URL with `path` appended. Returns `None` if URL parsing would change the result, for example by
+    /// removing dot segments.
     pub(super) fn join(&self, path: &str) -> Option<Url> {
         let text = format!("{self}{path}");
         Url::parse(&text).ok().filter(|url| url.as_str() == text)

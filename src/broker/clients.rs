@@ -1,5 +1,5 @@
-//! Reads the client applications that use queues: the consumers' connections, and the publishes through the default
-//! exchange. Requests the statistics, which are up to one statistics interval old.
+//! Reads data about the client applications that use queues: the consumers' connections, and the publishes through the
+//! default exchange. The data comes from the statistics, which are up to one statistics interval old.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -14,11 +14,11 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::join;
 
-/// The maximum number of queues whose publishes are read concurrently.
+/// The maximum number of queues whose publish statistics topo reads concurrently.
 const CONCURRENT_QUEUES: usize = 8;
 
-/// The query for the numbers of publishes of a queue or an exchange. The average is that of the last minute: the current
-/// rate is often 0 between two messages.
+/// The query for the publish counts and rates of a queue or an exchange. The query includes the average rate over the
+/// last minute, because the current rate is often 0 between two messages.
 const PUBLISHES: &str = "?msg_rates_age=60&msg_rates_incr=5&columns=incoming,\
                          message_stats.publish,message_stats.publish_details,\
                          message_stats.publish_out,message_stats.publish_out_details";
@@ -62,7 +62,8 @@ struct Statistics {
     message_stats: Counts,
 }
 
-/// The publishes of one exchange into a queue. The broker lists them only with `management.rates_mode = detailed`.
+/// The messages that one exchange has published to a queue. The broker lists them only with `management.rates_mode =
+/// detailed`.
 #[derive(Deserialize)]
 struct Incoming {
     exchange: ExchangeReference,
@@ -75,8 +76,8 @@ struct ExchangeReference {
     name: String,
 }
 
-/// Numbers of messages. The broker returns `[]` for an object without any of the requested columns. serde reads `[]` as a
-/// struct with default values.
+/// Message counts and rates. The broker returns `[]` for an object without any of the requested columns. serde reads
+/// `[]` as a struct with default values.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Counts {
@@ -93,8 +94,8 @@ struct Rate {
     avg_rate: Option<f64>,
 }
 
-/// A number of messages since the broker collects statistics, and the rate per second: the current rate, or the average of
-/// the last minute if it is higher.
+/// The number of messages since the broker started to collect statistics, and the rate per second. The rate is the
+/// higher of the current rate and the average over the last minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Flow {
     total: u64,
@@ -103,14 +104,15 @@ struct Flow {
 
 impl Flow {
     fn new(total: Option<u64>, details: Option<&Rate>) -> Self {
-        let rate = |of: fn(&Rate) -> Option<f64>| details.and_then(of).unwrap_or(0.0);
+        let rate = |field: fn(&Rate) -> Option<f64>| details.and_then(field).unwrap_or(0.0);
         Self { total: total.unwrap_or(0), rate: rate(|it| it.rate).max(rate(|it| it.avg_rate)) }
     }
 }
 
 impl Broker {
-    /// Adds the clients of the consumers of these queues, and the publishes to the queues through the default exchange.
-    /// Leaves both unknown if the broker does not list them, for example because statistics are disabled.
+    /// Adds to `activity` the clients that consume from `queues`, and the publishes to `queues` through the default
+    /// exchange. Leaves both values unknown if the broker does not list them, for example because statistics are
+    /// disabled.
     ///
     /// # Errors
     /// A list could not be read.
@@ -138,7 +140,7 @@ impl Broker {
         let read: Vec<_> = read.buffered(CONCURRENT_QUEUES).collect().await;
         for (name, statistics) in read {
             let (Some(statistics), Some(queue)) = (statistics?, activity.queues.get_mut(name)) else { continue };
-            // A migration in progress has unbound the queue.
+            // A migration in progress has removed the queue's bindings.
             let hold = QueueName::new(MigrationNames::of(name).hold);
             let is_bound = bound.contains(name) || current.queues.contains_key(&hold);
             queue.default_exchange = default_publishes(&statistics, through_default, is_bound);
@@ -146,7 +148,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Adds the clients of the consumers of these queues. Leaves them unknown if the broker does not list them.
+    /// Adds to `activity` the clients that consume from `queues`. Leaves the clients unknown if the broker does not
+    /// list them.
     ///
     /// # Errors
     /// A list could not be read.
@@ -172,7 +175,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Returns the clients of a vhost by their address; `None` if the broker does not list its connections.
+    /// Returns the clients of a vhost by address; `None` if the broker does not list its connections.
     async fn clients_by_peer(&self, vhost: &VhostName) -> Result<Option<BTreeMap<String, QueueClient>>, BrokerError> {
         let list = |kind: &str, columns: &str| path("vhosts", &[vhost.as_str(), kind]) + "?columns=" + columns;
         let connections = list("connections", "peer_host,peer_port,client_properties");
@@ -206,7 +209,8 @@ impl Broker {
         Ok(Some(connections.into_iter().filter_map(client).collect()))
     }
 
-    /// Returns the messages that the default exchange of a vhost has routed; 0 if the broker does not count them.
+    /// Returns the number and the rate of messages that the default exchange of a vhost has routed; 0 if the broker
+    /// does not count them.
     async fn flow_of_default_exchange(&self, vhost: &VhostName) -> Result<Flow, BrokerError> {
         // The management API calls the default exchange `amq.default`.
         let path = path("exchanges", &[vhost.as_str(), "amq.default"]);
@@ -217,7 +221,7 @@ impl Broker {
         }
     }
 
-    /// Returns the statistics of a queue; `None` if the queue does not exist or has no statistics.
+    /// Returns the statistics of a queue; `None` if the queue does not exist, or if its statistics are not available.
     async fn statistics_of(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<Statistics>, BrokerError> {
         match self.get::<Statistics>(path("queues", &[vhost.as_str(), queue.as_str()]) + PUBLISHES).await {
             Ok(statistics) => Ok(Some(statistics)),
@@ -229,9 +233,9 @@ impl Broker {
     }
 }
 
-/// Determines how many messages reach a queue through the default exchange; `None` if none do. `through_default` are the
-/// messages that the default exchange has routed to all queues of the vhost. `is_bound` is true if other exchanges also
-/// route to the queue.
+/// Determines how many messages reach a queue through the default exchange. Returns `None` if there are no such
+/// messages, or if the only result is an upper bound with a rate of 0. `through_default` is the flow from the default
+/// exchange to all queues of the vhost. `is_bound` is true if other exchanges also route to the queue.
 fn default_publishes(
     statistics: &Statistics,
     through_default: Flow,
@@ -270,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn publishes_of_the_default_exchange_are_determined() {
+    fn publishes_through_the_default_exchange_are_determined() {
         let basic =
             r#"{"incoming": [], "message_stats": {"publish": 90, "publish_details": {"rate": 0.0, "avg_rate": 9.2}}}"#;
         assert_eq!(found(basic, false), Some((8, false)));
@@ -292,7 +296,7 @@ mod tests {
                 "peer_host": "10.0.0.4", "peer_port": 4000}"#,
         );
         assert_eq!(connection.peer.as_deref(), Some("10.0.0.4:4000"));
-        // A connection that is not established, or a direct connection of a plugin.
+        // A connection that is not established yet, or a plugin's direct connection.
         assert!(read("{}").peer.is_none());
         assert!(
             read(r#"{"client_properties": {"product": 5}, "peer_host": "undefined", "peer_port": "undefined"}"#)

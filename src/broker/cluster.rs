@@ -14,7 +14,7 @@ use tokio::time::sleep;
 /// The current records of a cluster, and other facts about the cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterSnapshot {
-    /// A snapshot without a vhost that contains only the records.
+    /// A snapshot that belongs to no vhost and contains only the records.
     pub snapshot: Snapshot,
     /// The cluster's name, and the properties that the spec requires.
     pub facts: ClusterFacts,
@@ -30,7 +30,7 @@ impl Survey {
 }
 
 impl Broker {
-    /// Reads the cluster records of these kinds, as [`read_records`](Self::read_records) does.
+    /// Reads the cluster records of the given kinds, as [`read_records`](Self::read_records) does.
     pub async fn read_cluster(
         &self,
         survey: &Survey,
@@ -61,8 +61,9 @@ impl Broker {
         Ok(cluster)
     }
 
-    /// Returns the plugins that are enabled on every running node, which only a user with the tag `monitoring` may read.
-    /// A node lists its plugins only after its first statistics interval, so topo waits for a new node.
+    /// Returns the plugins that are enabled on every running node. Only a user with the `monitoring` tag may read them.
+    /// A node lists its plugins only after its first statistics interval, so topo waits for a node that has just
+    /// started. Returns [`Enabled::NotRead`] if the node does not list its plugins in time.
     pub(super) async fn enabled_plugins(&self) -> Result<Enabled, BrokerError> {
         for _ in 0..PLUGIN_READS {
             let nodes =
@@ -74,15 +75,15 @@ impl Broker {
             };
             let running = nodes.into_iter().filter(|node| node.running).map(|node| node.enabled_plugins);
             if let Some(listed) = running.collect::<Option<Vec<_>>>() {
-                let of_all = listed.into_iter().reduce(|all, of_node| &all & &of_node);
-                return Ok(Enabled::Names(of_all.unwrap_or_default()));
+                let common = listed.into_iter().reduce(|common, plugins| &common & &plugins);
+                return Ok(Enabled::Names(common.unwrap_or_default()));
             }
             sleep(PLUGIN_INTERVAL).await;
         }
         Ok(Enabled::NotRead)
     }
 
-    /// Returns the enabled feature flags. Up to 3.13, only an administrator may read them.
+    /// Returns the enabled feature flags. On 3.13 and earlier, only an administrator may read them.
     async fn enabled_feature_flags(&self, version: BrokerVersion) -> Result<Enabled, BrokerError> {
         match self.get::<Vec<FeatureFlag>>("/api/feature-flags".to_owned()).await {
             Ok(flags) => {
@@ -97,13 +98,13 @@ impl Broker {
     }
 }
 
-/// The number of reads of the enabled plugins. Together with [`PLUGIN_INTERVAL`], longer than the default statistics
-/// interval of 5 s.
+/// The maximum number of reads of the enabled plugins. With a pause of [`PLUGIN_INTERVAL`] after each read, the reads
+/// together take longer than the default statistics interval of 5 s.
 const PLUGIN_READS: usize = 14;
 /// The time between two reads of the enabled plugins.
 const PLUGIN_INTERVAL: Duration = Duration::from_millis(500);
 
-/// An entry of `GET /api/nodes`. A node that is down, or that started in the last seconds, lists no plugins.
+/// An entry of `GET /api/nodes`. A node that is down, or that started within the last few seconds, lists no plugins.
 #[derive(Deserialize)]
 struct NodePlugins {
     running: bool,

@@ -96,7 +96,7 @@ impl ConnectProblem {
         }
     }
 
-    /// Returns the problem of the first recognized cause.
+    /// Returns the problem for the first recognized cause.
     ///
     /// # Errors
     /// The messages of all causes, if none is recognized.
@@ -120,7 +120,7 @@ impl ConnectProblem {
         if texts.iter().any(is_unresolved) { Ok(Self::NoSuchHost) } else { Err(texts) }
     }
 
-    /// Converts an error of the TLS library.
+    /// Converts an error from the TLS library.
     fn of_tls(error: &TlsError) -> Self {
         // Both enums are non-exhaustive. The message for other variants is "TLS: …".
         #[allow(clippy::wildcard_enum_match_arm)]

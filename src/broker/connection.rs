@@ -23,13 +23,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The maximum size of a response, in bytes. Lists are much smaller: 100,000 queues with bindings need about 30 MB.
+/// The maximum size of a response, in bytes. Lists are much smaller. For example, 100,000 queues with bindings take
+/// about 30 MB.
 const LARGEST_RESPONSE: usize = 512 << 20;
 /// The maximum duration of a connection attempt, including the TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum idle time of a connection that the client reuses. RabbitMQ 4.3 closes idle connections after 5 s, and
-/// older versions after 60 s (measured). A proxy may keep its connection to topo open although the broker has closed
-/// the connection to the proxy, so a request on an idle connection might not reach the broker.
+/// older versions after 60 s (measured). A proxy may keep its connection to topo open after the broker has closed the
+/// connection to the proxy. A request on an idle connection might then not reach the broker.
 const LONGEST_IDLE: Duration = Duration::from_secs(3);
 
 /// A client that reads and changes a broker. Cloning is cheap, because clones share their connections.
@@ -45,7 +46,7 @@ struct Inner {
     retries: Retries,
     emptiness: Mutex<Emptiness>,
     intervals: Intervals,
-    /// True if the user specified the tick interval, or if topo has observed that ticks are as frequent as assumed.
+    /// True if the user specified the tick interval, or if topo has observed ticks at the assumed interval.
     is_tick_known: AtomicBool,
     secrets: Secrets,
 }
@@ -123,7 +124,7 @@ impl Broker {
                 reason: innermost(&error),
             };
             let identity = Identity::from_pem(&pem).map_err(unusable)?;
-            // Building a client detects further errors, but does not report the file. This client has only the
+            // Building a client detects further errors, but the errors do not name the file. This client has only the
             // identity, so every error concerns the identity.
             Client::builder().tls_certs_only([]).identity(identity.clone()).build().map_err(unusable)?;
             client = client.identity(identity);
@@ -164,8 +165,8 @@ impl Broker {
         &self.0.username
     }
 
-    /// Sets the password that replaces the current one as soon as the broker no longer accepts the current one. A plan can
-    /// change the password of this user, and the response can be lost.
+    /// Sets the password that topo uses once the broker no longer accepts the current password. A plan can change this
+    /// user's password, and the response to the change can be lost.
     pub(super) fn set_next_password(&self, password: Option<SecretString>) {
         self.passwords().next = password;
     }
@@ -191,7 +192,7 @@ impl Broker {
         self.0.is_tick_known.load(Ordering::Relaxed)
     }
 
-    /// Records that topo has observed ticks that are as frequent as assumed.
+    /// Records that topo has observed ticks at the assumed interval.
     pub(super) fn record_observed_tick(&self) {
         self.0.is_tick_known.store(true, Ordering::Relaxed);
     }
@@ -208,8 +209,8 @@ impl Broker {
         self.send(&request).await?.json(&request)
     }
 
-    /// Sends a request, with retries after transient errors. For deletes, use [`Self::delete_once`]: between two
-    /// attempts, another client may create an object with the same name.
+    /// Sends a request, with retries after transient errors. For deletes, use [`Self::delete_once`], because another
+    /// client may create an object with the same name between two attempts.
     pub(super) async fn send(&self, request: &Request) -> Result<Response, BrokerError> {
         self.retrying(|| self.send_once(request)).await
     }
@@ -217,8 +218,8 @@ impl Broker {
     /// Retries an operation after transient errors.
     ///
     /// # Errors
-    /// The error of the last attempt. If the last attempt did not reach the broker, but the broker may have processed
-    /// an earlier attempt, the error of the earlier attempt.
+    /// The error from the last attempt. If the last attempt did not reach the broker because of a transient error, but
+    /// an earlier attempt may have been processed, the error from the earlier attempt.
     pub(super) async fn retrying<T, F>(&self, operation: impl FnMut() -> F) -> Result<T, BrokerError>
     where
         F: Future<Output = Result<T, BrokerError>>,
@@ -226,7 +227,7 @@ impl Broker {
         self.retrying_when(BrokerError::is_transient, operation).await
     }
 
-    /// Retries an operation as [`Self::retrying`], but only after errors for which `is_retryable` returns true.
+    /// Retries an operation like [`Self::retrying`], but only after errors for which `is_retryable` returns true.
     pub(super) async fn retrying_when<T, F>(
         &self,
         is_retryable: fn(&BrokerError) -> bool,
@@ -312,7 +313,7 @@ impl Broker {
         Ok(Response { status, body })
     }
 
-    /// Converts an error of the HTTP client.
+    /// Converts an error from the HTTP client.
     fn failure(&self, request: &Request, error: &reqwest::Error) -> BrokerError {
         if error.is_timeout() {
             let after = if error.is_connect() { CONNECT_TIMEOUT.min(self.0.timeout) } else { self.0.timeout };
@@ -326,7 +327,7 @@ impl Broker {
 ///
 /// If `ca_cert` is set, the client trusts only its certificates. Otherwise, the client trusts the system's authorities
 /// and Mozilla's list. In an image without a CA bundle, reqwest cannot build a client without Mozilla's list. For an
-/// `http` URL, the client loads no authorities, so that it can be built without a CA bundle, too.
+/// `http` URL, the client loads no authorities, so that it can also be built without a CA bundle.
 fn set_trusted_authorities(
     client: ClientBuilder,
     url: &BaseUrl,

@@ -1,4 +1,4 @@
-//! Parses a node's entry in `rabbitmqadmin.conf`, in either generation of the file format. Pure functions.
+//! Parses a node's entry in `rabbitmqadmin.conf`, in either generation of the file format.
 //!
 //! Generation 1 is the INI file of the Python tool that is part of the broker (`priv/www/cli/rabbitmqadmin` in
 //! rabbitmq_management), with a section per node. The tool reads the file with `configparser`. Generation 2 is the TOML
@@ -31,9 +31,9 @@ pub struct NodeSettings {
     pub hostname: Option<String>,
     /// The port of the management API.
     pub port: Option<u16>,
-    /// The user name, also if it is part of `base_uri`.
+    /// The user name, from its own key or from `base_uri`.
     pub username: Option<String>,
-    /// The user's password, also if it is part of `base_uri`.
+    /// The user's password, from its own key or from `base_uri`.
     pub password: Option<SecretString>,
     /// The vhost.
     pub vhost: Option<String>,
@@ -57,12 +57,12 @@ pub enum ConfError {
     /// The file is in neither format.
     #[error("line {line}: expected TOML (rabbitmqadmin 2) or INI (rabbitmqadmin 1): {reason}")]
     Malformed {
-        /// The line number, from 1.
+        /// The line number, starting at 1.
         line: usize,
         /// The parser's error message.
         reason: String,
     },
-    /// A key of the node has an invalid value.
+    /// The node's entry, or the value of a key in the entry, is not valid.
     #[error("node `{node}`: {reason}")]
     Value {
         /// The node.
@@ -97,7 +97,7 @@ pub fn detect(text: &str) -> Result<ConfFormat, ConfError> {
     let Err(not_toml) = text.parse::<toml::Table>() else { return Ok(ConfFormat::Toml) };
     let line = |offset: usize| text[..offset.min(text.len())].lines().count().max(1);
     match ini::sections(text) {
-        // A file with quoted values is TOML with a syntax error, so the error of the TOML parser is more useful.
+        // A file with quoted values is TOML with a syntax error, so the TOML parser's error is more useful.
         Ok(_) if text.contains("= \"") || text.contains("=\"") => Err(ConfError::Malformed {
             line: line(not_toml.span().map_or(0, |span| span.start)),
             reason: not_toml.message().to_owned(),
@@ -126,7 +126,7 @@ fn from_ini(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
             known: sections.into_iter().map(|it| it.0).collect(),
         });
     };
-    // In `configparser`, `[DEFAULT]` contains the defaults of every section, and `%%` is a `%`.
+    // In `configparser`, `[DEFAULT]` contains the defaults for every section, and `%%` represents a `%`.
     let values = defaults.into_iter().chain(section);
     let mut values: Section = values.map(|(key, value)| (key, value.replace("%%", "%"))).collect();
     let mut take = |key: &str| values.remove(key).filter(|value| !value.is_empty());
@@ -224,7 +224,8 @@ impl NodeSettings {
     }
 
     /// Returns the management API URL: `base_uri`, or a URL with the host and the port, followed by the path prefix. As
-    /// in both versions of rabbitmqadmin, the defaults are the host `localhost` and the port 15672, or 15671 with TLS.
+    /// in both generations of rabbitmqadmin, the defaults are the host `localhost` and the port 15672, or 15671 with
+    /// TLS.
     pub fn base_url(&self) -> Result<BaseUrl, BaseUrlError> {
         let prefix = self.path_prefix.as_deref().unwrap_or_default();
         if let Some(url) = &self.base_uri {

@@ -2,7 +2,7 @@
 //! `GET /api/definitions`), or builds an empty snapshot.
 //!
 //! Unlike the responses of a broker, a definitions file contains neither message counts nor the properties keys of
-//! bindings. From 4.2.9 and 4.3.3 on, it does not contain internal exchanges either.
+//! bindings. Since RabbitMQ 4.2.9 and 4.3.3, definitions files have not contained internal exchanges either.
 
 use super::cluster::ClusterSnapshot;
 use super::definitions_entries::{
@@ -30,7 +30,7 @@ pub enum DefinitionsError {
     /// The file is not a JSON object.
     #[error("{0}")]
     Shape(#[from] serde_json::Error),
-    /// The file contains none of the lists of a definitions file.
+    /// The file contains none of the lists `vhosts`, `queues`, `exchanges` and `bindings`.
     #[error("it contains no queues, exchanges, bindings or vhosts")]
     Nothing,
     /// The file contains an entry that a broker of the assumed version does not import.
@@ -66,7 +66,7 @@ impl<'a> File<'a> {
     /// Parses a definitions file. Ignores a byte order mark, which some editors and shells write.
     ///
     /// # Errors
-    /// The text is not a JSON object, or contains none of the lists of a definitions file.
+    /// The text is not a JSON object, or contains none of the lists `vhosts`, `queues`, `exchanges` and `bindings`.
     fn parse(text: &'a str) -> Result<Self, DefinitionsError> {
         let text = text.trim_start_matches('\u{feff}').trim_start();
         let file = Self { text, fields: entries::fields(text)? };
@@ -85,8 +85,9 @@ impl<'a> File<'a> {
         self.list(key).into_iter().flat_map(Part::elements)
     }
 
-    /// Returns the version of the broker that wrote the file. From 3.8 on, an export of the whole broker contains both
-    /// fields, and an export of one vhost contains only `rabbit_version`. `None` if the file contains no valid version.
+    /// Returns the version of the broker that wrote the file. On 3.8 and later, an export of the whole broker contains
+    /// both fields, and an export of one vhost contains only `rabbit_version`. Returns `None` if the file contains no
+    /// valid version.
     fn version(&self) -> Option<BrokerVersion> {
         let named = ["rabbit_version", "rabbitmq_version"].into_iter().find_map(|key| self.fields.get(key));
         serde_json::from_str::<String>(named?.text).ok()?.parse().ok()
@@ -138,13 +139,14 @@ pub fn vhosts(text: &str) -> Result<Vec<VhostName>, DefinitionsError> {
     Ok(names.into_iter().map(VhostName::new).collect())
 }
 
-/// Returns the names of the users and global parameters in a file, by kind, such as `user`.
+/// Returns the names of the users and global parameters in a file, by kind, such as `user`. Omits global parameters
+/// that the broker itself sets.
 pub fn cluster_wide(text: &str) -> Result<BTreeMap<String, Vec<String>>, DefinitionsError> {
     let file = File::parse(text)?;
     let kinds = [("users", "user"), ("global_parameters", "global parameter")];
-    let named = kinds.map(|(key, thing)| {
+    let named = kinds.map(|(key, kind)| {
         let names = file.entries(key).map(|entry| entry.name("name"));
-        (thing.to_owned(), names.filter(|name| key == "users" || is_user_parameter(name)).collect::<Vec<String>>())
+        (kind.to_owned(), names.filter(|name| key == "users" || is_user_parameter(name)).collect::<Vec<String>>())
     });
     Ok(named.into_iter().filter(|(_, names)| !names.is_empty()).collect())
 }
@@ -152,14 +154,14 @@ pub fn cluster_wide(text: &str) -> Result<BTreeMap<String, Vec<String>>, Definit
 /// Reads a vhost from a file. If `version` is `None`, assumes the version that the file contains, or the newest known
 /// version.
 ///
-/// An export of one vhost does not contain the name of the vhost, so all of its objects are read as objects of `vhost`.
-/// A file can also contain objects of a vhost that the file does not list; the broker imports them if the vhost exists.
-/// The snapshot of such a vhost has default settings.
+/// An export of one vhost does not contain the name of the vhost, so topo reads all objects in the file as objects of
+/// `vhost`. A file can also contain objects of a vhost that the file does not list. The broker imports these objects if
+/// the vhost exists. The snapshot of an unlisted vhost has default settings.
 pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
     read_for_plan(text, vhost, version, &Topology::missing(vhost.clone()), &Secrets::new(|_| Ok(None)))
 }
 
-/// Reads a vhost as [`read`], and compares the passwords in URIs with those of the desired records.
+/// Reads a vhost like [`read`], and compares the passwords in URIs with those of the desired records.
 pub fn read_for_plan(
     text: &str,
     vhost: &VhostName,
@@ -230,8 +232,8 @@ pub fn empty_cluster(version: BrokerVersion) -> ClusterSnapshot {
     survey.cluster()
 }
 
-/// Reads the cluster records from a file, and compares passwords with those of the desired users. An export of one vhost
-/// contains no cluster records.
+/// Reads the cluster records from a file, and compares passwords with those of the desired users. An export of one
+/// vhost contains no cluster records.
 pub fn read_cluster(
     text: &str,
     version: Option<BrokerVersion>,
@@ -269,11 +271,11 @@ pub fn read_cluster(
     Ok(cluster)
 }
 
-/// Keeps only the first object of each name, as an import does (`rabbit_definitions:add_queue_int`). Adds the names of
-/// removed objects to `others`.
+/// Keeps only the first object with each name, as an import does (`rabbit_definitions:add_queue_int`). Adds the names
+/// of removed objects to `others`.
 fn keep_first<T>(
     listed: &mut Vec<T>,
-    thing: &str,
+    kind: &str,
     name: impl Fn(&T) -> &String,
     others: &mut BTreeMap<String, Vec<String>>,
 ) {
@@ -281,14 +283,14 @@ fn keep_first<T>(
     listed.retain(|it| {
         let is_first = seen.insert(name(it).clone());
         if !is_first {
-            others.entry(thing.to_owned()).or_default().push(name(it).clone());
+            others.entry(kind.to_owned()).or_default().push(name(it).clone());
         }
         is_first
     });
 }
 
-/// Converts the permissions, the topic permissions and the runtime parameters in a vhost. Adds the names of parameters that
-/// are not records to `others`.
+/// Converts the permissions, the topic permissions, the runtime parameters and the deletion protection of a vhost. Adds
+/// the names of parameters that are not records to `others`.
 fn records(
     file: &File<'_>,
     vhost: &VhostName,
@@ -328,7 +330,7 @@ fn records(
                     others.entry(row.word.to_owned()).or_default().push(name);
                 }
             }
-            // After the deletion of the last limit, 3.8 and 3.10 list the limits as `[]`.
+            // After the last limit is deleted, RabbitMQ 3.8 and 3.10 list the limits as `[]`.
             Layout::Settings(_) if matches!(value(), Some(ArgumentValue::List(limits)) if limits.is_empty()) => {}
             Layout::Fields(_) | Layout::Settings(_) => {
                 if row.kind == RecordKind::OperatorPolicy {

@@ -1,7 +1,7 @@
 //! Splits a definitions file into the entries of its lists, and completes an entry with the broker's defaults.
 //!
 //! Handwritten definitions files may omit fields. The default of a missing field depends on the list, the field and the
-//! broker's version (`rabbit_definitions`, measured with imports into 3.8.9, 3.10.8, 4.0.5 and 4.3.6).
+//! broker's version (`rabbit_definitions`). It was measured with imports into 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 use crate::model::BrokerVersion;
 use serde::Deserialize;
@@ -38,13 +38,13 @@ pub(super) struct List {
     noun: &'static str,
     /// The fields that identify an entry in messages.
     names: &'static [&'static str],
-    /// The fields without a default in any version.
+    /// The fields that have no default in any version.
     required: &'static [&'static str],
     /// The fields with a default, each with the default as JSON and the first version that has the default.
     defaults: &'static [(&'static str, &'static str, BrokerVersion)],
 }
 
-/// The first version of a default that exists in every supported version.
+/// The first version of the defaults that exist in every supported version.
 const ALWAYS: BrokerVersion = BrokerVersion::OLDEST_SUPPORTED;
 const V3_10: BrokerVersion = BrokerVersion::new(3, 10, 0);
 const V4_0: BrokerVersion = BrokerVersion::new(4, 0, 0);
@@ -58,7 +58,8 @@ pub(super) const QUEUES: List = List {
     defaults: &[("arguments", "{}", V3_10), ("durable", "true", V4_0), ("auto_delete", "false", V4_0)],
 };
 
-/// If `auto_delete` is missing, 3.8 to 4.2 store `undefined`, and keep the exchange after its last binding is removed.
+/// If `auto_delete` is missing, RabbitMQ 3.8 to 4.2 store `undefined`, and keep the exchange after its last binding is
+/// removed.
 pub(super) const EXCHANGES: List = List {
     key: "exchanges",
     noun: "exchange",
@@ -138,7 +139,7 @@ pub(super) fn fields(text: &str) -> Result<Fields<'_>, serde_json::Error> {
 }
 
 impl<'a> Part<'a> {
-    /// Returns the elements of a JSON list; none if the part is not a list.
+    /// Returns the elements of a JSON list; no elements if the part is not a list.
     pub(super) fn elements(self) -> impl Iterator<Item = Self> {
         let is_list = self.text.starts_with('[');
         parts(self).filter(move |_| is_list)
@@ -156,7 +157,7 @@ impl<'a> Part<'a> {
         fields(self.text).ok()?.get(name).map(|part| part.text)
     }
 
-    /// Returns the vhost of an entry; `None` if the entry does not contain a vhost.
+    /// Returns the vhost of an entry; `None` if the entry does not contain a valid vhost.
     pub(super) fn vhost(self) -> Option<String> {
         #[derive(Deserialize)]
         struct Entry {
@@ -216,8 +217,8 @@ impl List {
         serde_json::from_str(&completed).map_err(|error| self.error(file, entry, &without_position(&error)))
     }
 
-    /// Parses the value of a parameter, such as an operator policy. The parsed value contains the parameter's name as
-    /// the field `name`.
+    /// Parses the value of a parameter, such as an operator policy. The parsed value contains the parameter's name in
+    /// the `name` field.
     ///
     /// # Errors
     /// A field is missing, or a value has the wrong type.

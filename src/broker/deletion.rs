@@ -11,7 +11,7 @@ pub enum Performed {
     /// The broker accepted the request. For a declaration, this does not prove that the object matches: the broker also
     /// returns 204 if it ignores a difference.
     Done,
-    /// Nothing had to be done: the object to delete, or the user of a topic permission to restore, does not exist.
+    /// Nothing changed, because the object to delete, or the user of a topic permission to restore, does not exist.
     AlreadyGone,
 }
 
@@ -19,8 +19,9 @@ impl Broker {
     /// Sends a delete once. If its response is lost, reads the object to detect a successful delete.
     ///
     /// # Errors
-    /// The error of the delete, if the object still exists. Either the broker did not process the delete, or another
-    /// client has since created an object with the same name, which topo must not delete.
+    /// The error of the delete, unless the read proves that the object no longer exists. If the object exists, either
+    /// the broker did not process the delete, or another client has since created an object with the same name. topo
+    /// must not delete that object.
     pub(super) async fn delete_once(&self, delete: &Request) -> Result<Performed, BrokerError> {
         let lost = match accept_not_found(self.send_once(delete).await) {
             Err(error) if error.may_have_been_processed() && !error.is_unprocessed() => error,
@@ -34,9 +35,9 @@ impl Broker {
     }
 
     /// Deletes a binding. `delete` is the request, and `properties_key` is the key in the request. A 404 does not prove
-    /// that the binding is missing. The broker also returns 404 for existing bindings with the routing keys `null` and
-    /// `undefined`, which the handler treats as atoms (`rabbit_mgmt_wm_binding`, all versions). The list of bindings is
-    /// reliable.
+    /// that the binding is missing. The broker also returns 404 for existing bindings with the routing key `null` or
+    /// `undefined`, which the handler treats as an atom (`rabbit_mgmt_wm_binding`, all versions). The list of bindings
+    /// is reliable.
     pub(super) async fn unbind(
         &self,
         vhost: &VhostName,

@@ -1,11 +1,11 @@
-//! Records for how long queues have been observed empty.
+//! Records how long queues have been observed to be empty.
 //!
-//! Every read of a vhost's totals extends the observations of all its empty queues, so several deletions in an apply
-//! wait for the same ticks and not one after another.
+//! Every read of a vhost's totals extends the observations of all empty queues in the vhost. Several deletions in an
+//! apply can therefore wait for the same ticks.
 //!
-//! An observation ends with a read that shows messages, no total, or no such queue. It also ends with a declaration or
-//! a delete by topo, and with a long pause between two reads. In these cases, the queue may have received messages, or
-//! the name may refer to a new queue.
+//! An observation ends with a read that shows messages in the queue, shows no total, or does not list the queue. An
+//! observation also ends if topo declares or deletes the queue, or after a long pause between two reads. In these
+//! cases, the queue may have received messages, or the name may refer to a new queue.
 
 use super::wire::QueueTotals;
 use crate::model::{QueueName, VhostName};
@@ -38,7 +38,7 @@ impl Emptiness {
         Self { spans: BTreeMap::new(), longest_pause }
     }
 
-    /// Records the totals of all queues of a vhost, with the times of the request and the response.
+    /// Records the totals of all queues in a vhost, with the times of the request and the response.
     pub(super) fn record(&mut self, vhost: &VhostName, totals: &[QueueTotals], sent: Instant, received: Instant) {
         let before = self.spans.remove(vhost).unwrap_or_default();
         let empty = totals.iter().filter(|totals| totals.messages == Some(0));
@@ -60,7 +60,8 @@ impl Emptiness {
         }
     }
 
-    /// Returns the duration for which a queue was observed empty, up to the last read; 0 without an observation.
+    /// Returns the duration for which a queue was observed to be empty, up to the last read; 0 if there is no
+    /// observation.
     pub(super) fn empty_for(&self, vhost: &VhostName, queue: &QueueName) -> Duration {
         let span = self.spans.get(vhost).and_then(|spans| spans.get(queue));
         span.map_or(Duration::ZERO, |span| span.last_sent.saturating_duration_since(span.first))
@@ -72,8 +73,9 @@ mod tests {
     use super::*;
     use crate::model::Intervals;
 
-    /// Returns the seconds for which `q` was observed empty. Each read is a time in seconds and the list at that time.
-    fn after(reads: &[(u64, &str)]) -> u64 {
+    /// Returns the number of seconds for which `q` was observed to be empty. Each read is a time in seconds and the
+    /// list at that time.
+    fn empty_seconds(reads: &[(u64, &str)]) -> u64 {
         let start = Instant::now();
         let mut emptiness = Emptiness::new(Intervals::default().longest_pause());
         for (second, list) in reads {
@@ -88,19 +90,19 @@ mod tests {
 
     #[test]
     fn reads_extend_an_observation() {
-        assert_eq!(after(&[]), 0);
-        assert_eq!(after(&[(0, ZERO)]), 0);
-        assert_eq!(after(&[(0, ZERO), (4, ZERO), (8, ZERO), (12, ZERO)]), 12);
+        assert_eq!(empty_seconds(&[]), 0);
+        assert_eq!(empty_seconds(&[(0, ZERO)]), 0);
+        assert_eq!(empty_seconds(&[(0, ZERO), (4, ZERO), (8, ZERO), (12, ZERO)]), 12);
     }
 
     #[test]
     fn interruption_starts_a_new_observation() {
         for interruption in [r#"[{"name":"q","messages":1}]"#, r#"[{"name":"q"}]"#, "[]"] {
-            assert_eq!(after(&[(0, ZERO), (4, interruption)]), 0);
-            assert_eq!(after(&[(0, ZERO), (4, interruption), (6, ZERO), (9, ZERO)]), 3, "{interruption}");
+            assert_eq!(empty_seconds(&[(0, ZERO), (4, interruption)]), 0);
+            assert_eq!(empty_seconds(&[(0, ZERO), (4, interruption), (6, ZERO), (9, ZERO)]), 3, "{interruption}");
         }
-        assert_eq!(after(&[(0, ZERO), (4, ZERO), (60, ZERO)]), 0, "a long pause");
-        assert_eq!(after(&[(0, ZERO), (4, ZERO), (60, ZERO), (62, ZERO)]), 2);
+        assert_eq!(empty_seconds(&[(0, ZERO), (4, ZERO), (60, ZERO)]), 0, "a long pause");
+        assert_eq!(empty_seconds(&[(0, ZERO), (4, ZERO), (60, ZERO), (62, ZERO)]), 2);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Defines the errors of requests to a broker. Each variant requires a different reaction.
 //!
-//! The `Display` output is one line with the broker's unchanged reason. It contains no passwords, and its URLs contain
-//! no user info.
+//! The `Display` output is one line that includes the broker's reason, if any. It contains no passwords, and its URLs
+//! contain no user info.
 
 use super::connect_problem::ConnectProblem;
 use crate::model::count::count;
@@ -106,7 +106,7 @@ pub enum BrokerError {
     Redirected {
         /// The URL without user info.
         url: String,
-        /// The target of the redirect, without user info and query.
+        /// The target of the redirect, without user info or a query.
         to: String,
     },
     /// The broker refused the request, usually with 400.
@@ -144,7 +144,8 @@ pub enum BrokerError {
         /// The broker's reason.
         reason: String,
     },
-    /// 408, 429, 5xx, or an operation that timed out inside the broker. If a retry was safe, all retries failed, too.
+    /// 408, 429, 5xx, or a 400 for an operation that temporarily failed inside the broker. If retries were safe, they
+    /// failed as well.
     #[error("the broker failed to process {request}: {status} {reason}")]
     Unavailable {
         /// The method and the path.
@@ -154,7 +155,7 @@ pub enum BrokerError {
         /// The reason of the broker or of a proxy.
         reason: String,
     },
-    /// The broker blocks publishers until its memory or disk alarm ends.
+    /// The broker blocks publishers until its memory or disk alarm clears.
     #[error("{url} blocks publishers because of a memory or disk alarm, and did not answer {request}")]
     Alarm {
         /// The URL without user info.
@@ -219,8 +220,8 @@ pub enum BrokerError {
         /// The maximum number of messages that may be lost.
         allowed: u64,
     },
-    /// The guard of a deletion was not satisfied, because the number of messages is unknown or may be out of date.
-    /// Nothing was deleted.
+    /// The guard of a deletion was not satisfied, because the message count is unknown or may be out of date. Nothing
+    /// was deleted.
     #[error("queue {queue} was not deleted: {reason}")]
     EmptinessUnknown {
         /// The queue.
@@ -228,11 +229,11 @@ pub enum BrokerError {
         /// The reason.
         reason: String,
     },
-    /// The broker lists a quorum queue of which no member is running, because a node stopped while the queue was
-    /// declared or deleted. Nothing was deleted.
+    /// The broker lists a quorum queue that has no running members, because a node stopped while the queue was declared
+    /// or deleted. Nothing was deleted.
     #[error(
-        "queue {queue} accepts no messages: none of its members is running ({reason}); unless a node that is down hosts \
-         a member, delete the queue and apply again"
+        "queue {queue} accepts no messages: none of its members is running ({reason}); unless a node that is down \
+         hosts a member, delete the queue and apply again"
     )]
     NoMembers {
         /// The queue.
@@ -240,7 +241,7 @@ pub enum BrokerError {
         /// The broker's reason.
         reason: String,
     },
-    /// The broker returned 404 for the delete of a binding that it still lists.
+    /// The broker returned 404 for a request to delete a binding that it still lists.
     #[error(
         "binding {binding} cannot be deleted over HTTP: the management API misinterprets the routing keys `null` and \
          `undefined`; unbind it with an AMQP client"
@@ -350,7 +351,7 @@ pub enum BrokerError {
     },
 }
 
-/// Formats a number of messages; `None` if unknown.
+/// Formats a message count. `None` means that the count is unknown.
 fn message_count(messages: Option<u64>) -> String {
     match messages {
         Some(messages) => count(messages, "message"),

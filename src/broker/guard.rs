@@ -16,9 +16,9 @@
 //! consumers, only messages that a client fetched with `basic.get` can be unacknowledged. If the queue has consumers,
 //! topo omits `if-unused`, because a guard protects only messages, and the plan may allow the disruption of consumers.
 //!
-//! Two limitations remain. The delete also cancels consumers that the plan does not list, because they subscribed after
-//! the plan read the statistics, or up to 5 s before. Messages that a consumer receives between the last read of the
-//! total and the delete are unacknowledged, and `if-empty` ignores unacknowledged messages.
+//! Two limitations remain. The delete also cancels consumers that the plan does not list. These consumers subscribed
+//! after topo read the statistics for the plan, or up to 5 s earlier. Messages that a consumer receives between the
+//! last read of the total and the delete are unacknowledged, and `if-empty` ignores unacknowledged messages.
 //!
 //! # Quorum queues
 //!
@@ -52,8 +52,8 @@ pub type OnProof<'a> = &'a dyn Fn(Duration);
 impl Broker {
     /// Deletes a queue if its guard is satisfied. `delete` is the request without flags.
     ///
-    /// A retry repeats the whole check and not only the delete, because the name may now refer to a new queue of
-    /// another client.
+    /// A retry repeats the whole check and not only the delete, because the name may now refer to a queue that another
+    /// client has created.
     pub(super) async fn delete_queue(
         &self,
         vhost: &VhostName,
@@ -150,7 +150,7 @@ impl Broker {
     /// queue without [`Self::perform`], it must first [forget](Self::forget_emptiness) the proof.
     ///
     /// # Errors
-    /// The queue is not empty, or topo cannot prove that the queue is empty. For streams and for queue types of
+    /// The queue is not empty, or topo cannot prove that the queue is empty. For streams and for queue types from
     /// plugins, a proof is never possible.
     pub async fn prove_empty(
         &self,
@@ -207,7 +207,7 @@ impl Broker {
     /// stream.
     ///
     /// # Errors
-    /// The queue is not empty, or topo cannot prove that the queue is empty. For streams and for queue types of
+    /// The queue is not empty, or topo cannot prove that the queue is empty. For streams and for queue types from
     /// plugins, a proof is never possible.
     async fn prove_empty_once(
         &self,
@@ -256,8 +256,8 @@ impl Broker {
     ///
     /// The request does not change an empty queue. A requeued message returns to its position and is marked as
     /// redelivered, and its delivery count increases by one (not on 4.3). At the delivery limit, the broker
-    /// dead-letters the message, which is acceptable compared with the loss of all messages. The request does not
-    /// detect messages that a consumer received since the last tick.
+    /// dead-letters or drops the message, which is acceptable compared with the loss of all messages. The request does
+    /// not detect messages that a consumer received since the last tick.
     async fn check_nothing_ready(&self, name: &QueueName, delete: &Request) -> Result<(), BrokerError> {
         let get = Request {
             method: Method::Post,
@@ -283,10 +283,10 @@ impl Broker {
         }
     }
 
-    /// Returns [`BrokerError::NoMembers`] if the broker lists a quorum queue of which no member is running. 4.3.6 lists
-    /// such a queue as running, with a leader, and rejects all messages that are published to the queue. topo checks
-    /// only queues with a total of 0, because the check would mark a message as redelivered. Returns `None` for all
-    /// other queues, and if the check is not possible.
+    /// Returns [`BrokerError::NoMembers`] if the broker lists a quorum queue that has no running members. RabbitMQ
+    /// 4.3.6 lists the queue as running, with a leader, and rejects all messages that are published to the queue. topo
+    /// checks only queues with a total of 0, because the check would mark a message as redelivered. Returns `None` for
+    /// all other queues, and if the check is not possible.
     pub async fn missing_members(&self, vhost: &VhostName, name: &QueueName) -> Option<BrokerError> {
         let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
         let totals = self.totals_of(vhost, name, &delete).await.ok().flatten()?;
@@ -295,7 +295,7 @@ impl Broker {
     }
 
     /// Returns the totals of a queue; `None` if the queue does not exist. If the list does not contain the queue, topo
-    /// also requests the queue itself, because the list of a node that lags behind may be incomplete.
+    /// also requests the queue itself, because a node that lags behind may return an incomplete list.
     async fn totals_of(
         &self,
         vhost: &VhostName,
@@ -317,7 +317,7 @@ impl Broker {
     }
 }
 
-/// Returns an error if a queue contains more messages than allowed, or an unknown number.
+/// Returns an error if a queue contains more messages than allowed, or if the total is unknown.
 fn check_at_most(allowed: u64, name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError> {
     match totals.messages {
         Some(messages) if messages <= allowed => Ok(()),
@@ -335,8 +335,8 @@ fn check_empty(name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError
     }
 }
 
-/// Converts the refusal `queue 'q' in vhost 'v' not empty` into [`BrokerError::NotEmpty`]. A message arrived between
-/// the read and the delete.
+/// Converts the refusal `queue 'q' in vhost 'v' not empty` into [`BrokerError::NotEmpty`]. The broker refuses the
+/// delete if a message arrived after the read.
 fn refusal_as_not_empty<T>(name: &QueueName, answer: Result<T, BrokerError>) -> Result<T, BrokerError> {
     match answer {
         Err(BrokerError::Refused { reason, .. }) if reason.ends_with("not empty") => {
@@ -346,8 +346,8 @@ fn refusal_as_not_empty<T>(name: &QueueName, answer: Result<T, BrokerError>) -> 
     }
 }
 
-/// Returns the type of a queue; `None` for a queue type of a plugin. On every version, the argument `x-queue-type`
-/// contains the type of queues that are not classic. The field `type` distinguishes classic queues from plugin queues.
+/// Returns the type of a queue; `None` for a queue type from a plugin. On every version, the `x-queue-type` argument
+/// contains the type of queues that are not classic. The `type` field distinguishes classic queues from plugin queues.
 fn queue_type(totals: &QueueTotals) -> Option<QueueType> {
     match totals.arguments.get("x-queue-type").and_then(|value| value.as_text()) {
         Some(word) => QueueType::named(word),

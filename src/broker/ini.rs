@@ -1,22 +1,22 @@
 //! Parses the subset of Python's `configparser` INI format that connection files use.
 //!
-//! A value ends with its line and cannot be followed by a comment. Quotes and backslashes are literal.
+//! A value extends to the end of its line, so a comment cannot follow it. Quotes and backslashes are literal.
 
 use std::collections::BTreeMap;
 
-/// A section's keys, in lowercase as in `configparser`, and their values. The last value of a repeated key applies.
+/// A section's keys, in lowercase as in `configparser`, and their values. If a key is repeated, the last value applies.
 pub(super) type Section = BTreeMap<String, String>;
 
 /// A syntax error in an INI file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct IniError {
-    /// The line number, from 1.
+    /// The line number, starting at 1.
     pub(super) line: usize,
-    /// The problem in that line.
+    /// The problem on that line.
     pub(super) reason: &'static str,
 }
 
-/// Parses the sections. The result is in the order of their first lines, and repeated sections are merged.
+/// Parses the sections. The result is in the order in which the sections first occur. Repeated sections are merged.
 pub(super) fn sections(text: &str) -> Result<Vec<(String, Section)>, IniError> {
     let mut sections: Vec<(String, Section)> = Vec::new();
     let mut current = None;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_parsed_as_configparser_does() {
+    fn text_is_parsed_like_configparser() {
         let text = "\u{feff}; a comment\n[a b]\nKey: 1 = 2 # 3\r\n  indented=\n[c]\nx = \"y\\n\"\n[a b]\nkey = 4\n";
         let read = sections(text).unwrap();
         let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();

@@ -1,7 +1,7 @@
 //! Reads and writes shovels and federation upstreams, whose URIs contain passwords in plain text (3.8 to 4.3).
 //!
-//! topo splits each URI into the password and all other parts. It compares the password with the secret of a spec, and
-//! then stores only whether they are equal.
+//! topo splits each URI into the password and all other components. It compares the password with the secret in a spec,
+//! and stores only whether they match.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -19,17 +19,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kinds of runtime parameters with URIs.
+/// The kinds of runtime parameters with URIs, and their names in messages.
 const KINDS: [(RecordKind, &str); 2] = [(RecordKind::Shovel, "shovel"), (RecordKind::Upstream, "federation upstream")];
 /// The fields that make a shovel delete itself. The value [`NEVER`] has no effect.
 const DELETES_ITSELF: [&str; 2] = ["src-delete-after", "delete-after"];
 /// The value with which a shovel does not delete itself.
 const NEVER: &str = "never";
-/// The field that makes a shovel delete itself after a time.
+/// The field that makes a shovel delete itself after a period of time.
 const DURATION: &str = "src-delete-after-duration";
 
-/// Converts the entries of a list of parameters to records. If the URIs of a record are those of the desired record, the
-/// record contains the same URIs and references.
+/// Converts the entries of a list of parameters to records. If a record's URIs match those of the desired record, the
+/// record contains the desired URIs and references.
 ///
 /// Omits shovels that the broker, its plugins or topo create, and shovels that delete themselves.
 ///
@@ -50,7 +50,7 @@ pub(super) fn records(
     Ok(read)
 }
 
-/// Converts one parameter to a record. Returns false if a spec cannot contain it.
+/// Converts one parameter to a record. Returns false if a spec cannot contain the parameter.
 pub(super) fn add(
     read: &mut ReadRecords,
     row: &RecordRow,
@@ -67,7 +67,7 @@ pub(super) fn add(
         return Ok(false);
     }
     fields.retain(|name, _| !DELETES_ITSELF.contains(&name.as_str()) && name != INTERNAL);
-    // No version has fields with these names, which represent the passwords in URIs.
+    // No RabbitMQ version has fields with these names, which represent the passwords in URIs.
     fields.retain(|name, _| row.settings().iter().all(|field| field.name != name || !is_secret(field)));
     let mut references = Vec::new();
     for field in row.settings().iter().filter(|field| matches!(field.shape, FieldShape::Uris { .. })) {
@@ -99,10 +99,11 @@ pub(super) fn add(
     Ok(is_record)
 }
 
-/// The field of shovels that the broker or a plugin creates (`rabbit_shovel_parameters:is_internal`).
+/// The field that marks a shovel that the broker or a plugin created (`rabbit_shovel_parameters:is_internal`).
 const INTERNAL: &str = "internal";
 
-/// Returns true if a spec cannot contain the shovel, because the broker creates it, or because it deletes itself.
+/// Returns true if a spec cannot contain the shovel, because the broker or a plugin created it, or because it deletes
+/// itself.
 fn is_excluded(fields: &Arguments) -> bool {
     let is_never = |field: &str| fields.get(field).is_none_or(|value| value.as_text() == Some(NEVER));
     fields.get(INTERNAL) == Some(&ArgumentValue::Boolean(true))
@@ -121,7 +122,7 @@ fn is_secret(field: &RecordField) -> bool {
 enum UriKind {
     /// One URI, or a list of URIs.
     Texts,
-    /// A reference to a complete URI, which only a converted file of another tool contains.
+    /// A reference to a complete URI, which occurs only in a file that was converted from another tool's format.
     Reference(SecretRef),
     /// A value that the broker does not accept.
     Other,
@@ -136,12 +137,13 @@ fn uri_kind(value: &ArgumentValue) -> UriKind {
     if is_text(value) || are_texts { UriKind::Texts } else { UriKind::Other }
 }
 
-/// A URI of the broker; `None` if topo cannot parse it.
+/// A URI from the broker; `None` if topo cannot parse the URI.
 type Parsed = Option<AmqpUri>;
 
-/// Removes the passwords from the URIs in a field. If the URIs are those of the desired record, replaces them with its
-/// URIs. Adds the field that represents the password: the reference of the desired record if the password is equal, or
-/// whether there is a password. Returns the reason if topo cannot compare them.
+/// Compares the URIs in a field with those of the desired record, and replaces them with the desired URIs if they
+/// match. Adds the field that represents the password. If the password matches, this field contains the desired
+/// record's reference. Otherwise, it contains only whether a password is set. Returns the reason if topo cannot compare
+/// the passwords.
 fn split(
     fields: &mut Arguments,
     kind: RecordKind,
@@ -154,23 +156,25 @@ fn split(
         Some(value) => value.as_text().map(str::to_owned).into_iter().collect(),
         None => return Ok(None),
     };
-    let live: Vec<Parsed> = texts.iter().map(|text| AmqpUri::parse(text).ok()).collect();
+    let current: Vec<Parsed> = texts.iter().map(|text| AmqpUri::parse(text).ok()).collect();
     let mut not_compared = None;
-    // The URIs whose password is not a part of a referenced URI.
-    let mut with_own_password: Vec<&Parsed> = live.iter().collect();
+    // The URIs whose password does not come from a referenced URI.
+    let mut with_own_password: Vec<&Parsed> = current.iter().collect();
     if let Some(desired) = desired {
         let items = desired.items(field.name);
-        let mut are_equal = items.len() == live.len();
-        let mut of_texts = Vec::new();
-        for ((item, uri), text) in items.iter().zip(&live).zip(&texts) {
+        let mut are_equal = items.len() == current.len();
+        let mut without_reference = Vec::new();
+        for ((item, uri), text) in items.iter().zip(&current).zip(&texts) {
             let Some(secret) = SecretRef::of(item) else {
                 are_equal &= uri.as_ref().is_some_and(|uri| field.shape.uri_text(uri) == item.as_text().unwrap_or(""));
-                of_texts.push(uri);
+                without_reference.push(uri);
                 continue;
             };
             match secrets.value(&secret)? {
                 Some(value) => match AmqpUri::parse(value.expose_secret()) {
-                    Ok(wanted) => are_equal &= uri.as_ref().is_some_and(|uri| is_same_uri(&wanted, uri, field)),
+                    Ok(secret_uri) => {
+                        are_equal &= uri.as_ref().is_some_and(|uri| is_same_uri(&secret_uri, uri, field));
+                    }
                     Err(_) if value.expose_secret() == text => {}
                     Err(problem) => {
                         not_compared = Some(format!("the value of {secret} is not a valid AMQP URI: {problem}"));
@@ -181,7 +185,7 @@ fn split(
         }
         if are_equal && let Some(uris) = desired.fields.get(field.name) {
             fields.insert(field.name.to_owned(), uris.clone());
-            with_own_password = of_texts;
+            with_own_password = without_reference;
         }
     }
     let Some(password_field) = Record::password_field(field, kind) else { return Ok(not_compared) };
@@ -214,15 +218,15 @@ fn split(
     Ok(not_compared)
 }
 
-/// Returns true if the URIs are equivalent, and have the same passwords.
-fn is_same_uri(wanted: &AmqpUri, current: &AmqpUri, field: &RecordField) -> bool {
-    field.shape.uri_text(current) == field.shape.uri_text(wanted)
-        && current.password() == wanted.password()
-        && current.has_same_query(wanted)
+/// Returns true if the URIs are equivalent and have the same password.
+fn is_same_uri(desired: &AmqpUri, current: &AmqpUri, field: &RecordField) -> bool {
+    field.shape.uri_text(current) == field.shape.uri_text(desired)
+        && current.password() == desired.password()
+        && current.has_same_query(desired)
 }
 
 impl Broker {
-    /// Sends the request that writes a shovel or an upstream, with the values of its templates.
+    /// Replaces the templates in a request that writes a shovel or an upstream, and sends the request.
     pub(super) async fn put_link(&self, link: &Record, request: &Request) -> Result<(), BrokerError> {
         let fields = link.id.kind.row().settings().iter();
         let uris: Vec<&str> =
@@ -231,7 +235,8 @@ impl Broker {
         self.send(&filled).await.map(|_| ()).map_err(|error| self.secrets().redact_uris(error))
     }
 
-    /// Returns the definitions of the shovels and upstreams in a topology, with the passwords in their URIs.
+    /// Returns the definitions of the shovels and upstreams in a topology, with the passwords in their URIs. Skips
+    /// those that no longer exist on the broker.
     pub async fn link_definitions(&self, topology: &Topology) -> Result<Vec<Value>, BrokerError> {
         let mut definitions = Vec::new();
         for id in topology.records.keys().filter(|id| id.kind.row().has_uris()) {
@@ -244,8 +249,8 @@ impl Broker {
         Ok(definitions)
     }
 
-    /// Returns the shovels and federation upstreams of all vhosts that contain a user name in a URI, by user name. Omits
-    /// topo's own shovels. `None` if this user may not read them.
+    /// Returns the shovels and federation upstreams whose URIs contain a user name, in all vhosts, by user name. Omits
+    /// topo's own shovels. Returns `None` if this user may not read shovels or upstreams.
     pub async fn links(&self) -> Result<Option<BTreeMap<String, BTreeSet<String>>>, BrokerError> {
         let mut links: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (kind, word) in KINDS {
@@ -309,7 +314,7 @@ mod tests {
         assert_eq!(uris.users(), ["a/b".to_owned(), "c".to_owned()].into());
     }
 
-    /// Returns the value of an environment variable: its name, unless the name is `UNSET`.
+    /// Returns the name of the secret as its value. The `UNSET` environment variable has no value.
     fn read_secret(secret: &SecretRef) -> Result<Option<SecretString>, String> {
         Ok(match secret {
             SecretRef::Env(name) if name == "UNSET" => None,
@@ -317,8 +322,8 @@ mod tests {
         })
     }
 
-    /// Returns the fields of an upstream of the broker, compared with a desired upstream, and the reason if it could not
-    /// be compared.
+    /// Compares an upstream on the broker with a desired upstream. Returns its URI fields, and the reason if the
+    /// password could not be compared.
     fn compared(live: Value, desired: Value) -> (Arguments, Option<String>) {
         let id = RecordId::named(RecordKind::Upstream, "us");
         let desired = Record::new(id.clone(), serde_json::from_value(desired).unwrap());

@@ -1,20 +1,20 @@
-//! The lock that an apply acquires on a vhost. The lock is a queue in the vhost. The lock is held as long as the queue
-//! exists. A queue argument identifies the holder.
+//! The lock that an apply acquires on a vhost. The lock is a queue in the vhost, and is held as long as the queue
+//! exists. Queue arguments identify the holder.
 //!
 //! If a GET finds no queue, topo declares the queue with a PUT and compares the holder with a second GET. The response
-//! to the PUT does not identify the holder: several concurrent PUTs can return 201 (7 of 8 on 3.10.8). A later PUT of
-//! another run returns 204 and does not change the arguments, because the broker does not compare unknown arguments.
-//! After its own PUT, every run reads the same holder.
+//! to the PUT does not identify the holder, because several concurrent PUTs can return 201 (7 of 8 on 3.10.8). A later
+//! PUT from another run returns 204 and does not change the arguments, because the broker does not compare unknown
+//! arguments. After its own PUT, every run reads the same holder.
 //!
 //! `x-expires` is the lease. A PUT renews the lease, because the broker treats a declaration as use of the queue. The
-//! lock of a crashed run expires. The queue is classic although a cluster can lose the queue's node, because a PUT does
-//! not renew the lease of a quorum queue (observed on 3.10.8 and 4.3.6).
+//! lock of a crashed run expires. A cluster can lose the node of a classic queue. The queue is classic nevertheless,
+//! because a PUT does not renew the lease of a quorum queue (observed on 3.10.8 and 4.3.6).
 //!
 //! If the node of a durable queue is down, 3.x can neither declare nor delete the queue until the node returns. A
-//! transient queue disappears immediately, so the lock is transient on 3.x. From 4.0 on, the lock is durable, and the
-//! broker lists the queue as if its node were running. The broker neither renews nor expires the queue, but can delete
-//! it. topo deletes such a lock after the node has been down for the duration of a lease. By that time, the holder has
-//! detected the loss.
+//! transient queue disappears immediately, so the lock is transient on 3.x. On RabbitMQ 4.0 and later, the lock is
+//! durable. If its node is down, the broker lists the queue as if the node were running. The broker then neither renews
+//! nor expires the queue, but can delete it. topo deletes such a lock after the node has been down for the duration of
+//! a lease. By that time, the holder has detected the loss.
 //!
 //! A second lock serializes these deletes. A DELETE cannot specify the holder, so without the second lock, one run
 //! could delete the new lock of another run.
@@ -45,7 +45,7 @@ pub const LEASE: Duration = Duration::from_secs(60);
 const RENEWAL: Duration = Duration::from_secs(15);
 /// The interval between checks of a lock that another apply holds.
 const POLL: Duration = Duration::from_secs(1);
-/// The suffix that forms the name of the second lock, which protects the deletion of a lock.
+/// The suffix of the second lock, which serializes the deletion of a lock.
 const DELETION_SUFFIX: &str = ".topo.taking-away";
 /// The queue argument that contains the holder's description.
 const HOLDER: &str = "x-topo-holder";
@@ -55,7 +55,7 @@ const TOKEN: &str = "x-topo-token";
 /// The mutex that serializes renewals and the release.
 type RenewalMutex = tokio::sync::Mutex<()>;
 
-/// The reason for a loss that topo detects by a timeout and not from a response.
+/// The reason for a loss that topo detects by a timeout instead of a response.
 const EXPIRED: &str = "it could not be renewed before it expired";
 
 /// A broker client for a vhost that this run has locked. If [`Self::release`] is not called, the lock expires with its
@@ -64,8 +64,8 @@ const EXPIRED: &str = "it could not be renewed before it expired";
 pub struct LockedBroker {
     lock: Lock,
     lost: Arc<OnceLock<String>>,
-    /// The time at which the lock expires without a renewal. A process that was suspended detects the loss by this
-    /// time.
+    /// The time at which the lock expires without a renewal. A process that was suspended uses this time to detect the
+    /// loss.
     held_until: Arc<Mutex<Instant>>,
     mutex: Arc<RenewalMutex>,
     renewal: JoinHandle<()>,
@@ -101,11 +101,11 @@ impl Broker {
     /// Locks an existing vhost, and starts a tokio task that renews the lock. `version` is the broker's version.
     ///
     /// While another apply holds the lock, checks the lock every second. Deletes a lock whose node has been down for
-    /// the duration of a lease; only a user with the tag `monitoring` can see the state of nodes.
+    /// the duration of a lease. Only a user with the `monitoring` tag can see whether a node is down.
     ///
     /// # Errors
-    /// [`BrokerError::LockHeld`] if another apply still holds the lock after `lock_timeout`, or if `give_up`, which
-    /// receives the holder's description, returns true.
+    /// [`BrokerError::LockHeld`] if another apply still holds the lock after `lock_timeout`, or if `give_up` returns
+    /// true for the holder's description.
     pub async fn lock(
         &self,
         vhost: &VhostName,
@@ -130,7 +130,7 @@ impl Broker {
                         None => None,
                     };
                     // If another holder has acquired the lock, the measurement of the downtime starts again.
-                    down_since = down_since.filter(|(_, of)| down.is_some() && *of == token);
+                    down_since = down_since.filter(|(_, previous)| down.is_some() && *previous == token);
                     if down.is_some() && down_since.is_none() {
                         down_since = Some((Instant::now(), token.clone()));
                     }
@@ -164,7 +164,7 @@ impl Broker {
         Ok(LockedBroker { lock, lost, held_until, mutex, renewal })
     }
 
-    /// Returns the node if the broker reports it as down.
+    /// Returns `node` if the broker reports that the node is down.
     async fn node_if_down(&self, node: Option<String>) -> Option<String> {
         let node = node?;
         (self.is_up(&node).await == Some(false)).then_some(node)
@@ -231,7 +231,8 @@ impl LockedBroker {
         self.lock.broker.perform(&self.lock.vhost, action).await
     }
 
-    /// Performs an action as [`Self::perform`], and calls `observe` while the proof of a delete guard waits for ticks.
+    /// Performs an action like [`Self::perform`], and calls `observe` while the proof of a delete guard waits for
+    /// ticks.
     pub async fn perform_observed(&self, action: &Action, observe: OnProof<'_>) -> Result<Performed, BrokerError> {
         self.check()?;
         self.lock.broker.perform_observed(&self.lock.vhost, action, observe).await
@@ -239,8 +240,8 @@ impl LockedBroker {
 
     /// Releases the lock. Does not delete a lock that another apply has acquired.
     ///
-    /// If the broker does not respond, retries until the lease expires, but for at least 15 s, because a lock whose
-    /// node is down does not expire with its lease.
+    /// If the broker does not respond, retries until the lease expires, but for at least 15 s. A lock whose node is
+    /// down does not expire with its lease.
     pub async fn release(self) -> Result<(), BrokerError> {
         // A running renewal could reach the broker after the delete and create the lock again. Every renewal ends by
         // the time at which the lease expires.
@@ -296,7 +297,7 @@ impl Lock {
     async fn put(&self) -> Result<bool, BrokerError> {
         let lease = i64::try_from(LEASE.as_millis()).expect("a minute in milliseconds is a small number");
         let arguments: Arguments = [
-            // Without this argument, the default type could be quorum. A quorum queue takes seconds to start.
+            // Without this argument, the queue could be a quorum queue by default, which takes seconds to start.
             ("x-queue-type".to_owned(), "classic".into()),
             ("x-expires".to_owned(), lease.into()),
             (HOLDER.to_owned(), self.holder.description.as_str().into()),
@@ -323,8 +324,8 @@ impl Lock {
         accept_not_found(self.broker.send_once(&Request::delete(self.path())).await).map(|_| ())
     }
 
-    /// Deletes the lock with this token while holding the second lock. If another run holds the second lock, waits
-    /// instead, and the caller must read the lock again.
+    /// Deletes the lock if it has this token, while holding the second lock. If another run holds the second lock,
+    /// waits instead, and the caller must read the lock again.
     async fn delete_exclusively(&self, token: Option<&str>) -> Result<(), BrokerError> {
         let name = format!("{}{DELETION_SUFFIX}", self.queue);
         let second = Self { queue: QueueName::new(name), ..self.clone() };
@@ -370,7 +371,8 @@ fn lease(milliseconds: &ArgumentValue) -> Option<Duration> {
     milliseconds.as_integer().and_then(|it| u64::try_from(it).ok()).map(Duration::from_millis)
 }
 
-/// Renews the lock until a response shows its loss, or until no renewal has succeeded for the duration of the lease.
+/// Renews the lock until it is lost. The lock is lost if a response shows the loss, if a renewal fails with a permanent
+/// error, or if no renewal succeeds for the duration of the lease.
 async fn keep_renewed(lock: Lock, lost: Arc<OnceLock<String>>, until: Arc<Mutex<Instant>>, mutex: Arc<RenewalMutex>) {
     loop {
         sleep(RENEWAL).await;

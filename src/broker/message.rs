@@ -1,4 +1,4 @@
-//! Defines a message as a consumer receives it: routing key, properties, typed headers and body.
+//! Defines a message as consumers receive it: routing key, properties, typed headers and body.
 
 /// A message of a queue.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,10 +20,9 @@ pub struct ReceivedMessage {
 /// The properties of a message. `None` means that the property is not set. Bytes that are not UTF-8 are replaced.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MessageProperties {
-    /// The properties that are strings, by their AMQP names, in the order of AMQP: `content_type`, `message_id` and
-    /// others.
+    /// The string properties with their AMQP names, such as `content_type` and `message_id`, in AMQP order.
     pub texts: Vec<(&'static str, String)>,
-    /// The headers, in the order of the message.
+    /// The headers, in the same order as in the message.
     pub headers: Vec<(String, HeaderValue)>,
     /// The delivery mode: 2 for a persistent message.
     pub delivery_mode: Option<u8>,
@@ -71,7 +70,7 @@ impl ReceivedMessage {
         self.header(name).and_then(HeaderValue::as_text)
     }
 
-    /// Returns the value of a property that is a string, by its AMQP name.
+    /// Returns a string property by its AMQP name; `None` if the property is not set.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.properties.texts.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
@@ -88,7 +87,7 @@ impl HeaderValue {
         if let Self::Integer(number) = self { Some(*number) } else { None }
     }
 
-    /// Returns the seconds since 1970 of a time; `None` for any other value.
+    /// Returns the timestamp in seconds since 1970; `None` for any other value.
     pub fn as_timestamp(&self) -> Option<u64> {
         if let Self::Timestamp(seconds) = self { Some(*seconds) } else { None }
     }
@@ -98,7 +97,7 @@ impl HeaderValue {
         if let Self::List(items) = self { items } else { &[] }
     }
 
-    /// Returns the value of an entry of a table; `None` if there is no such entry, or for any other value.
+    /// Returns the value of a table entry; `None` if the entry does not exist, or if the value is not a table.
     pub fn entry(&self, name: &str) -> Option<&Self> {
         let Self::Table(entries) = self else { return None };
         entries.iter().find(|(known, _)| known == name).map(|(_, value)| value)

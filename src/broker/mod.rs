@@ -1,7 +1,7 @@
-//! The client for a broker: reads snapshots and activity, performs actions, moves messages, and locks vhosts.
+//! The broker client: reads snapshots and activity, performs actions, moves messages, and locks vhosts.
 //!
 //! This module makes no planning decisions and does not print. It reads neither files nor the environment, except that
-//! [`Process`] searches `/proc` for the process that holds a lock. The pure function
+//! [`Process`] checks in `/proc` whether the process that holds a lock still runs. The pure function
 //! [`request`](crate::plan::request::request) builds the requests that topo shows and sends.
 
 mod access;

@@ -16,9 +16,9 @@ pub struct ConnectionOptions {
     pub username: String,
     /// The user's password.
     pub password: SecretString,
-    /// The only trusted CA certificates, as PEM; `None` to trust the system's authorities and Mozilla's list.
+    /// The CA certificates to trust instead of the system's authorities and Mozilla's list, in PEM format.
     pub ca_cert: Option<Vec<u8>>,
-    /// The client certificate with its chain and its key; `None` for no client certificate.
+    /// The client certificate with its chain and its key; `None` if topo sends no client certificate.
     pub client_cert: Option<ClientCertificate>,
     /// True to accept any broker certificate.
     pub insecure: bool,
@@ -35,9 +35,9 @@ pub struct ConnectionOptions {
 /// The client certificate for a broker that verifies its clients.
 #[derive(Clone)]
 pub struct ClientCertificate {
-    /// The certificate chain as PEM, with the client certificate first.
+    /// The certificate chain in PEM format, with the client certificate first.
     pub cert: Vec<u8>,
-    /// The private key as PEM, not encrypted.
+    /// The unencrypted private key in PEM format.
     pub key: Vec<u8>,
 }
 

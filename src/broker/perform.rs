@@ -13,8 +13,8 @@ impl Broker {
     ///
     /// All requests except deletes are idempotent, so topo retries them after transient errors. After a delete without
     /// a response, topo reads the object instead of retrying. If the object still exists, the result is the error of
-    /// the delete, which the broker may have processed ([`BrokerError::may_have_been_processed`]). The deletion of a
-    /// missing object succeeds with [`Performed::AlreadyGone`].
+    /// the delete, which the broker may have processed ([`BrokerError::may_have_been_processed`]). Deleting a missing
+    /// object succeeds with [`Performed::AlreadyGone`].
     ///
     /// # Errors
     /// [`BrokerError::HomeNodeDown`] for a queue whose node is down. If a delete guard is not satisfied, topo deletes
@@ -24,7 +24,8 @@ impl Broker {
         self.perform_observed(vhost, action, &|_| {}).await
     }
 
-    /// Performs an action as [`Self::perform`], and calls `observe` while the proof of a delete guard waits for ticks.
+    /// Performs an action like [`Self::perform`], and calls `observe` while the proof of a delete guard waits for
+    /// ticks.
     pub async fn perform_observed(
         &self,
         vhost: &VhostName,
@@ -38,8 +39,9 @@ impl Broker {
         }
         match action {
             Action::DeclareExchange { name, exchange, bindings } if !bindings.is_empty() => {
-                // Only administrators may send this request, and the request does not change an existing exchange. The
-                // declaration without bindings creates a missing exchange, and compares an existing one with the spec.
+                // Only administrators may send this request, which imports definitions and does not change an existing
+                // exchange. The declaration without bindings creates a missing exchange, and compares an existing
+                // exchange with the spec.
                 let _ = self.send(&sent).await;
                 let alone = Action::declare_exchange(name, exchange);
                 Box::pin(self.perform(vhost, &alone)).await
@@ -58,7 +60,7 @@ impl Broker {
                 RecordKind::Shovel | RecordKind::Upstream => {
                     self.put_link(record, &sent).await.map(|()| Performed::Done)
                 }
-                // Other requests contain no templates, but their values can have the same form.
+                // The requests for these kinds contain no templates, but a value can look like a template.
                 RecordKind::OperatorPolicy
                 | RecordKind::VhostLimit
                 | RecordKind::UserLimit

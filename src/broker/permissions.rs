@@ -1,8 +1,8 @@
 //! Reads the user of a connection and the user's permissions in a vhost. Also reads a vhost's topic permissions, and
 //! restores topic permissions that the broker deleted with an exchange.
 //!
-//! Every user may read the tags of their own user. Only administrators may read permissions (401 "Not administrator
-//! user", 3.8 to 4.3). A plan treats permissions that cannot be read as unknown.
+//! Every user may read their own tags. Only administrators may read permissions (401 "Not administrator user", 3.8 to
+//! 4.3). A plan treats permissions that cannot be read as unknown.
 
 use super::connection::Broker;
 use super::deletion::Performed;
@@ -23,7 +23,7 @@ struct WhoAmI {
     is_internal_user: Option<bool>,
 }
 
-/// A user's tags: a comma-separated string on 3.8, and a list from 3.9 on.
+/// A user's tags: a comma-separated string on 3.8, and a list on 3.9 and later.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Tags {
@@ -51,16 +51,18 @@ struct UserEntry {
     user: String,
 }
 
-/// Returns false if the broker itself sets this global parameter. A spec cannot set `cluster_name`, but clients can.
-pub(super) fn is_user_parameter(parameter: &str) -> bool {
-    parameter == "cluster_name" || !RecordKind::GlobalParameter.row().reserved.contains(&parameter)
+/// Returns false if the broker itself sets the global parameter with this name. A spec cannot set `cluster_name`, but
+/// clients can.
+pub(super) fn is_user_parameter(name: &str) -> bool {
+    name == "cluster_name" || !RecordKind::GlobalParameter.row().reserved.contains(&name)
 }
 
 /// The names of objects by kind, such as `user`.
 pub type NamesByKind = BTreeMap<String, Vec<String>>;
 
 impl Broker {
-    /// Returns the names of the cluster's users and global parameters. Only an administrator may read these names.
+    /// Returns the names of the cluster's users, and of the global parameters that the broker does not set itself. Only
+    /// an administrator may read these names.
     pub async fn cluster_wide(&self) -> Result<NamesByKind, BrokerError> {
         let (users, parameters) = join!(
             self.get::<Vec<Named>>("/api/users?columns=name"),
@@ -104,8 +106,9 @@ impl Broker {
         Ok(Some(User { name, tags, is_internal: is_internal_user }))
     }
 
-    /// Returns the permissions of `user` in an existing vhost. Returns `None` if `user` is not an administrator, or if an
-    /// external backend such as LDAP or OAuth stores the permissions.
+    /// Returns the permissions of `user` in an existing vhost. Returns `None` if `user` is not an administrator, or if
+    /// an external backend such as LDAP or OAuth stores the permissions. Also returns `None` if the permissions cannot
+    /// be read.
     pub async fn permission(&self, vhost: &VhostName, user: &User) -> Option<Permission> {
         if !user.is_administrator() || user.is_internal == Some(false) {
             return None;
@@ -123,7 +126,7 @@ impl Broker {
 }
 
 fn by_kind(lists: [(&str, Vec<String>); 2]) -> NamesByKind {
-    let listed = lists.into_iter().map(|(thing, names)| (thing.to_owned(), names));
+    let listed = lists.into_iter().map(|(kind, names)| (kind.to_owned(), names));
     listed.filter(|(_, names)| !names.is_empty()).collect()
 }
 
@@ -131,7 +134,7 @@ fn by_kind(lists: [(&str, Vec<String>); 2]) -> NamesByKind {
 const KHEPRI: BrokerVersion = BrokerVersion::new(4, 0, 0);
 /// The first version that always stores metadata in Khepri.
 const ONLY_KHEPRI: BrokerVersion = BrokerVersion::new(4, 3, 0);
-/// The part of the broker's reason that shows that the user no longer exists.
+/// The substring of the broker's reason if the user no longer exists.
 const NO_SUCH_USER: &str = "vhost_or_user_not_found";
 
 /// An entry of `GET /api/feature-flags`.
@@ -181,7 +184,8 @@ impl Broker {
         Ok(listed)
     }
 
-    /// Returns true if the feature flag `khepri_db` is disabled. A flag that cannot be read is treated as enabled.
+    /// Returns true if the `khepri_db` feature flag is disabled. A flag that is missing or cannot be read is treated as
+    /// enabled.
     async fn stores_in_mnesia(&self) -> Result<bool, BrokerError> {
         match self.get::<Vec<FeatureFlag>>("/api/feature-flags").await {
             Ok(flags) => Ok(flags.iter().any(|flag| flag.name == "khepri_db" && flag.state == "disabled")),

@@ -1,4 +1,4 @@
-//! Parses JSON values without nested lists and mappings, which would need many times the memory of their text.
+//! Parses JSON values, but skips nested lists and mappings, which would need many times the memory of their text.
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -15,7 +15,7 @@ pub(super) enum Plain {
     Text(String),
     /// The strings in a list. Omits all other elements.
     Texts(Vec<String>),
-    /// A mapping, `null`, a list inside a list, a negative number or a number with a fraction.
+    /// A mapping, `null`, a list inside a list, a negative integer or a floating-point number.
     Other,
 }
 
@@ -106,8 +106,8 @@ impl<'de> Visitor<'de> for PlainVisitor {
     }
 }
 
-/// Parses a channel's client address as `host` or `host:port`; `None` if unknown. The broker returns a list if the
-/// channel does not exist.
+/// Parses the client address of a connection or a channel as `host` or `host:port`; `None` if unknown. The broker
+/// returns a list if the channel does not exist.
 pub(super) fn peer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     struct Details {

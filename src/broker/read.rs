@@ -1,8 +1,8 @@
-//! Reads a broker's objects in parallel, with one request per list instead of one per object. The tag `management` is
+//! Reads a broker's objects in parallel, with one request per list instead of one per object. The `management` tag is
 //! sufficient.
 //!
-//! topo never reads `/api/definitions`, which requires the tag `administrator`. From 4.2.9 and 4.3.3 on, its response
-//! omits internal exchanges.
+//! topo never reads `/api/definitions`, which requires the `administrator` tag. Since RabbitMQ 4.2.9 and 4.3.3, the
+//! response has omitted internal exchanges.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio::{join, try_join};
 
-/// The members of a queue, its number of consumers, and the size of its messages.
+/// A queue's members, message count, message sizes and consumer count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueState {
     /// The node that hosts the leader of a quorum queue or stream; `None` without a leader.
@@ -62,22 +62,22 @@ const QUEUES: &str = "?disable_stats=true&columns=name,durable,auto_delete,exclu
 /// queue in the broker.
 const CONCURRENT_VHOSTS: usize = 4;
 
-/// The maximum number of times that topo reads a list again that is temporarily incomplete.
+/// The maximum number of times that topo rereads a temporarily incomplete list.
 pub(super) const MAX_RETRIES: usize = 3;
 
-/// The time before topo reads such a list again. A queue that has crashed restarts within milliseconds.
+/// The time before topo rereads a temporarily incomplete list. A queue that has crashed restarts within milliseconds.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(300);
 
 impl Broker {
-    /// Reads these vhosts. The snapshots are in the order of `vhosts`.
+    /// Reads a snapshot of each vhost. The snapshots are in the order of `vhosts`.
     ///
-    /// A missing vhost has the topology [`Topology::missing`](crate::model::Topology::missing). From 4.2.9 and 4.3.3
-    /// on, the broker also responds with 404 for a vhost that this user may not see
+    /// A missing vhost has the topology [`Topology::missing`](crate::model::Topology::missing). Since RabbitMQ 4.2.9
+    /// and 4.3.3, the broker has also responded with 404 for a vhost that this user may not see
     /// (`rabbit_web_dispatch_access_control:user_matches_vhost`). On earlier versions, such a vhost causes
     /// [`BrokerError::AccessRefused`].
     pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
         let (survey, listed) = join!(self.survey(), self.lists(vhosts));
-        // An error of the survey concerns the whole broker, and takes precedence over errors of single lists.
+        // A survey error concerns the whole broker, and takes precedence over errors in single lists.
         listed.snapshots(survey?)
     }
 
@@ -92,10 +92,10 @@ impl Broker {
         Ok(Survey { cluster, settings })
     }
 
-    /// Reads the lists of these vhosts, several vhosts concurrently. The results are in the order of `vhosts`.
+    /// Reads the lists of each vhost, several vhosts at a time. The results are in the order of `vhosts`.
     pub async fn lists(&self, vhosts: &[VhostName]) -> VhostLists {
-        let of_each = stream::iter(vhosts).map(async |vhost| (vhost.clone(), self.lists_of(vhost).await));
-        VhostLists(of_each.buffered(CONCURRENT_VHOSTS).collect().await)
+        let reads = stream::iter(vhosts).map(async |vhost| (vhost.clone(), self.lists_of(vhost).await));
+        VhostLists(reads.buffered(CONCURRENT_VHOSTS).collect().await)
     }
 
     /// Returns the vhosts that this user may see, sorted by name.
@@ -106,8 +106,8 @@ impl Broker {
         Ok(names)
     }
 
-    /// Returns the message counts and consumers of all queues in a vhost, which may change immediately afterwards. The
-    /// activity of a missing vhost is empty.
+    /// Returns the message counts and consumers of all queues in a vhost, without topo's own consumers. The values may
+    /// change immediately afterwards. The activity of a missing vhost is empty.
     ///
     /// The message counts come from the queues themselves, so they are available even if statistics are disabled. The
     /// counts of quorum queues are up to one tick old, and streams have no counts.
@@ -158,12 +158,12 @@ impl Broker {
         }
     }
 
-    /// Returns the activity of the queues of a topology. The broker omits queues that temporarily do not respond
-    /// (`rabbit_control_misc:emitting_map_with_exit_handler/4`). If a durable queue is missing that is neither exclusive
-    /// nor auto-delete, this function retries up to three times.
+    /// Returns the activity of the queues in a topology. The broker omits queues that temporarily do not respond
+    /// (`rabbit_control_misc:emitting_map_with_exit_handler/4`). If a durable queue that is neither exclusive nor
+    /// auto-delete is missing, this function retries up to three times.
     ///
     /// # Errors
-    /// Those of [`activity`](Self::activity).
+    /// The errors of [`activity`](Self::activity).
     pub async fn activity_of(&self, topology: &Topology) -> Result<Activity, BrokerError> {
         let mut activity = self.activity(&topology.vhost).await?;
         for _ in 0..MAX_RETRIES {
@@ -180,7 +180,8 @@ impl Broker {
         Ok(activity)
     }
 
-    /// Returns the maximum number of queues in a vhost; `None` without a limit, or if this user may not read the limit.
+    /// Returns the maximum number of queues in a vhost. Returns `None` if there is no limit, or if the broker does not
+    /// show the limit to this user.
     pub async fn queue_limit(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
         match self.records(RecordKind::VhostLimit, vhost).await {
             Ok(limits) => Ok(limits.values().find(|it| it.id.setting() == Some("max-queues")).and_then(Record::limit)),
@@ -189,8 +190,9 @@ impl Broker {
         }
     }
 
-    /// Returns the number of connections to a vhost, or to all vhosts for [`VhostName::cluster`], by user. The numbers are up to one statistics interval old. `None` if
-    /// the broker does not list the connections, for example because statistics are disabled.
+    /// Returns the number of connections to a vhost, or to all vhosts for [`VhostName::cluster`], by user. The numbers
+    /// are up to one statistics interval old. The map is empty for a missing vhost. Returns `None` if the broker does
+    /// not list the connections, for example because statistics are disabled.
     pub async fn connections(&self, vhost: &VhostName) -> Result<Option<BTreeMap<String, u64>>, BrokerError> {
         let path = match vhost.is_cluster() {
             true => path("connections", &[]),
@@ -198,11 +200,11 @@ impl Broker {
         };
         match self.get::<Vec<wire::Connection>>(path + "?columns=user").await {
             Ok(connections) => {
-                let mut of_users = BTreeMap::new();
+                let mut by_user = BTreeMap::new();
                 for connection in connections {
-                    *of_users.entry(connection.user.unwrap_or_default()).or_default() += 1;
+                    *by_user.entry(connection.user.unwrap_or_default()).or_default() += 1;
                 }
-                Ok(Some(of_users))
+                Ok(Some(by_user))
             }
             Err(BrokerError::NotFound { .. }) => Ok(Some(BTreeMap::new())),
             Err(error) if is_not_available(&error) => Ok(None),
@@ -210,7 +212,8 @@ impl Broker {
         }
     }
 
-    /// Returns the members, consumers and message size of a queue; `None` if the queue does not exist.
+    /// Returns the members, message count, message sizes and consumer count of a queue; `None` if the queue does not
+    /// exist.
     pub async fn queue_state(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<QueueState>, BrokerError> {
         let path = path("queues", &[vhost.as_str(), queue.as_str()]);
         match self
@@ -261,8 +264,8 @@ impl Broker {
         Ok(self.list_operator_policies(vhost).await?.values().filter_map(Record::operator_policy).collect())
     }
 
-    /// Returns the bindings from and to a queue or an exchange, without the bindings of the default exchange; no
-    /// bindings for other kinds of objects. The broker does not scan all bindings of the vhost for this request.
+    /// Returns the bindings from and to a queue or an exchange, without the bindings of the default exchange. Returns
+    /// no bindings for other kinds of objects. The broker does not scan all bindings of the vhost for this request.
     pub async fn bindings_at(&self, vhost: &VhostName, id: &ObjectId) -> Result<BTreeSet<Binding>, BrokerError> {
         let listed = match id {
             ObjectId::Queue(name) => self.get(path("queues", &[vhost.as_str(), name.as_str(), "bindings"])).await?,
@@ -277,8 +280,8 @@ impl Broker {
         Ok(bindings(listed).0)
     }
 
-    /// Returns the message totals of all queues in a vhost, from the *list* of queues. Up to 3.10, a request for a
-    /// single queue returns totals only from the statistics (`rabbit_mgmt_wm_queue`), which lag by up to 8 s.
+    /// Returns the message totals of all queues in a vhost, from the *list* of queues. On 3.10 and earlier, a request
+    /// for a single queue returns totals only from the statistics (`rabbit_mgmt_wm_queue`), which lag by up to 8 s.
     pub(super) async fn totals(&self, vhost: &VhostName) -> Result<Vec<wire::QueueTotals>, BrokerError> {
         let request = Request::get(path("queues", &[vhost.as_str()])).with_query(
             "disable_stats=true&enable_queue_totals=true\
@@ -329,7 +332,8 @@ impl Broker {
     }
 
     /// Returns the broker's deprecated features. The value is true if the broker permits the feature. Omits features
-    /// for which this is unknown. The result is empty for versions before 3.13, which do not provide the list.
+    /// for which this value is unknown. Returns an empty map if the broker does not provide the list to this user.
+    /// Versions before 3.13 do not provide the list.
     async fn deprecated_features(&self) -> Result<BTreeMap<String, bool>, BrokerError> {
         match self.get::<Vec<wire::DeprecatedFeature>>("/api/deprecated-features").await {
             Ok(features) => Ok(features.into_iter().filter_map(wire::DeprecatedFeature::permission).collect()),

@@ -13,16 +13,17 @@ use crate::plan::request::path;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Broker {
-    /// Adds the records of these kinds to a snapshot of a vhost or the cluster, with one request per kind. Skips kinds of
-    /// the other scope, kinds that the broker's version does not support, and operator policies, which every snapshot
-    /// of a vhost already contains. Kinds that the user may not read are added to
+    /// Adds the records of the given kinds to a snapshot of a vhost or the cluster, with one request per kind. Skips
+    /// kinds of the other scope, kinds that the broker's version does not support, and operator policies, which every
+    /// snapshot of a vhost already contains. Kinds that the user may not read are added to
     /// [`RecordFacts::unreadable`](crate::plan::RecordFacts::unreadable).
     pub async fn read_records(&self, snapshot: &mut Snapshot, kinds: &BTreeSet<RecordKind>) -> Result<(), BrokerError> {
         let nothing = Topology::of_cluster(Records::new());
         self.read_records_of(snapshot, kinds, &nothing).await
     }
 
-    /// Like [`read_records`](Self::read_records), but also compares passwords with those of the desired users.
+    /// Like [`read_records`](Self::read_records), but also compares passwords, including passwords in URIs, with those
+    /// of the desired records.
     async fn read_records_of(
         &self,
         snapshot: &mut Snapshot,
@@ -56,8 +57,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Adds to a snapshot the records that a plan compares. Also adds the names of the objects that can own new records
-    /// and, if the plan compares permissions, the name of the connected user.
+    /// Adds to a snapshot the records that a plan compares. Also adds other facts that the plan requires: the enabled
+    /// plugins, the name of the connected user, and the names of the objects that can own new records.
     pub async fn read_records_for_plan(
         &self,
         snapshot: &mut Snapshot,
@@ -71,7 +72,7 @@ impl Broker {
             snapshot.record_facts.plugins = self.enabled_plugins().await?;
         }
         if kinds.iter().any(|kind| *kind == RecordKind::User || kind.row().is_named_after_users()) {
-            // The permissions in the broker do not concern a user of another backend, such as LDAP.
+            // The broker's own permissions do not apply to a user from another backend, such as LDAP.
             let user = self.read_user().await?.filter(|user| user.is_internal != Some(false));
             snapshot.record_facts.user = user.map(|user| user.name);
         }

@@ -1,15 +1,16 @@
-//! Converts records from a broker's response or a definitions file, according to the row of each kind. Pure functions.
+//! Converts the entries of a broker's response or a definitions file to records, according to the row of each kind.
 
 use crate::model::record_kinds::{Layout, RecordRow};
 use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Records};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The records of a broker, and the records whose secrets topo could not compare, each with the reason.
+/// The records from a broker or a definitions file, and facts about them.
 #[derive(Default)]
 pub(super) struct ReadRecords {
     pub(super) records: Records,
+    /// The records whose secrets topo could not compare, each with the reason.
     pub(super) not_compared: BTreeMap<RecordId, String>,
-    /// The shovels that topo does not manage.
+    /// The shovels that topo does not manage, because they delete themselves or the broker created them.
     pub(super) excluded: BTreeSet<RecordId>,
 }
 
@@ -43,7 +44,7 @@ pub(super) fn from_owner(row: &RecordRow, owner: &str, settings: ArgumentValue) 
 fn from_value(row: &RecordRow, key: Vec<String>, settings: ArgumentValue) -> Vec<Record> {
     match settings {
         ArgumentValue::Table(settings) => from_fields(row, key, settings),
-        // Up to 3.10, the broker returns an empty list if the owner has no settings.
+        // On 3.10 and earlier, the broker returns an empty list if the owner has no settings.
         ArgumentValue::Null
         | ArgumentValue::Boolean(_)
         | ArgumentValue::Integer(_)

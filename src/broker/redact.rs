@@ -11,8 +11,8 @@ const SCHEMES: [&str; 4] = ["http", "https", "amqp", "amqps"];
 
 /// Returns a URL without user info, query and fragment.
 ///
-/// For a malformed URL, returns only the scheme and a placeholder, because any other part may contain the password. For
-/// example, an unencoded `/` in a password ends the host.
+/// For a malformed URL, returns only the scheme and a placeholder, because any other component may contain the
+/// password. For example, an unencoded `/` in a password ends the host.
 pub fn redacted_url(text: &str) -> String {
     let text = text.trim();
     match Url::parse(text) {
@@ -30,7 +30,7 @@ pub fn redacted_url(text: &str) -> String {
     }
 }
 
-/// Redacts each URL in a text that may contain user info or a query.
+/// Returns a string in which each URL that may contain user info or a query is redacted.
 ///
 /// A quoted URL ends at the closing quote. Any other URL ends at the first whitespace that is not part of a password.
 pub fn redacted_urls_in(text: &str) -> String {
@@ -56,8 +56,8 @@ pub fn redacted_urls_in(text: &str) -> String {
     redacted
 }
 
-/// Returns the offset of the first URL in a text. A URL starts with a scheme and `://`, or with a known scheme and a
-/// `:` inside a word.
+/// Returns the offset of the first URL in a string; `None` if the string contains no URL. A URL starts with a scheme
+/// and `://`, or with a known scheme and a `:` inside a word.
 fn start_of_url(text: &str) -> Option<usize> {
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     text.match_indices(':').find_map(|(at, _)| {
@@ -68,8 +68,8 @@ fn start_of_url(text: &str) -> Option<usize> {
     })
 }
 
-/// Converts a text from a broker, a proxy or a library to one line without credentials. Every such text that becomes
-/// part of an error must pass through this function.
+/// Converts a string from a broker, a proxy or a library to one line without credentials. Every string from these
+/// sources must pass through this function before it becomes part of an error.
 pub(super) fn sanitize(text: &str) -> String {
     redacted_urls_in(&one_line(text))
 }
@@ -80,7 +80,7 @@ pub fn redacted_argument(text: &str) -> String {
     if has_scheme || text.contains("://") { redacted_url(text) } else { text.to_owned() }
 }
 
-/// Returns the length of the unquoted URL at the start of a text, including a password that contains whitespace.
+/// Returns the length of the unquoted URL at the start of a string, including a password that contains whitespace.
 ///
 /// `http://admin:S3C RET@host` contains user info, because `S3C` is not a port. `http://admin:12 S3CRET@host` contains
 /// user info, because the next word contains an `@`, which is unlikely in a sentence.
@@ -102,7 +102,7 @@ fn unquoted_length(text: &str) -> usize {
     length + at + host.min(end - at)
 }
 
-/// Returns the start of a text up to the end of its first word, including leading whitespace.
+/// Returns the start of a string up to the end of its first word, including leading whitespace.
 fn first_word(text: &str) -> &str {
     let whitespace = text.len() - text.trim_start().len();
     let word = text[whitespace..].find(char::is_whitespace).unwrap_or(text.len() - whitespace);
@@ -119,7 +119,7 @@ fn has_at_sign(text: &str) -> bool {
     percent_decode_str(text).any(|byte| byte == b'@')
 }
 
-/// Returns the scheme of a text that starts with a known scheme, and hides everything else.
+/// Returns the scheme of a string that starts with a known scheme, and replaces everything else with a placeholder.
 fn scheme_only(text: &str) -> String {
     match text.split_once("://") {
         Some((scheme, _)) if SCHEMES.contains(&scheme) => format!("{scheme}://{HIDDEN}"),

@@ -1,5 +1,5 @@
-//! Reads the values of secrets once, puts them into requests, and hides errors that contain them. No other type contains
-//! these values.
+//! Reads the value of each secret once, inserts the values into requests, and hides responses in errors that may
+//! contain a value.
 
 use super::error::BrokerError;
 use crate::model::secret::Template;
@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// A function that reads the value of a secret; `None` if it is not set. The error is the reason why the value cannot be
-/// read or used. The caller provides the function, because this module reads neither files nor the environment.
+/// A function that reads the value of a secret; `None` if the secret is not set. The error is the reason why the value
+/// cannot be read or used. The caller provides the function, because this module reads neither files nor the
+/// environment.
 pub type ReadSecret = fn(&SecretRef) -> Result<Option<SecretString>, String>;
 
 /// The values of secrets. Each value is read once, when it is first used.
@@ -26,7 +27,7 @@ impl Secrets {
         Self { read, values: Mutex::default() }
     }
 
-    /// Returns the value of a secret; `None` if it is not set.
+    /// Returns the value of a secret; `None` if the secret is not set.
     ///
     /// # Errors
     /// [`BrokerError::Secret`] if the value cannot be read or used, for example because it is empty.
@@ -53,7 +54,7 @@ impl Secrets {
         Ok(filled)
     }
 
-    /// Replaces the value if it is a template that represents a secret.
+    /// Replaces the value if it is a template for a secret, or for a URI with a secret password.
     fn fill_value(&self, value: &mut Value) -> Result<(), BrokerError> {
         let set = |secret: &SecretRef| self.value(secret)?.ok_or_else(|| not_set(secret));
         match Template::of(value) {
@@ -70,7 +71,7 @@ impl Secrets {
         Ok(())
     }
 
-    /// Returns the request that writes a shovel or an upstream with all templates in these fields replaced.
+    /// Returns a request that writes a shovel or an upstream, with all templates in `fields` replaced.
     pub(super) fn fill_uris(&self, request: &Request, fields: &[&str]) -> Result<Request, BrokerError> {
         let mut filled = request.clone();
         for field in fields {
@@ -85,15 +86,16 @@ impl Secrets {
         Ok(filled)
     }
 
-    /// Hides the broker's response in the error of a request with URIs if the response can contain a URI or a secret. Some
-    /// errors repeat the URI (3.8 to 4.3).
+    /// Hides the broker's response in the error for a request with URIs if the response may contain a URI or a secret.
+    /// Some responses repeat the URI (3.8 to 4.3).
     pub(super) fn redact_uris(&self, mut error: BrokerError) -> BrokerError {
         let is_about_uri = |text: &str| ["@", "URI"].iter().any(|part| text.contains(part));
         hide_texts(&mut error, |text| is_about_uri(text) || self.occurs_in(text));
         error
     }
 
-    /// Returns true if a text contains the value of a secret that topo has read, or the password of such a URI.
+    /// Returns true if a string contains the value of a secret that topo has read. If the value is a URI, also returns
+    /// true if the string contains the password in the URI.
     pub fn occurs_in(&self, text: &str) -> bool {
         let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         let is_in_text = |secret: &SecretString| {
@@ -104,8 +106,9 @@ impl Secrets {
         values.values().flatten().flatten().any(is_in_text)
     }
 
-    /// Hides the text of the broker in the error of a request that contains secrets, because the text can repeat them in
-    /// any form. Keeps a reason that is one word, such as `credential_validation_failed`, unless it is a secret.
+    /// Hides the broker's response in the error for a request that contains secrets, because the response can repeat a
+    /// secret in any form. Keeps a reason that is a single word, such as `credential_validation_failed`, unless the
+    /// word contains a secret.
     pub(super) fn redact(&self, mut error: BrokerError) -> BrokerError {
         let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         let is_secret =
@@ -117,7 +120,8 @@ impl Secrets {
     }
 }
 
-/// Hides the texts of the broker in an error if they can contain a secret.
+/// Hides each string from the broker in an error if the string can contain a secret. Always removes the content type of
+/// a response that is not from a management API.
 fn hide_texts(error: &mut BrokerError, can_contain_secret: impl Fn(&str) -> bool) {
     let hide = |text: &mut String| {
         if can_contain_secret(text) {
@@ -140,17 +144,17 @@ fn hide_texts(error: &mut BrokerError, can_contain_secret: impl Fn(&str) -> bool
     }
 }
 
-/// The replacement for a text of the broker that can contain a secret.
-const HIDDEN: &str = "topo hides the response of the broker, because it can contain a secret";
-/// The maximum length of a reason that is one word.
+/// The replacement for a string from the broker that can contain a secret.
+const HIDDEN: &str = "topo hides the broker's response because it may contain a secret";
+/// The maximum length of a reason that is a single word.
 const LONGEST_WORD: usize = 40;
 
-/// Returns the error for a user that another client deleted after the plan.
+/// Returns the error for a user that another client deleted after topo made the plan.
 fn no_longer_exists(request: &Request) -> BrokerError {
     BrokerError::NotFound { request: request.to_string(), reason: "the user no longer exists".to_owned() }
 }
 
-/// Returns the error for a secret that is required and not set.
+/// Returns the error for a required secret that is not set.
 fn not_set(secret: &SecretRef) -> BrokerError {
     BrokerError::Secret { secret: secret.to_string(), reason: secret.missing() }
 }

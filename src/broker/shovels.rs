@@ -1,4 +1,4 @@
-//! Reads the queues that a broker's dynamic shovels use.
+//! Reads which queues a broker's dynamic shovels use, and the states of the shovels.
 //!
 //! A shovel's URIs may contain passwords, so topo stores no part of the URIs.
 
@@ -42,13 +42,13 @@ struct Settings {
 }
 
 impl Broker {
-    /// Returns the dynamic shovels that use queues in this vhost, without topo's own shovels. Includes shovels that are
-    /// defined in other vhosts that this user may see. Returns [`Shovels::Hidden`] if this user may not read shovels.
+    /// Returns the dynamic shovels that use queues in this vhost, without topo's own shovels. Includes shovels from all
+    /// vhosts that this user may see. Returns [`Shovels::Hidden`] if this user may not read shovels.
     pub async fn shovels(&self, vhost: &VhostName) -> Result<Shovels, BrokerError> {
         match self.get::<Vec<Parameter>>(path("parameters", &["shovel"])).await {
             Ok(listed) => {
-                let others = listed.iter().filter(|parameter| !is_shovel(&parameter.name));
-                Ok(Shovels::Known(others.flat_map(|parameter| ends(parameter, vhost)).collect()))
+                let shovels = listed.iter().filter(|parameter| !is_shovel(&parameter.name));
+                Ok(Shovels::Known(shovels.flat_map(|parameter| shovel_ends(parameter, vhost)).collect()))
             }
             Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. }) => Ok(Shovels::Hidden),
             // The shovel plugin is not enabled, so no shovels exist.
@@ -61,8 +61,8 @@ impl Broker {
 /// The state of a dynamic shovel.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct ShovelState {
-    /// The broker's word for the state; `None` if the broker does not list the shovel. Up to 4.0, a shovel that cannot
-    /// connect is sometimes not listed.
+    /// The broker's name for the state; `None` if the broker does not list the shovel. On 4.0 and earlier, the broker
+    /// sometimes does not list a shovel that cannot connect.
     state: Option<String>,
     /// The reason why the shovel terminated.
     #[serde(default)]
@@ -75,13 +75,13 @@ impl ShovelState {
         self.state.as_deref() == Some("running")
     }
 
-    /// Returns true if the shovel could not connect.
+    /// Returns true if the shovel has terminated, for example because it could not connect.
     pub fn has_failed(&self) -> bool {
         self.state.as_deref() == Some("terminated")
     }
 }
 
-/// Describes the state and its reason, without credentials.
+/// Formats the state and its reason, without credentials.
 impl fmt::Display for ShovelState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.as_deref().unwrap_or("not connected");
@@ -101,8 +101,8 @@ struct ListedShovel {
 }
 
 impl Broker {
-    /// Returns the states of the shovels in a vhost, by name. `None` if this user may not read them (tag `monitoring`), or
-    /// if the plugin `rabbitmq_shovel_management` is not enabled.
+    /// Returns the states of the shovels in a vhost, by name. Returns `None` if this user does not have the
+    /// `monitoring` tag, or if the `rabbitmq_shovel_management` plugin is not enabled.
     pub async fn shovel_states(&self, vhost: &VhostName) -> Result<Option<BTreeMap<String, ShovelState>>, BrokerError> {
         match self.get::<Vec<ListedShovel>>(path("shovels", &[vhost.as_str()])).await {
             Ok(listed) => Ok(Some(listed.into_iter().map(|shovel| (shovel.name, shovel.state)).collect())),
@@ -113,8 +113,8 @@ impl Broker {
     }
 }
 
-/// Returns the ends of a shovel that are, or may be, queues in this vhost.
-fn ends(parameter: &Parameter, vhost: &VhostName) -> Vec<ShovelEnd> {
+/// Returns the ends of a shovel that are queues in this vhost, or may be.
+fn shovel_ends(parameter: &Parameter, vhost: &VhostName) -> Vec<ShovelEnd> {
     let Parameter { vhost: home, name, value } = parameter;
     let end = |queue: &Option<Plain>, address: &Option<Plain>, uris: &Option<Plain>, is_source| {
         let text = |setting: &Option<Plain>| setting.as_ref().and_then(Plain::as_text).map(str::to_owned);
@@ -157,7 +157,7 @@ mod tests {
     fn found(value: Value) -> Vec<(String, bool)> {
         let parameter = json!({"vhost": "home", "name": "s", "component": "shovel", "value": value});
         let parameter: Parameter = serde_json::from_value(parameter).unwrap();
-        ends(&parameter, &"shop".into()).into_iter().map(|end| (end.queue.to_string(), end.is_source)).collect()
+        shovel_ends(&parameter, &"shop".into()).into_iter().map(|end| (end.queue.to_string(), end.is_source)).collect()
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Builds the snapshot of each vhost from the cluster's properties, the vhost's settings and the lists of the vhost's
-//! objects. Pure functions.
+//! objects.
 
 use super::error::BrokerError;
 use super::wire;
@@ -16,16 +16,16 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// The objects of the vhost that this user may see. Includes [untouchable](Self::untouchable) objects, because a
-    /// spec may declare an object with the same name. Omits the default exchange, its bindings and the exchanges
-    /// `amq.*`, because they cannot be changed. Bindings from and to `amq.*` are included. Records other than operator
-    /// policies are included only after [`Broker::read_records`](super::Broker::read_records).
+    /// spec may declare an object with the same name. Omits the default exchange, its bindings and the `amq.*`
+    /// exchanges, because clients cannot change them. Bindings from and to `amq.*` are included. Records other than
+    /// operator policies are included only after [`Broker::read_records`](super::Broker::read_records).
     pub topology: Topology,
     /// The name of the cluster.
     pub cluster: String,
     /// `RabbitMQ`, or the product name of a distribution.
     pub product: String,
     /// The profile of the node that responded, with the default queue type of this vhost. If the vhost has no default
-    /// queue type, the profile contains the node's default queue type, which nodes report from 4.0 on.
+    /// queue type, the profile contains the node's default queue type, which nodes report on 4.0 and later.
     pub profile: BrokerProfile,
     /// The properties keys of each binding, sorted. An entry has several keys if the broker has several bindings that
     /// differ only in AMQP argument types, which JSON does not distinguish. The list of keys is empty if no HTTP
@@ -34,11 +34,11 @@ pub struct Snapshot {
     /// The objects that topo must never change: exclusive, auto-delete, server-named and plugin-owned queues,
     /// auto-delete exchanges, topo's own objects, and all bindings from or to any of these objects.
     pub untouchable: BTreeSet<ObjectId>,
-    /// The exchanges that the broker stores without a value for `auto_delete`. Versions up to 4.2 create such an
+    /// The exchanges that the broker stores without a value for `auto_delete`. RabbitMQ 4.2 and earlier create such an
     /// exchange if an imported definitions file does not contain this field. The broker refuses every declaration of
     /// the exchange.
     pub lacks_auto_delete: BTreeSet<ExchangeName>,
-    /// The facts about the records that the broker does not list together with the records.
+    /// Facts about the records that the lists of records do not contain.
     pub record_facts: RecordFacts,
     /// The names of the objects in a definitions file that are not part of `topology`, by kind, such as `shovel`.
     pub unsupported_objects: BTreeMap<String, Vec<String>>,
@@ -189,7 +189,7 @@ pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, Proper
                 wire::DestinationType::Queue => Destination::Queue(listed.destination.as_str().into()),
                 wire::DestinationType::Exchange => Destination::Exchange(listed.destination.as_str().into()),
             },
-            // JSON null is the atom `null`, which routes like the string `null` (`rabbit_mgmt_format`).
+            // JSON null represents the atom `null`, which routes like the string `null` (`rabbit_mgmt_format`).
             routing_key: listed.routing_key.clone().unwrap_or_else(|| "null".to_owned()),
             arguments: listed.arguments,
         };
@@ -226,7 +226,7 @@ impl Survey {
         self.settings.contains_key(vhost.as_str())
     }
 
-    /// Returns the description of the broker at a URL for documents.
+    /// Returns the description of the broker at `url` for plan documents.
     pub fn target(&self, url: String) -> Target {
         let Cluster { name, product, profile } = &self.cluster;
         Target { url, cluster: name.clone(), product: product.clone(), version: profile.version.to_string() }
@@ -265,7 +265,7 @@ impl VhostLists {
             match (lists, settings.remove(vhost.as_str())) {
                 // topo plans to create all objects of a missing vhost, so a 404 for a list is not sufficient. The 404
                 // can also come from a proxy, or concern a vhost that is being created or deleted. The vhost is missing
-                // only if the survey does not contain the vhost, either.
+                // only if the survey does not contain the vhost either.
                 (Err(BrokerError::NotFound { .. }), None) => Ok(Snapshot::missing(vhost, &cluster)),
                 (lists, settings) => Ok(Snapshot::of(vhost, &cluster, Lists { settings, ..lists? })),
             }

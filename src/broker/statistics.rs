@@ -1,5 +1,5 @@
-//! Reads the states, the counts and the past counts of queues, and the states of nodes. None of these requests changes
-//! a queue or reads a message.
+//! Reads the states of queues, their current and past counts, and the states of nodes. None of these requests changes a
+//! queue or reads a message.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -21,11 +21,11 @@ pub struct QueueReading {
     pub ready: Option<u64>,
     /// The number of messages that consumers have received and not acknowledged.
     pub unacknowledged: Option<u64>,
-    /// The broker's name of the state, such as `running` or `down`.
+    /// The broker's name for the state, such as `running` or `down`.
     pub state: Option<String>,
     /// The node that hosts the queue, or the leader of a quorum queue or stream.
     pub node: Option<String>,
-    /// True if the broker deletes the queue together with the connection that declared it.
+    /// True if the queue is exclusive: the broker deletes the queue when the connection that declared it closes.
     pub is_exclusive: bool,
 }
 
@@ -36,8 +36,8 @@ pub struct QueueHistory {
     pub messages: Option<u64>,
     /// The number of consumers; `None` for a new queue.
     pub consumers: Option<u64>,
-    /// The past numbers of messages, the newest first, one for each step of the window. Empty for a new queue. The
-    /// broker returns 0 for a time before the queue existed, and for a time before the oldest sample that it has kept.
+    /// The past message counts, newest first, one for each step of the window. Empty for a new queue. The broker
+    /// returns 0 for a time before the queue existed, and for a time before its oldest sample.
     pub samples: Vec<u64>,
 }
 
@@ -51,8 +51,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// The windows of all versions, the shortest first. By default, the broker keeps an hour of samples of each queue;
-    /// more only if `sample_retention_policies` is configured.
+    /// The windows that all versions support, shortest first. By default, the broker keeps one hour of samples for each
+    /// queue. It keeps more samples only if `sample_retention_policies` is configured.
     pub const ALL: [Self; 3] =
         [Self { length: 600, step: 5 }, Self { length: 3600, step: 60 }, Self { length: 86_400, step: 1800 }];
 }
@@ -92,8 +92,8 @@ impl Broker {
         Ok(listed.into_iter().map(reading).collect())
     }
 
-    /// Returns the statistics of all queues in a vhost, with the samples of one window. Sends one request. `None` if
-    /// the broker has no statistics, because they are disabled.
+    /// Returns the statistics of all queues in a vhost, with the samples of one window. Sends one request. Returns
+    /// `None` if statistics are disabled.
     ///
     /// # Errors
     /// The queues could not be read, for example because the vhost does not exist.
@@ -120,7 +120,8 @@ impl Broker {
         Ok(Some(listed.into_iter().map(history).collect()))
     }
 
-    /// Returns the states of the nodes. `None` if this user may not read them, which requires the tag `monitoring`.
+    /// Returns the states of the nodes; `None` if the broker does not show them to this user. Only a user with the
+    /// `monitoring` tag may read them.
     ///
     /// # Errors
     /// The nodes could not be read for another reason.
@@ -149,10 +150,10 @@ struct QueueEntry {
     messages_unacknowledged: Option<u64>,
 }
 
-/// An entry in which the broker may list the field `state` twice. RabbitMQ 3.13 and later do so for a quorum queue if the
-/// state of the leader process differs from the state that results from the states of the nodes
-/// (`rabbit_quorum_queue:info/2` with `state` and `type_specific`): for example `down` and `running`. Of several values
-/// of a field, a value other than `running` takes precedence.
+/// An entry in which the broker may list the `state` field twice. RabbitMQ 3.13 and later do so for a quorum queue if
+/// the state of the leader process differs from the state that the broker derives from the nodes
+/// (`rabbit_quorum_queue:info/2` with `state` and `type_specific`). For example, the two values are `down` and
+/// `running`. A value other than `running` takes precedence over `running`.
 struct Deduplicated<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Deduplicated<T> {
@@ -162,7 +163,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Deduplicated<T> {
     }
 }
 
-/// Reads the fields of an object, each once.
+/// Reads the fields of an object, with one value for each field.
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {

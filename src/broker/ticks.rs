@@ -1,15 +1,15 @@
-//! Detects whether two ticks of a quorum queue have passed, either by a known tick interval or by observation.
+//! Detects whether two ticks of a quorum queue have passed, based on a known tick interval or on observation.
 //!
-//! With each tick (`quorum_tick_interval`, 5 s by default), a quorum queue updates its message counts. The management
-//! API does not expose the interval. Operators of large clusters may increase the interval to a minute.
+//! At each tick (`quorum_tick_interval`, 5 s by default), a quorum queue updates its message counts. The management API
+//! does not expose the interval. Operators of large clusters can increase the interval, for example to a minute.
 //!
-//! With each tick, the queue also reports its process statistics. The value of `reductions` changes with each report,
+//! At each tick, the queue also reports its process statistics. The `reductions` value changes with each report,
 //! because the tick itself consumes reductions. Two changes of `reductions` therefore prove two ticks (measured on
 //! 3.8.9, 3.10.8, 4.0.5 and 4.3.6). The broker collects the statistics every 5 s or less often, which delays the
-//! observation. The second change still proves a tick after the first read, because the broker collected the previous
-//! value before that tick.
+//! observation. The second change still proves that a tick occurred after the first read, because the broker collected
+//! the previous value before that tick.
 //!
-//! Two changes within 1.5 assumed intervals confirm the assumed interval for all queues of a run.
+//! Two changes within 1.5 assumed intervals confirm the assumed interval for all queues in a run.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -20,7 +20,8 @@ use serde::Deserialize;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The response to `GET /api/queues/VHOST/NAME?columns=reductions`: `[]` without statistics and before the first tick.
+/// The response to `GET /api/queues/VHOST/NAME?columns=reductions`. The response is `[]` if statistics are disabled,
+/// and before the first tick.
 #[derive(Deserialize)]
 struct ProcessStatistics {
     #[serde(default)]
@@ -48,6 +49,9 @@ impl<'a> Ticks<'a> {
 
     /// Returns true if two ticks have passed. `satisfied` is the time for which the message count has satisfied the
     /// guard. This time must also be at least two tick intervals.
+    ///
+    /// # Errors
+    /// [`BrokerError::EmptinessUnknown`] if topo observes fewer than two changes within the longest observation.
     pub(super) async fn have_passed(&mut self, satisfied: Duration) -> Result<bool, BrokerError> {
         let intervals = self.broker.intervals();
         if !self.broker.is_tick_known() {

@@ -1,8 +1,8 @@
 //! Reads users, compares their passwords with the secrets of a spec, and writes users.
 //!
-//! `GET /api/users` lists the hash of each password: the Base64 form of a salt of 4 bytes and the digest of the salt and
-//! the password (`rabbit_password:hash`). topo computes the digest of a secret with the current salt, so it compares
-//! passwords without a write. No other type contains a hash.
+//! `GET /api/users` lists the hash of each password: a 4-byte salt and the digest of salt and password, in Base64
+//! (`rabbit_password:hash`). topo computes the digest of a secret with the current salt, so it can compare passwords
+//! without a write. Snapshots do not contain hashes.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -30,9 +30,9 @@ use std::fmt;
 
 /// The length of the salt in bytes.
 const SALT: usize = 4;
-/// The prefix of the broker's names of hashing algorithms.
+/// The prefix of the broker's names for hashing algorithms.
 const ALGORITHM_PREFIX: &str = "rabbit_password_hashing_";
-/// The algorithm of a user without one.
+/// The hashing algorithm of a user for which no algorithm is set.
 const DEFAULT_ALGORITHM: &str = "sha256";
 
 /// An entry of `GET /api/users`, or of `users` in a definitions file.
@@ -46,7 +46,8 @@ pub(super) struct UserEntry {
     tags: Option<ArgumentValue>,
 }
 
-/// Converts users to records. If a user has the password of the desired user, the record contains the same reference.
+/// Converts users to records. If a user's password matches that of the desired user or cannot be compared, the record
+/// contains the desired user's reference to the secret.
 ///
 /// # Errors
 /// [`BrokerError::Secret`] if the value of a secret cannot be used.
@@ -136,7 +137,7 @@ fn desired_algorithm(user: &Record) -> &str {
     user.fields.get("hashingAlgorithm").and_then(ArgumentValue::as_text).unwrap_or(DEFAULT_ALGORITHM)
 }
 
-/// Checks the form of all password hashes that are set, also of new users.
+/// Checks the format of all password hashes in the desired users, including new users. Skips secrets that are not set.
 fn check_hashes(desired: &Topology, secrets: &Secrets) -> Result<(), BrokerError> {
     for user in desired.records.values().filter(|record| record.id.kind == RecordKind::User) {
         for (_, secret) in user.secrets().filter(|(field, _)| *field == "passwordHash") {
@@ -148,7 +149,7 @@ fn check_hashes(desired: &Topology, secrets: &Secrets) -> Result<(), BrokerError
     Ok(())
 }
 
-/// Checks the form of a hash. The broker accepts any text, and then no password is valid.
+/// Checks the format of a hash. The broker accepts any string, but no password matches a malformed hash.
 fn check_hash(hash: &str, algorithm: &str, secret: &SecretRef) -> Result<(), BrokerError> {
     let digest = match algorithm {
         "sha512" => 64,
@@ -168,7 +169,7 @@ impl UserEntry {
         self.password.is_some() || self.password_hash.as_ref().is_none_or(|hash| !hash.is_empty())
     }
 
-    /// Returns the name of the hashing algorithm, as in a spec if a spec can contain it.
+    /// Returns the spec's name for the hashing algorithm, or the broker's name if a spec cannot specify the algorithm.
     fn algorithm(&self) -> &str {
         let name = self.hashing_algorithm.as_deref().unwrap_or(DEFAULT_ALGORITHM);
         name.strip_prefix(ALGORITHM_PREFIX).filter(|name| HASHING_ALGORITHMS.contains(name)).unwrap_or(name)
@@ -207,7 +208,8 @@ impl Broker {
         }
     }
 
-    /// Sends a request that writes a user, with the values of its templates.
+    /// Replaces the templates in a request that writes a user, and sends the request. If the request changes the
+    /// connected user's password, topo uses the new password as soon as the broker requires it.
     pub(super) async fn put_user(&self, request: &Request) -> Result<(), BrokerError> {
         let current = if has_current_fields(request) { self.current_user(request).await? } else { Map::new() };
         let filled = self.secrets().fill(request, &current)?;
@@ -218,7 +220,7 @@ impl Broker {
     }
 }
 
-/// Returns true if the body of a request contains the current values of fields.
+/// Returns true if the body of a request contains a template for the current value of a field.
 fn has_current_fields(request: &Request) -> bool {
     let body = request.body.as_ref().and_then(Value::as_object);
     body.is_some_and(|body| body.values().any(|value| matches!(Template::of(value), Some(Template::Current(_)))))
@@ -246,7 +248,7 @@ struct TopicPermissionEntry {
     read: String,
 }
 
-/// Omits the definitions, which contain passwords and hashes of passwords.
+/// Omits the definitions, which contain passwords and password hashes.
 impl fmt::Debug for SecretDefinitions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SecretDefinitions({} users, {} parameters)", self.users.len(), self.parameters.len())
@@ -254,7 +256,7 @@ impl fmt::Debug for SecretDefinitions {
 }
 
 impl SecretDefinitions {
-    /// Returns the lists that are not empty, except the topic permissions, by their keys in a definitions file.
+    /// Returns the non-empty lists, except the topic permissions, by their keys in a definitions file.
     pub fn lists(&self) -> BTreeMap<&'static str, &[Value]> {
         let lists =
             [("users", &self.users[..]), ("permissions", &self.permissions[..]), ("parameters", &self.parameters[..])];
@@ -263,8 +265,8 @@ impl SecretDefinitions {
 }
 
 impl Broker {
-    /// Returns the definitions of users. If the value of a user is true, adds its permissions, which the broker deletes
-    /// together with the user.
+    /// Returns the definitions of the existing `users`. If a user's value in the map is true, also adds the user's
+    /// permissions and topic permissions, which the broker deletes together with the user.
     pub async fn user_definitions(&self, users: &BTreeMap<String, bool>) -> Result<SecretDefinitions, BrokerError> {
         let mut definitions = SecretDefinitions::default();
         for (user, is_deleted) in users {
@@ -300,7 +302,7 @@ mod tests {
         })
     }
 
-    /// Hashes that `rabbitmqctl` printed or that were computed with its algorithms, for the password `test12`.
+    /// Builds a user entry with a password hash.
     fn user(hash: &str, algorithm: Option<&str>) -> UserEntry {
         let algorithm = algorithm.map(|name| format!("{ALGORITHM_PREFIX}{name}"));
         UserEntry {

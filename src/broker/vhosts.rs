@@ -8,7 +8,7 @@ use super::wire;
 use crate::model::VhostName;
 use crate::plan::request::{Request, path};
 
-/// A vhost in the list of the broker.
+/// A vhost in the broker's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedVhost {
     /// The name.

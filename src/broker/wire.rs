@@ -20,25 +20,26 @@ pub(super) struct Overview {
     pub(super) product_name: Option<String>,
     pub(super) product_version: Option<String>,
     pub(super) cluster_name: Option<String>,
-    /// The node's default queue type, from 4.0 on.
+    /// The node's default queue type (4.0 and later).
     pub(super) default_queue_type: Option<String>,
     /// The exchange types that this node supports, including types from plugins.
     #[serde(default)]
     pub(super) exchange_types: Vec<ExchangeType>,
 }
 
-/// An entry of `GET /api/deprecated-features`, from 3.13 on.
+/// An entry of `GET /api/deprecated-features` (3.13 and later).
 #[derive(Debug, Deserialize)]
 pub(super) struct DeprecatedFeature {
     name: String,
-    /// The configured state, `permitted` or `denied`, from 4.2.9 on (`rabbit_depr_ff_extra`).
+    /// The configured state, `permitted` or `denied` (4.2.9 and later, `rabbit_depr_ff_extra`).
     state: Option<String>,
     deprecation_phase: Option<String>,
 }
 
 impl DeprecatedFeature {
-    /// Returns the name, and true if the feature is permitted. Returns `None` if this is unknown. Without a state, only
-    /// the phases `removed` and `disconnected` are conclusive, because the other phases determine only the default.
+    /// Returns the feature's name, and true if the feature is permitted. Returns `None` if the broker does not report
+    /// whether the feature is permitted. Without a state, only the `removed` and `disconnected` phases are conclusive,
+    /// because the other phases determine only the default.
     pub(super) fn permission(self) -> Option<(String, bool)> {
         let is_permitted = match (self.state.as_deref(), self.deprecation_phase.as_deref()) {
             (Some("permitted"), _) => true,
@@ -70,8 +71,8 @@ pub(super) struct ExchangeType {
     pub(super) name: String,
 }
 
-/// The response to `GET /api/vhosts?columns=…`, without vhosts that are being deleted. The broker lists such a vhost
-/// without the columns, as an empty list on 3.10.8 and as a value without a name on 4.3.6.
+/// The response to `GET /api/vhosts?columns=…`, without vhosts that are being deleted. The broker lists a vhost that is
+/// being deleted as an empty list on 3.10.8, and as an object without a name on 4.3.6.
 #[derive(Debug, Deserialize)]
 #[serde(from = "Vec<VhostEntry>")]
 pub(super) struct Vhosts(pub(super) Vec<Vhost>);
@@ -138,7 +139,7 @@ pub(super) struct QueueTotals {
     pub(super) messages_unacknowledged: Option<u64>,
 }
 
-/// The response to `GET /api/queues/VHOST/NAME?columns=leader,members,online,messages,message_bytes,consumers`.
+/// The response to `GET /api/queues/VHOST/NAME?columns=…` with the columns of this struct.
 #[derive(Debug, Deserialize)]
 pub(super) struct QueueState {
     /// Null or absent if the queue has no leader.
@@ -176,8 +177,8 @@ pub(super) struct Exchange {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) durable: bool,
-    /// `None` if the broker returns the string `undefined`. Up to 4.2, an import without `auto_delete` stores this
-    /// atom.
+    /// `None` if the broker returns the string `undefined`. On 4.2 and earlier, importing an exchange without
+    /// `auto_delete` stores this value.
     #[serde(deserialize_with = "flag")]
     pub(super) auto_delete: Option<bool>,
     #[serde(default)]
@@ -206,7 +207,7 @@ pub(super) enum DestinationType {
     Exchange,
 }
 
-/// An entry of `GET /api/policies/VHOST` and of `GET /api/operator-policies/VHOST`.
+/// An entry of `GET /api/policies/VHOST` or `GET /api/operator-policies/VHOST`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Policy {
     pub(super) name: String,

@@ -1,4 +1,4 @@
-//! Defines test files and their cases.
+//! Defines test files and their cases as values.
 
 use super::stand_ins::StandIns;
 use crate::model::{Arguments, BrokerVersion, QueueName};
@@ -43,30 +43,30 @@ pub struct Case {
     pub expected: Expected,
 }
 
-/// The expected results of a case. Each has the position of its key; queues have their own positions.
+/// The expected results of a case. Each result has the position of its key, and queues have their own positions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expected {
     /// The queues to which the message is routed when it is published.
     pub to: Option<Sourced<BTreeMap<QueueName, Location>>>,
-    /// Queues that the message reaches.
+    /// Queues that the message must reach.
     pub reaches: Option<Sourced<BTreeMap<QueueName, Location>>>,
-    /// Queues that the message never reaches.
+    /// Queues that the message must never reach.
     pub never: Option<Sourced<BTreeMap<QueueName, Location>>>,
-    /// The deliveries of queues.
+    /// The deliveries from each queue.
     pub attempts: BTreeMap<QueueName, Sourced<Attempts>>,
-    /// All queues in which copies end.
+    /// All queues in which copies end up, with their final states.
     pub ends: Option<Sourced<BTreeMap<QueueName, Sourced<EndCount>>>>,
     /// The maximum time of the last event, in milliseconds.
     pub within: Option<Sourced<i64>>,
     /// The reply to the publisher.
     pub publisher: Option<Sourced<PublisherResult>>,
-    /// The number of refused messages.
+    /// The number of messages that queues refuse.
     pub refused: Option<Sourced<u64>>,
     /// The dead-lettered messages.
     pub dead_lettered: Option<Sourced<DeadLettered>>,
 }
 
-/// The expected deliveries of a queue.
+/// The expected deliveries from a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempts {
     /// The number of deliveries.
@@ -75,16 +75,16 @@ pub enum Attempts {
     Times(Vec<i64>),
 }
 
-/// The expected ends in a queue.
+/// The expected final states of the messages in a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndCount {
-    /// Any end, of at least one message.
+    /// At least one message, with any final state.
     Any,
-    /// Any end, of exactly this number of messages.
+    /// Exactly this number of messages, with any final state.
     Number(u64),
-    /// This end, of at least one message, and no other.
+    /// At least one message, and only with this final state.
     Only(End),
-    /// Exactly these numbers of messages.
+    /// Exactly these numbers of messages for each final state.
     Exactly(BTreeMap<End, u64>),
 }
 
@@ -95,9 +95,9 @@ pub struct DeadLettered {
     pub exchange: Option<String>,
     /// The routing key.
     pub routing_key: Option<String>,
-    /// Headers.
+    /// Headers that the message must have.
     pub headers: Arguments,
-    /// Entries of `x-death`.
+    /// Entries that `x-death` must contain.
     pub deaths: Vec<ExpectedDeath>,
 }
 
@@ -108,7 +108,7 @@ pub struct ExpectedDeath {
     pub queue: QueueName,
     /// The reason.
     pub reason: Reason,
-    /// The number of times; `None` for any.
+    /// The count of the entry; `None` for any.
     pub count: Option<u64>,
     /// The exchange to which the message was published before its death; `None` for any.
     pub exchange: Option<String>,
@@ -119,9 +119,9 @@ pub struct ExpectedDeath {
 /// A condition on the RabbitMQ version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionCondition {
-    /// This version or a later one: `>= 3.13`.
+    /// This version or a later version, such as `>= 3.13`.
     AtLeast(BrokerVersion),
-    /// An earlier version: `< 4.0`.
+    /// A version before this version, such as `< 4.0`.
     Before(BrokerVersion),
 }
 
@@ -133,7 +133,7 @@ impl VersionCondition {
             ("<", rest) => (Self::Before, rest),
             _ => return None,
         };
-        // `3.13` means all of its patches.
+        // `3.13` includes all its patch releases.
         let version = version.trim();
         let is_minor = version.split('.').count() == 2;
         let version = if is_minor { format!("{version}.0") } else { version.to_owned() };
@@ -157,13 +157,13 @@ impl Case {
 }
 
 impl Expected {
-    /// Returns true if there are expectations only of the queues to which the message is published.
-    pub(super) fn concerns_only_the_publish(&self) -> bool {
-        let others = Self { to: None, ..self.clone() };
-        self.to.is_some() && others == Self::default()
+    /// Returns true if the only expectation is `to`, which concerns only the routing when the message is published.
+    pub(super) fn checks_only_routing(&self) -> bool {
+        let without_to = Self { to: None, ..self.clone() };
+        self.to.is_some() && without_to == Self::default()
     }
 
-    /// Returns true if there is a result that can differ. `within` alone is not sufficient: it holds if no message moves.
+    /// Returns true if the case can fail. `within` alone is not sufficient, because it also passes if no message moves.
     pub fn can_fail(&self) -> bool {
         self.to.is_some()
             || self.reaches.is_some()

@@ -10,20 +10,20 @@ use crate::simulation::{End, EndedCopy, Outcome, Publication, PublisherResult, W
 use crate::spec::{Location, Sourced};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The part of a result that differs.
+/// The aspect of a result that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aspect {
-    /// The queues at the publish.
+    /// The queues to which the message is routed when it is published.
     To,
-    /// Queues that the message reaches.
+    /// The queues that the message must reach.
     Reaches,
-    /// Queues that the message does not reach.
+    /// The queues that the message must not reach.
     Never,
-    /// The deliveries of a queue.
+    /// The deliveries from a queue.
     Attempts,
-    /// The ends.
+    /// The final states of the messages.
     Ends,
-    /// The maximum time of the last event.
+    /// The time of the last event.
     Within,
     /// The reply to the publisher.
     Publisher,
@@ -65,30 +65,31 @@ impl Aspect {
 /// A difference between the expected and the simulated result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The part of the result.
+    /// The aspect of the result.
     pub aspect: Aspect,
-    /// The queue; `None` if the part concerns all queues.
+    /// The queue; `None` if the aspect does not concern a single queue.
     pub queue: Option<QueueName>,
     /// The expected result, in words.
     pub expected: String,
     /// The simulated result, in words.
     pub actual: String,
-    /// The setting that determines the result, in words, if there is one: `maxRetries is 1`.
+    /// The reason for the simulated result, in words, if there is one, such as `maxRetries is 1`.
     pub because: Option<String>,
     /// The position in the spec that determines the result, if there is one.
     pub at: Option<Location>,
 }
 
 impl Mismatch {
-    /// A difference between the broker and the simulation.
+    /// Creates a difference between the broker and the simulation.
     pub(super) fn live(difference: String) -> Self {
         let expected = "the simulated result".to_owned();
         Self { aspect: Aspect::Live, queue: None, expected, actual: difference, because: None, at: None }
     }
 }
 
-/// Returns a mismatch if no client can publish the message of a case in another topology: the exchange does not exist or is
-/// internal, or the queue of a publish to the default exchange does not exist.
+/// Returns a mismatch if no client can publish the message of a case, because the exchange does not exist. In another
+/// topology, also returns a mismatch if the exchange is internal, or if a message is published directly to a missing
+/// queue.
 pub(super) fn unpublishable(case: &Case, subject: &Subject<'_>) -> Option<Mismatch> {
     let publication = &case.publication.value;
     let exchange = &publication.exchange;
@@ -114,12 +115,12 @@ pub(super) fn unpublishable(case: &Case, subject: &Subject<'_>) -> Option<Mismat
     })
 }
 
-/// Returns the differences.
+/// Returns the differences between the expected and the simulated result.
 pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> Vec<Mismatch> {
     let mut comparison = Comparison { subject, delivered: &outcome.attempts, found: Vec::new() };
     let expected = &case.expected;
-    // The queues of the publish are known even if the later results are not.
-    let unknown: Vec<&String> = match expected.concerns_only_the_publish() {
+    // The queues to which the message is routed first are known even if the later results are not.
+    let unknown: Vec<&String> = match expected.checks_only_routing() {
         true => outcome.unknown_route.iter().collect(),
         false => outcome.unknown.iter().collect(),
     };
@@ -127,7 +128,7 @@ pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> 
         comparison.add(Aspect::Unknown, None, "a known result".to_owned(), reason.clone());
     }
     if !comparison.found.is_empty() {
-        // Other differences are consequences.
+        // All other differences would be consequences of the unknown result.
         return comparison.found;
     }
     if let Some(to) = &expected.to {
@@ -199,7 +200,7 @@ pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> 
 
 struct Comparison<'s, 'a> {
     subject: &'s Subject<'a>,
-    /// The queues that delivered messages.
+    /// The times of the deliveries from each queue.
     delivered: &'s BTreeMap<QueueName, Vec<i64>>,
     found: Vec<Mismatch>,
 }
@@ -218,7 +219,8 @@ impl Comparison<'_, '_> {
         self.found.push(Mismatch { aspect, queue: queue.cloned(), expected, actual, because, at });
     }
 
-    /// Compares the queues of the publish. The position is the binding to the first unexpected queue, or the exchange.
+    /// Compares the queues to which the message is routed when it is published. A mismatch has the position of the
+    /// binding to the first unexpected queue, or of the exchange.
     fn routed_to(&mut self, expected: &BTreeSet<QueueName>, actual: &BTreeSet<QueueName>, published: &Publication) {
         if expected == actual {
             return;
@@ -306,7 +308,7 @@ impl Comparison<'_, '_> {
                 Some(Some(actual)) if actual == value => continue,
                 Some(Some(actual)) => format!("{name}={actual}"),
                 Some(None) => format!("an unknown value of {name}"),
-                None => format!("no header {name}"),
+                None => format!("no `{name}` header"),
             };
             self.add(Aspect::DeadLettered, queue, format!("{name}={value}"), actual);
         }
@@ -360,7 +362,7 @@ fn times(times: &[i64]) -> String {
     if times.is_empty() { "no delivery".to_owned() } else { joined(times.iter().map(|it| time(*it))) }
 }
 
-/// Formats milliseconds as `5s`.
+/// Formats milliseconds as a duration, such as `5s`.
 pub(crate) fn time(milliseconds: i64) -> String {
     if milliseconds == 0 { "0s".to_owned() } else { duration(milliseconds).unwrap_or_else(|| milliseconds.to_string()) }
 }

@@ -1,5 +1,5 @@
-//! Computes the coverage of the routing by test cases. Removes each part in turn, and reruns the cases whose messages use it.
-//! A part is covered if a case then fails.
+//! Computes the coverage of the routing by test cases. Removes each part in turn, and reruns the cases whose messages
+//! use the part. A part is covered if a case fails without it.
 
 use super::case::{Case, TestFile};
 use super::compare::compare;
@@ -24,15 +24,16 @@ pub struct Coverage {
 pub struct PartCoverage {
     /// The part.
     pub part: RoutingPart,
-    /// The position in the spec that creates the part.
+    /// The position in the spec that creates the part; `None` if unknown.
     pub at: Option<Location>,
     /// The state.
     pub state: PartState,
-    /// The names of the cases that fail without the part. If there are none, of the cases whose messages use it.
+    /// The names of the cases that fail without the part. If no case fails, the names of the cases whose messages use
+    /// it.
     pub cases: BTreeSet<String>,
 }
 
-/// Whether cases cover a part. Better states are less than others.
+/// The coverage state of a part. A better state is less than a worse state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PartState {
     /// A case fails without the part.
@@ -45,7 +46,7 @@ pub enum PartState {
     Redundant,
     /// topo generated the part, and no message can use it with the current settings.
     Unreachable,
-    /// topo cannot simulate the part, because its exchange is external or of a plugin.
+    /// topo cannot simulate the part, because its exchange is external or has a type from a plugin.
     Unknown,
 }
 
@@ -55,7 +56,7 @@ impl PartState {
         matches!(self, Self::Covered | Self::Exercised | Self::NotExercised)
     }
 
-    /// Returns the word in JSON.
+    /// Returns the name in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Covered => "covered",
@@ -69,8 +70,8 @@ impl PartState {
 }
 
 impl Coverage {
-    /// Adds the coverage of the same spec by other test files, which can have other stand-ins. The better state of each part
-    /// counts.
+    /// Adds the coverage of the same spec by other test files, which can have different stand-ins. For each part, the
+    /// better state counts.
     pub fn merge(&mut self, other: Self) {
         self.ignored += other.ignored;
         for part in other.parts {
@@ -117,8 +118,8 @@ struct Passed<'c> {
     outcome: Outcome,
 }
 
-/// Returns the coverage of a topology by the cases of test files. Cases that fail cover nothing. The parts of stand-ins, whose
-/// positions refer to `stand_ins_file`, do not belong to the spec and do not count.
+/// Returns the coverage of a topology by the cases of test files. Cases that fail cover nothing. Parts whose positions
+/// refer to `stand_ins_file` belong to stand-ins, not to the spec, and do not count.
 pub fn coverage<'c>(
     files: impl IntoIterator<Item = &'c TestFile>,
     subject: &Subject<'_>,
@@ -154,9 +155,10 @@ pub fn coverage<'c>(
     Coverage { parts: parts.collect(), ignored: failed.len() }
 }
 
+/// Returns the coverage of a part. `using_cases` are the cases whose messages use the part.
 fn part_coverage(
     part: RoutingPart,
-    taking: &[&Case],
+    using_cases: &[&Case],
     simulation: &Simulation<'_, '_>,
     subject: &Subject<'_>,
 ) -> PartCoverage {
@@ -164,13 +166,13 @@ fn part_coverage(
         !compare(case, &without.run(&case.publication.value, &case.workers()), subject).is_empty()
     };
     let failing = |without: &Simulation<'_, '_>| -> BTreeSet<String> {
-        taking.iter().filter(|case| fails(without, case)).map(|case| case.name.clone()).collect()
+        using_cases.iter().filter(|case| fails(without, case)).map(|case| case.name.clone()).collect()
     };
     let (covering, is_redundant) = match &part {
         RoutingPart::DeadLettering(queue, reason) => {
             let without = simulation.without_dead_lettering(queue, *reason);
             let covering = failing(&without);
-            // The messages are dropped in both cases, for example because no queue is bound.
+            // The final states are the same without the dead-lettering, for example because no queue is bound.
             let has_same_ends = || {
                 let scenario = Scenario::of(subject, queue, *reason)?;
                 Some(scenario.run(simulation).ends == scenario.run(&without).ends)
@@ -181,7 +183,7 @@ fn part_coverage(
         RoutingPart::Binding(_) | RoutingPart::Alternate(_) => {
             let mut topology = subject.routing.topology().clone();
             part.remove_from(&mut topology);
-            let covering = match taking {
+            let covering = match using_cases {
                 [] => BTreeSet::new(),
                 [..] => failing(&simulation.with_routing(&subject.routing_of(&topology))),
             };
@@ -193,12 +195,12 @@ fn part_coverage(
             (covering, is_redundant)
         }
     };
-    let state = match (covering.is_empty(), is_redundant, taking.is_empty()) {
+    let state = match (covering.is_empty(), is_redundant, using_cases.is_empty()) {
         (false, _, _) => PartState::Covered,
         (true, true, _) => PartState::Redundant,
         (true, false, true) => PartState::NotExercised,
         (true, false, false) => PartState::Exercised,
     };
-    let cases = if covering.is_empty() { taking.iter().map(|case| case.name.clone()).collect() } else { covering };
+    let cases = if covering.is_empty() { using_cases.iter().map(|case| case.name.clone()).collect() } else { covering };
     PartCoverage { at: subject.location(&object_of(&part)), part, state, cases }
 }

@@ -2,9 +2,9 @@
 
 use crate::spec::{BINDINGS, Forms, Key, Keys, Object, QUEUE_TYPES, Shape, key};
 
-/// The largest time in a test file: ten years, in milliseconds.
+/// The maximum time in a test file in milliseconds, which is ten years.
 const MAX_TIME: i64 = 10 * 366 * 24 * 60 * 60 * 1000;
-/// The largest number of messages and deliveries.
+/// The maximum number of messages or deliveries.
 const MAX_COUNT: i64 = 10_000;
 
 const NAMES: Shape = Shape::List(&Shape::Name);
@@ -162,7 +162,7 @@ static STAND_IN_QUEUE: Object = Object {
         static KEYS: &[Key] = &[
             key("type", QUEUE_TYPES, "The queue type.").required().with_example("quorum"),
             key("bindings", BINDINGS, "The bindings of the queue."),
-            key("arguments", Shape::Arguments(true), "The arguments, by RabbitMQ's names.")
+            key("arguments", Shape::Arguments(true), "The arguments, with the names that RabbitMQ uses.")
                 .with_example("{x-message-ttl: 5000}"),
         ];
         KEYS
@@ -275,7 +275,7 @@ static PUBLISH: Object = Object {
                 Shape::Arguments(false),
                 "The headers. `CC` and `BCC` are lists of additional routing keys.",
             ),
-            key("expiration", TIME, "The per-message TTL (property `expiration`)."),
+            key("expiration", TIME, "The per-message TTL (the `expiration` property)."),
             key("count", Shape::Count(1, MAX_COUNT), "The number of messages.").with_default("1"),
         ];
         KEYS
@@ -318,7 +318,7 @@ static DEAD_LETTERED: Object = Object {
             key("exchange", Shape::Text, "The exchange of the message in the dead-letter queue."),
             key("routingKey", Shape::RoutingKey, "The routing key of the message in the dead-letter queue."),
             key("headers", Shape::Arguments(false), "Headers of the message in the dead-letter queue."),
-            key("xDeath", Shape::NonEmptyList(&Shape::Object(&DEATH)), "Entries of the header `x-death`."),
+            key("xDeath", Shape::NonEmptyList(&Shape::Object(&DEATH)), "Entries of the `x-death` header."),
         ];
         KEYS
     }),
@@ -344,7 +344,7 @@ static DEATH: Object = Object {
             key(
                 "routingKeys",
                 Shape::NonEmptyList(&Shape::RoutingKey),
-                "The routing keys of the message before this queue dead-lettered it: its routing key, and the keys in the header `CC`.",
+                "The routing keys of the message before this queue dead-lettered it: its routing key, and the keys in the `CC` header.",
             ),
         ];
         KEYS

@@ -1,15 +1,15 @@
-//! Tests of topologies: parses test files, runs their cases in the simulation, and compares the results.
+//! Tests topologies: parses test files, runs their cases in the simulation, and compares the results.
 //!
 //! | file | topic |
 //! |---|---|
 //! | [`keys`] | the grammar of test files |
 //! | [`read`] | a test file as values |
 //! | [`case`] | a case: what is published, how workers behave, and what is expected |
-//! | [`references`] | names that the topology does not contain, and cases that cannot fail |
-//! | [`stand_ins`] | exchanges and queues in place of external ones |
+//! | [`references`] | names in cases that the topology does not contain, and similar mistakes |
+//! | [`stand_ins`] | exchanges and queues that replace external objects |
 //! | [`subject`] | the topology that is tested |
 //! | [`compare`] | the differences between the expected and the simulated result |
-//! | [`parts`] | the parts of the routing, and the scenarios in which queues dead-letter messages |
+//! | [`parts`] | the parts of a topology's routing, and the scenarios in which queues dead-letter messages |
 //! | [`coverage`] | the coverage of the routing by cases |
 //! | [`run`] | the cases of a file against a topology |
 //! | [`snapshot`] | test files that record the routing of a topology |

@@ -1,4 +1,4 @@
-//! The parts of the routing of a topology, and the scenarios in which queues dead-letter messages.
+//! Finds the parts of a topology's routing, and defines the scenarios in which queues dead-letter messages.
 
 use super::subject::Subject;
 use crate::contract::Method;
@@ -32,8 +32,9 @@ pub(super) fn parts(subject: &Subject<'_>) -> Vec<RoutingPart> {
     bindings.chain(alternates).chain(dead_letterings).collect()
 }
 
-/// Returns the reasons for which a queue dead-letters messages. Only queues with workers reject messages and reach a
-/// delivery limit, and in these queues also messages with a TTL of their own expire.
+/// Returns the reasons for which a queue dead-letters messages. In scenarios, only queues with a contract have workers,
+/// so only these queues dead-letter rejected messages and messages at the delivery limit. In these queues, messages
+/// with a per-message TTL can also expire.
 fn reasons(subject: &Subject<'_>, name: &QueueName, settings: &EffectiveSettings) -> BTreeSet<Reason> {
     if settings.dead_lettering().is_none() {
         return BTreeSet::new();
@@ -55,9 +56,9 @@ pub(super) fn object_of(part: &RoutingPart) -> ObjectId {
     }
 }
 
-/// Returns the parts that topo generates for retries and dead-lettering, and that no message uses with the current settings:
-/// for example, the binding for messages that a full queue dead-letters, if the queue has no maximum length. `simulation`
-/// must record the used parts.
+/// Returns the parts that topo generates for retries and dead-lettering, but that no message uses with the current
+/// settings. An example is the binding for messages that a full queue dead-letters, if the queue has no maximum length.
+/// `simulation` must record the used parts.
 pub(super) fn unreachable(
     subject: &Subject<'_>,
     simulation: &Simulation<'_, '_>,
@@ -73,7 +74,7 @@ pub(super) fn unreachable(
         let outcome = Scenario::of(subject, queue, *reason).map(|scenario| scenario.run(simulation));
         match outcome.filter(|outcome| outcome.unknown.is_empty()) {
             Some(outcome) => unreachable.retain(|part| !outcome.taken.contains(part)),
-            // Messages may use all parts that were generated for this queue.
+            // The outcome is unknown, so messages can use all parts that were generated for this queue.
             None => {
                 let families = subject.expansion.scope.families.iter().filter(|family| family.queue == *queue);
                 let members: BTreeSet<&ObjectId> = families.flat_map(|family| &family.members).collect();
@@ -84,7 +85,7 @@ pub(super) fn unreachable(
     unreachable
 }
 
-/// Messages that a queue dead-letters for a reason, and the worker that causes it.
+/// A scenario in which a queue dead-letters messages for a reason: the messages, and the behavior of the worker.
 pub(super) struct Scenario<'q> {
     queue: &'q QueueName,
     /// The behavior of the worker; `None` if the queue has no worker.
@@ -96,7 +97,8 @@ pub(super) struct Scenario<'q> {
 }
 
 impl<'q> Scenario<'q> {
-    /// Returns the messages. Returns `None` if too many messages are necessary to fill the queue.
+    /// Creates the scenario for a reason. Returns `None` if the queue does not exist. For the reason `maxlen`, also
+    /// returns `None` if the queue has no maximum length, or one that is too large to fill.
     pub(super) fn of(subject: &Subject<'_>, queue: &'q QueueName, reason: Reason) -> Option<Self> {
         let settings = subject.routing.settings_of(queue, subject.routing.topology().queues.get(queue)?);
         let (mut count, mut expiration) = (1, None);
@@ -122,7 +124,7 @@ impl<'q> Scenario<'q> {
         Some(Self { queue, behavior, count, expiration })
     }
 
-    /// Returns the result of the scenario.
+    /// Runs the scenario, and returns its result.
     pub(super) fn run(&self, simulation: &Simulation<'_, '_>) -> Outcome {
         let publication = Publication {
             exchange: ExchangeName::new(""),
@@ -137,8 +139,8 @@ impl<'q> Scenario<'q> {
     }
 }
 
-/// Returns the routing changes if a binding or an alternate exchange is removed, for messages that are published to one of
-/// the entries.
+/// Returns the routing changes that removing a binding or an alternate exchange causes, for messages that are published
+/// to one of the `entries`.
 pub(super) fn changes_without(
     subject: &Subject<'_>,
     part: &RoutingPart,
@@ -146,14 +148,18 @@ pub(super) fn changes_without(
 ) -> RoutingDifference {
     let mut topology = subject.routing.topology().clone();
     part.remove_from(&mut topology);
-    // Both routings have the same lifetime.
+    // A second routing of the same topology is needed because both routings must have the same lifetime.
     let with = subject.routing_of(subject.routing.topology());
-    routing_changes(&with, &subject.routing_of(&topology), &relevant(subject, part, entries))
+    routing_changes(&with, &subject.routing_of(&topology), &relevant_entries(subject, part, entries))
 }
 
-/// Returns the entries that can show a change of a part: only its exchange if clients can publish to it, because a message
-/// that arrives from another exchange is routed in the same way.
-fn relevant(subject: &Subject<'_>, part: &RoutingPart, entries: &BTreeSet<ExchangeName>) -> BTreeSet<ExchangeName> {
+/// Returns the entries that can show the effect of removing a part. If clients can publish to the part's exchange, this
+/// exchange is sufficient, because it routes messages from other exchanges in the same way.
+fn relevant_entries(
+    subject: &Subject<'_>,
+    part: &RoutingPart,
+    entries: &BTreeSet<ExchangeName>,
+) -> BTreeSet<ExchangeName> {
     let own = match part {
         RoutingPart::Binding(binding) => Some(&binding.source),
         RoutingPart::Alternate(exchange) => Some(exchange),
@@ -167,7 +173,8 @@ fn relevant(subject: &Subject<'_>, part: &RoutingPart, entries: &BTreeSet<Exchan
     }
 }
 
-/// Returns true if topo cannot simulate a binding: its exchange is external, or selects the binding by a method of its own.
+/// Returns true if topo cannot simulate a binding, because its exchange is external or has a type that selects bindings
+/// in its own way. Returns false for other parts.
 pub(super) fn is_unknown(subject: &Subject<'_>, part: &RoutingPart) -> bool {
     let RoutingPart::Binding(binding) = part else { return false };
     let kind = subject.routing.kind(&binding.source);

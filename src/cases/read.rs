@@ -1,4 +1,4 @@
-//! Reads a test file: checks it against the grammar, and converts it to cases.
+//! Reads a test file: checks the file against the grammar, and converts its contents to cases.
 
 use super::case::{Attempts, Case, DeadLettered, EndCount, Expected, ExpectedDeath, TestFile, VersionCondition};
 use super::keys::TEST_DOCUMENT;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Parses a test file. `file` is the index of the file in messages.
 ///
 /// # Errors
-/// Returns all problems of the file, with their positions.
+/// All problems in the file, with their positions.
 pub fn parse(file: usize, source: &SourceFile) -> Result<TestFile, Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     let mut read = TestFile::default();
@@ -27,7 +27,7 @@ pub fn parse(file: usize, source: &SourceFile) -> Result<TestFile, Diagnostics> 
     }
     for mut document in documents.into_iter().take(1) {
         if let Value::Table(entries) = &mut document.value {
-            // Keys that start with `x-` only define anchors.
+            // Keys that start with `x-` only define YAML anchors.
             entries.retain(|entry| !entry.key.starts_with("x-"));
         }
         let shape = Shape::Object(&TEST_DOCUMENT);
@@ -70,7 +70,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the stand-ins. `topo test --update` rewrites a snapshot without them.
+    /// Reads the stand-ins. A snapshot cannot have stand-ins, because `topo test --update` would remove them.
     fn stand_ins(&mut self, document: &Node) -> StandIns {
         let entry = document.entry("standIns");
         if let Some(entry) = entry.filter(|_| document.get("snapshot").is_some_and(Node::is_true)) {
@@ -191,13 +191,13 @@ impl Reader<'_> {
         })
     }
 
-    /// Returns the headers of a published message. Reports the header `CC` or `BCC` if its value is not a list of strings.
+    /// Returns the headers of a published message. Reports a `CC` or `BCC` header whose value is not a list of strings.
     fn headers(&mut self, message: &Node) -> Arguments {
         let headers = arguments(message.get("headers"));
         if let Some(name) = invalid_header(&headers) {
             let at = message.get("headers").and_then(|it| it.entry(name)).map_or(message.at, |entry| entry.node.at);
             let hint = "write a list of routing keys, such as `[orders.audit]`";
-            self.invalid(at, format!("expected a list of strings for the header `{name}`"), hint);
+            self.invalid(at, format!("expected a list of strings for the `{name}` header"), hint);
         }
         headers
     }

@@ -7,14 +7,15 @@ use crate::rabbitmq::routing::{Keys, Kind};
 use crate::simulation::{Behavior, Worker};
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, closest};
 
-/// Checks the cases of a file: names that the topology does not contain, internal exchanges, and workers whose queue has no
-/// contract. A case with such a mistake could not fail. If `knows_external` is true, the cases run in a topology that
-/// contains the external objects.
+/// Checks the cases of a file that apply to the version of the subject. Reports names that the topology does not
+/// contain, publishes to internal exchanges, workers whose queue has no contract, and expected attempts without a
+/// worker. Warns about routing keys that look like patterns. If `knows_external` is true, the cases run in a topology
+/// that contains the external objects.
 pub fn check(file: &TestFile, subject: &Subject<'_>, knows_external: bool) -> Diagnostics {
     let mut checker = Checker { subject, knows_external, diagnostics: Diagnostics::new() };
     let version = subject.profile.version;
     for case in file.cases.iter().filter(|case| case.only.is_none_or(|only| only.is_met_by(version))) {
-        checker.case(case);
+        checker.check_case(case);
     }
     checker.diagnostics
 }
@@ -26,38 +27,38 @@ struct Checker<'s, 'a> {
 }
 
 impl Checker<'_, '_> {
-    fn case(&mut self, case: &Case) {
+    fn check_case(&mut self, case: &Case) {
         let publication = &case.publication;
         match publication.value.exchange.as_str() {
-            "" => self.queue(&QueueName::new(publication.value.routing_key.as_str()), publication.at),
-            _ => self.exchange(&publication.value.exchange, publication.at),
+            "" => self.check_queue(&QueueName::new(publication.value.routing_key.as_str()), publication.at),
+            _ => self.check_exchange(&publication.value.exchange, publication.at),
         }
-        self.pattern(case);
+        self.warn_about_pattern(case);
         for (queue, (worker, at)) in &case.workers {
-            self.queue(queue, *at);
-            self.worker(queue, worker, *at);
+            self.check_queue(queue, *at);
+            self.check_worker(queue, worker, *at);
         }
         let expected = &case.expected;
         for queues in [&expected.to, &expected.reaches, &expected.never].into_iter().flatten() {
-            queues.value.iter().for_each(|(queue, at)| self.queue(queue, *at));
+            queues.value.iter().for_each(|(queue, at)| self.check_queue(queue, *at));
         }
         for (queue, attempts) in &expected.attempts {
-            self.queue(queue, attempts.at);
+            self.check_queue(queue, attempts.at);
             if !case.workers.contains_key(queue) {
                 let message = format!("queue `{queue}` has no worker in this case, so it delivers no message");
                 self.report(message, attempts.at, format!("add `workers: {{{queue}: ack}}`"));
             }
         }
         if let Some(ends) = &expected.ends {
-            ends.value.iter().for_each(|(queue, end)| self.queue(queue, end.at));
+            ends.value.iter().for_each(|(queue, end)| self.check_queue(queue, end.at));
         }
         if let Some(dead_lettered) = &expected.dead_lettered {
-            dead_lettered.value.deaths.iter().for_each(|death| self.queue(&death.queue, dead_lettered.at));
+            dead_lettered.value.deaths.iter().for_each(|death| self.check_queue(&death.queue, dead_lettered.at));
         }
     }
 
-    /// Warns of a routing key that looks like a pattern: a published message has a key, and only bindings have patterns.
-    fn pattern(&mut self, case: &Case) {
+    /// Warns about a routing key of a published message that looks like a pattern. Only bindings have patterns.
+    fn warn_about_pattern(&mut self, case: &Case) {
         let publication = &case.publication.value;
         let is_topic = self.subject.routing.kind(&publication.exchange) == Some(Kind::Topic);
         let message = publication.message();
@@ -74,7 +75,7 @@ impl Checker<'_, '_> {
         self.diagnostics.push(Diagnostic::error("unknown-name", message, at).hint(hint));
     }
 
-    fn queue(&mut self, queue: &QueueName, at: Location) {
+    fn check_queue(&mut self, queue: &QueueName, at: Location) {
         let topology = self.subject.routing.topology();
         let is_known = self.knows_external && self.subject.is_external_queue(queue);
         if is_known || topology.queues.contains_key(queue) {
@@ -91,7 +92,7 @@ impl Checker<'_, '_> {
         self.report(format!("queue `{queue}` does not exist"), at, hint);
     }
 
-    fn exchange(&mut self, exchange: &ExchangeName, at: Location) {
+    fn check_exchange(&mut self, exchange: &ExchangeName, at: Location) {
         let topology = self.subject.routing.topology();
         match (self.subject.routing.kind(exchange), topology.exchanges.get(exchange)) {
             (_, Some(declared)) if declared.internal => {
@@ -115,7 +116,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    fn worker(&mut self, queue: &QueueName, worker: &Worker, at: Location) {
+    fn check_worker(&mut self, queue: &QueueName, worker: &Worker, at: Location) {
         let behaviors = match worker {
             Worker::Always(behavior) => std::slice::from_ref(behavior),
             Worker::Each(behaviors) => behaviors,

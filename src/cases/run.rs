@@ -20,7 +20,7 @@ pub struct FileReport {
     pub vhost: VhostName,
     /// The RabbitMQ version.
     pub version: BrokerVersion,
-    /// The broker on which the cases ran as well; `None` if they ran only offline.
+    /// The broker on which the cases also ran; `None` if they ran only offline.
     pub live: Option<LiveTarget>,
     /// The topology in which the cases ran; `None` for the topology of the spec.
     pub against: Option<Against>,
@@ -53,7 +53,7 @@ pub struct LiveTarget {
 pub enum LiveResult {
     /// The broker and the simulation agree, so the offline result is valid for the broker.
     Agrees,
-    /// The broker and the simulation differ: a bug in topo, or another client.
+    /// The broker and the simulation differ, because of a bug in topo or because of another client.
     Differs,
     /// The case did not run on the broker, for this reason.
     NotRun(String),
@@ -65,7 +65,8 @@ impl FileReport {
         self.results.iter().any(|result| matches!(result.outcome, CaseOutcome::Failed { .. }))
     }
 
-    /// Describes the tested topology and the version: `RabbitMQ 4.3.6, planned topology of http://localhost:15672`.
+    /// Describes the version and the tested topology, such as `RabbitMQ 4.3.6, planned topology of
+    /// http://localhost:15672`.
     pub fn target(&self) -> String {
         match &self.against {
             None => format!("RabbitMQ {}", self.version),
@@ -75,7 +76,7 @@ impl FileReport {
         }
     }
 
-    /// Formats a position in the spec: `topology.yaml:12`.
+    /// Formats a position in the spec, such as `topology.yaml:12`. Returns `None` if the file is unknown.
     pub fn spec_position(&self, at: Location) -> Option<String> {
         Some(format!("{}:{}", self.spec_files.get(at.file)?, at.line))
     }
@@ -86,7 +87,7 @@ impl FileReport {
 pub struct CaseResult {
     /// The name of the case.
     pub name: String,
-    /// The name of the test; a table of routes is one test.
+    /// The name of the test. A table of routes is one test.
     pub test: String,
     /// The position in the test file.
     pub at: Location,
@@ -97,7 +98,7 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
-    /// Records the differences between the broker and the simulation. With a difference, the case fails.
+    /// Records the differences between the broker and the simulation. If there is a difference, the case fails.
     pub fn record_live(&mut self, differences: Vec<String>, simulated: &Outcome) {
         if differences.is_empty() {
             self.live = Some(LiveResult::Agrees);
@@ -129,7 +130,7 @@ pub enum CaseOutcome {
     Skipped,
 }
 
-/// Runs the cases whose names contain `filter`.
+/// Runs the cases whose names contain `filter`. Skips the cases that do not apply to the version.
 pub fn run(file: &TestFile, subject: &Subject<'_>, filter: &str) -> Vec<CaseResult> {
     let simulation = subject.simulation();
     let run = |case: &Case| {

@@ -1,8 +1,9 @@
 //! Writes snapshots: test files that record the routing of a topology.
 //!
-//! A snapshot contains a table of routes for each exchange, with a message for each binding that is routed differently
-//! without the binding, and a message that no binding matches. It also contains a case for each reason for which a queue
-//! dead-letters messages. A topology without one of the bindings, alternate exchanges or reasons therefore fails it.
+//! A snapshot contains a table of routes for each exchange. For each binding, the table contains a message that is
+//! routed differently without the binding. The table also contains a message that no binding matches. For each reason
+//! for which a queue dead-letters messages, the snapshot contains a case. If a topology lacks one of these bindings,
+//! alternate exchanges or reasons, a case therefore fails.
 
 use super::compare::time;
 use super::parts::{Scenario, changes_without, is_unknown, parts};
@@ -14,7 +15,7 @@ use crate::rabbitmq::routing::{Kind, Message, Reason};
 use crate::simulation::{Behavior, End, Outcome, RoutingPart, Simulation};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Routing keys among which a snapshot chooses one that no binding matches.
+/// The candidates for a routing key that no binding matches.
 const UNMATCHED: [&str; 4] = ["unmatched", "unmatched.x", "x.unmatched.x", ""];
 /// The maximum length of a routing key, in bytes.
 const MAX_KEY: usize = 255;
@@ -27,11 +28,11 @@ pub struct SnapshotSource<'s> {
     pub vhost: Option<&'s str>,
     /// The value of `brokers`; empty for the newest known version.
     pub brokers: &'s [BrokerVersion],
-    /// The tests that apply only from the version of the subject on.
+    /// The names of the tests that apply only to the subject's RabbitMQ version and later versions.
     pub restricted: &'s BTreeSet<String>,
 }
 
-/// Returns the text of a snapshot. Returns `None` if the topology contains no routing to record.
+/// Returns the text of a snapshot; `None` if the topology contains no routing to record.
 pub fn snapshot(subject: &Subject<'_>, source: &SnapshotSource<'_>) -> Option<String> {
     let mut tests: Vec<(String, Vec<Entry>)> = Vec::new();
     for (exchange, routes) in routes(subject) {
@@ -67,7 +68,7 @@ pub fn snapshot(subject: &Subject<'_>, source: &SnapshotSource<'_>) -> Option<St
     Some(Text::of(&sections).with_header(header.to_owned()).text)
 }
 
-/// Returns the exchanges to which applications publish, with the messages of the snapshot.
+/// Returns the exchanges to which applications publish, with their messages in the snapshot.
 fn routes(subject: &Subject<'_>) -> BTreeMap<ExchangeName, BTreeSet<(String, Arguments)>> {
     let topology = subject.routing.topology();
     let members: BTreeSet<&ObjectId> =
@@ -103,8 +104,8 @@ fn routes(subject: &Subject<'_>) -> BTreeMap<ExchangeName, BTreeSet<(String, Arg
     found
 }
 
-/// Returns a message that is routed differently without a binding or an alternate exchange, and the exchange to which it
-/// is published.
+/// Returns a message that is routed differently without a binding or an alternate exchange, and the exchange to which
+/// the message is published. Returns `None` for other parts, and if topo finds no such message.
 fn distinguishing_message(
     subject: &Subject<'_>,
     part: &RoutingPart,
@@ -124,8 +125,8 @@ fn distinguishing_message(
     changes.into_iter().next().map(|change| (change.entry, change.example))
 }
 
-/// Returns keys with no word and with two words for each wildcard of a pattern. They show most changes that make the pattern
-/// narrower or wider.
+/// Returns two routing keys in which no words and two words replace each wildcard of a pattern. These keys detect most
+/// changes that make the pattern narrower or wider. Returns no keys for a pattern without wildcards.
 fn variants(pattern: &str) -> Vec<String> {
     if !pattern.split('.').any(|word| matches!(word, "*" | "#")) {
         return Vec::new();
@@ -140,8 +141,9 @@ fn variants(pattern: &str) -> Vec<String> {
     vec![with(&[]), with(&["x", "x"])]
 }
 
-/// Returns a message that only this binding of its exchange matches; `None` if the exchange has an alternate exchange, or
-/// if the simplest message for the binding matches others as well.
+/// Returns a message that matches only this binding of a direct or topic exchange. Returns `None` for other exchange
+/// types, and if the exchange has an alternate exchange. Also returns `None` if the simplest message for the binding
+/// does not match only this binding.
 fn own_message(subject: &Subject<'_>, binding: &Binding) -> Option<ExampleMessage> {
     if !subject.routing.alternates(&binding.source).is_empty() {
         return None;
@@ -162,7 +164,7 @@ fn message(routing_key: &str, headers: &Arguments) -> Message {
     ExampleMessage { routing_key: routing_key.to_owned(), headers: headers.clone() }.message()
 }
 
-/// Returns a table of routes.
+/// Returns the table of routes for an exchange.
 fn table(subject: &Subject<'_>, exchange: &ExchangeName, messages: &BTreeSet<(String, Arguments)>) -> Vec<Entry> {
     let queues = |key: &str, headers: &Arguments| {
         let route = subject.routing.route(exchange, &message(key, headers));
@@ -192,8 +194,8 @@ fn header(value: &ArgumentValue) -> Tree {
     value.as_text().map_or_else(|| value::exact(value), Tree::literal)
 }
 
-/// Returns a case in which a queue dead-letters messages for a reason. Returns `None` if the simulation does not produce
-/// this result.
+/// Returns the name and the content of a case in which a queue dead-letters messages for a reason. Returns `None` for a
+/// generated queue, if there is no scenario, and if the simulation does not produce this result.
 fn dead_lettering(
     subject: &Subject<'_>,
     simulation: &Simulation<'_, '_>,
@@ -201,7 +203,7 @@ fn dead_lettering(
     reason: Reason,
 ) -> Option<(String, Vec<Entry>)> {
     if !subject.spec.queues.contains_key(queue) && !subject.spec.dead_letter_queues.contains_key(queue) {
-        // The cases of a queue with retries also test the queues of its retries.
+        // The cases for a queue with retries also test its generated queues.
         return None;
     }
     let scenario = Scenario::of(subject, queue, reason)?;
@@ -241,7 +243,7 @@ fn dead_lettering(
     Some((name, case))
 }
 
-/// Returns the final states of all copies, with their exact numbers.
+/// Returns the number of copies in each queue for each final state.
 fn ends(outcome: &Outcome) -> Tree {
     let mut counts: BTreeMap<&QueueName, BTreeMap<End, u64>> = BTreeMap::new();
     for copy in &outcome.ends {

@@ -1,4 +1,4 @@
-//! Stand-ins: exchanges and queues that a test file declares in place of the external objects of its spec.
+//! Replaces the external objects of a spec with the stand-ins of a test file.
 
 use crate::model::{Destination, ExchangeName, QueueName};
 use crate::spec::{
@@ -9,7 +9,7 @@ use crate::spec::{
 /// The stand-ins of a test file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StandIns {
-    /// The checked value of `standIns`, with positions in the test file.
+    /// The checked value of `standIns`, with positions in the test file; `None` if the key is missing.
     node: Option<Node>,
 }
 
@@ -24,15 +24,15 @@ impl StandIns {
         self.node.as_ref().is_none_or(|node| is_empty("exchanges", node) && is_empty("queues", node))
     }
 
-    /// Replaces the external objects of a spec, and adds the bindings of these stand-ins. `file` is the name of the test
-    /// file, to which the positions of the new objects refer. Returns an error for each stand-in without an external object,
-    /// and for each reference to an unknown exchange.
+    /// Replaces the external objects of a spec with the stand-ins, and adds the bindings of the stand-ins. `file` is
+    /// the name of the test file, to which the positions of the new objects refer. Returns an error for each stand-in
+    /// without an external object, and for each reference to an unknown exchange.
     pub fn apply(&self, spec: &mut Spec, file: &str) -> Diagnostics {
         let mut diagnostics = Diagnostics::new();
         let Some(node) = &self.node else { return diagnostics };
         let index = spec.files.len();
         spec.files.push(file.to_owned());
-        // The errors refer to the test file alone, and the objects to the files of the spec.
+        // Positions in errors refer to the test file alone. Positions in objects refer to the list of the spec files.
         read_stand_ins(node, spec, &mut diagnostics);
         let read = read_stand_ins(&node.in_file(index), spec, &mut Diagnostics::new());
         let StandInObjects { exchanges, queues, bindings } = read;
@@ -98,7 +98,7 @@ fn dead_letter_exchanges(node: &Node) -> impl Iterator<Item = (ExchangeName, Loc
     })
 }
 
-/// Returns an error if the exchange is neither declared in the spec nor predeclared by the broker.
+/// Returns an error if the spec neither declares nor generates the exchange, and the broker does not predeclare it.
 fn missing(spec: &Spec, exchange: &ExchangeName, at: Location) -> Option<Diagnostic> {
     let of_dead_letter_queue = |(queue, it): (&QueueName, &DeadLetterQueueSpec)| it.exchange(queue) == *exchange;
     let is_declared = spec.exchanges.contains_key(exchange)

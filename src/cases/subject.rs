@@ -1,4 +1,5 @@
-//! The topology under test, with the routing and the contracts of its queues: the topology of the spec, or another one.
+//! Combines the topology under test with its routing and with the contracts of its queues. The topology is that of the
+//! spec, or another topology.
 
 use crate::contract::{Contract, contracts};
 use crate::expand::Expansion;
@@ -20,8 +21,8 @@ pub struct OtherTopology {
 }
 
 impl OtherTopology {
-    /// Creates a topology that contains all objects of the vhost. If `lacks_internal` is true, internal exchanges are missing,
-    /// so an exchange to which another object refers may exist.
+    /// Creates a topology that contains all objects of the vhost. If `lacks_internal` is true, the topology lacks
+    /// internal exchanges. A missing exchange to which an object refers then counts as external.
     pub fn complete(topology: Topology, lacks_internal: bool) -> Self {
         let external = if lacks_internal { undeclared_exchanges(&topology) } else { BTreeSet::new() };
         Self { is_complete: true, external, ..Self::of_spec(topology, Scope::default()) }
@@ -32,7 +33,7 @@ impl OtherTopology {
         self.is_complete
     }
 
-    /// Creates the topology of another spec, which does not contain the external objects in the scope.
+    /// Creates the topology of another spec. It does not contain the external objects in `scope`.
     pub fn of_spec(topology: Topology, scope: Scope) -> Self {
         let Scope { external, external_dead_letter_queues, .. } = scope;
         let operator_policies = topology.operator_policies();
@@ -40,10 +41,10 @@ impl OtherTopology {
     }
 }
 
-/// Returns the exchanges to which bindings, alternate exchanges and dead-letter targets refer, and that the topology does not
-/// contain.
+/// Returns the exchanges to which bindings, alternate exchanges and dead-letter settings refer, but which the topology
+/// does not contain. Excludes predeclared exchanges.
 fn undeclared_exchanges(topology: &Topology) -> BTreeSet<ObjectId> {
-    let ends = topology.bindings.iter().flat_map(|binding| {
+    let of_bindings = topology.bindings.iter().flat_map(|binding| {
         let destination = match &binding.destination {
             Destination::Exchange(name) => Some(name.clone()),
             Destination::Queue(_) => None,
@@ -60,7 +61,8 @@ fn undeclared_exchanges(topology: &Topology) -> BTreeSet<ObjectId> {
     let queues = topology.queues.values().map(|queue| &queue.arguments);
     let policies = topology.policies.values().chain(operator_policies.values()).map(|policy| &policy.definition);
     let targets = exchanges.chain(queues).chain(policies).flat_map(of_arguments);
-    let all = ends.chain(targets).filter(|name| !topology.exchanges.contains_key(name) && !name.is_predeclared());
+    let all =
+        of_bindings.chain(targets).filter(|name| !topology.exchanges.contains_key(name) && !name.is_predeclared());
     all.filter(|name| !name.as_str().is_empty()).map(ObjectId::Exchange).collect()
 }
 
@@ -91,7 +93,7 @@ impl<'a> Subject<'a> {
         Self { spec, expansion, profile, routing, contracts, operator_policies, is_other: false }
     }
 
-    /// Replaces the routing with that of another topology. The workers still follow the contracts of the spec.
+    /// Replaces the routing with the routing of another topology. The workers still follow the contracts of the spec.
     pub fn in_other(self, other: &'a OtherTopology) -> Self {
         let OtherTopology { topology, operator_policies, external, external_dead_letter_queues, is_complete } = other;
         let routing = Routing::new(topology, operator_policies, external, self.profile)
@@ -131,12 +133,13 @@ impl<'a> Subject<'a> {
         self.spec.queues.get(queue).or_else(dead_letter_queue)
     }
 
-    /// Returns true if neither the tested topology nor its external objects contain the queue.
+    /// Returns true if another topology is tested, and neither this topology nor its external objects contain the
+    /// queue.
     pub(super) fn lacks_queue(&self, queue: &QueueName) -> bool {
         self.is_other && !self.routing.has_queue(queue)
     }
 
-    /// Returns the position of a queue in the spec.
+    /// Returns the position of a queue in the spec; `None` if the spec does not declare the queue.
     pub(super) fn position(&self, queue: &QueueName) -> Option<Location> {
         self.declared(queue).map(|declared| declared.at)
     }
@@ -146,7 +149,8 @@ impl<'a> Subject<'a> {
         self.declared(queue).filter(|_| !self.is_other)?.retry.as_ref().map(|it| &it.max_retries)
     }
 
-    /// Describes the binding that routes a message to a queue, with its position in the spec.
+    /// Describes the binding that routes a message to a queue, with its position in the spec; `None` if no binding of
+    /// the exchange does.
     pub(super) fn binding_to(&self, queue: &QueueName, published: &Publication) -> Option<(String, Option<Location>)> {
         let message = published.message();
         let taken = self.routing.taken(&published.exchange, &message);
@@ -160,8 +164,9 @@ impl<'a> Subject<'a> {
         Some((format!("{queue} is bound to {} with {what}", binding.source), at))
     }
 
-    /// Explains that no binding of the exchange matches a message, with the position of the exchange in the spec; `None` if a
-    /// binding matches. For the default exchange, the caller must know that the message does not reach the expected queue.
+    /// Explains that no binding of the exchange matches a message, with the position of the exchange in the spec.
+    /// Returns `None` if a binding matches. For the default exchange, the caller must know that the message does not
+    /// reach the expected queue.
     pub(super) fn unmatched(&self, published: &Publication) -> Option<(String, Option<Location>)> {
         let exchange = &published.exchange;
         if exchange.as_str().is_empty() {
@@ -172,12 +177,12 @@ impl<'a> Subject<'a> {
         taken.bindings.is_empty().then(|| (format!("no binding of {exchange} matches the message"), at))
     }
 
-    /// Returns the file that declares an object.
+    /// Returns the file that declares an object; `None` if unknown.
     pub(super) fn file_of(&self, id: &ObjectId) -> Option<&str> {
         self.expansion.origins.get(id).map(|origin| origin.file.as_str())
     }
 
-    /// Returns the position in the spec that creates an object.
+    /// Returns the position in the spec that creates an object; `None` if no position does.
     pub(super) fn location(&self, id: &ObjectId) -> Option<Location> {
         let origin = self.expansion.origins.get(id)?;
         let file = self.spec.files.iter().position(|file| *file == origin.file)?;

@@ -1,4 +1,4 @@
-//! Tests the parsing and the comparison of test files.
+//! Tests test files: parsing, comparison, coverage and snapshots.
 
 mod sender_selected;
 
@@ -87,7 +87,7 @@ fn differences_are_described() {
             &["ends work: acked / no message", "ends dead: no message / 1 rejected"],
         ),
         ("publish: {queue: work}, workers: {work: [fail]}, ends: {work: held}", &["workers work: at most 1 / 2"]),
-        // Without a delivery, one difference is sufficient.
+        // Without a delivery, only the difference in `attempts` is reported.
         (
             "publish: {exchange: orders, routingKey: other}, workers: {work: fail}, attempts: {work: 2}",
             &["attempts work: 2 / 0"],
@@ -175,7 +175,7 @@ fn mistakes_are_reported() {
     }
 }
 
-/// Calls a function with the subject of a spec.
+/// Calls a function with the subject for a spec.
 fn with_subject<T>(spec: &str, then: impl FnOnce(&Subject<'_>) -> T) -> T {
     let source = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\nvhost: shop\n{spec}") };
     let specs = parse_specs(&[source], &Variables::default()).unwrap_or_else(|errors| panic!("{spec}: {errors}"));
@@ -219,7 +219,7 @@ fn failed_cases_cover_nothing() {
     assert!(covered(spec, passing).counts().0 > 0);
 }
 
-/// Returns the parts that the snapshot of a spec does not cover, and its text.
+/// Returns the parts that the snapshot of a spec does not cover, and the text of the snapshot.
 fn uncovered_by_snapshot(spec: &str) -> (Vec<String>, String) {
     with_subject(spec, |subject| {
         let text = snapshot(
@@ -261,7 +261,7 @@ fn snapshots_cover_every_strategy() {
 }
 
 #[test]
-fn snapshots_cover_headers_alternates_and_odd_names() {
+fn snapshots_cover_headers_alternates_and_unusual_names() {
     let spec = "exchanges:
   h: {type: headers}
   t: {type: topic, alternateExchange: 'no: way'}
@@ -313,7 +313,7 @@ fn snapshots_cover_random_bindings() {
 }
 
 #[test]
-fn routes_are_known_although_later_results_are_not() {
+fn routes_are_known_even_if_later_results_are_not() {
     let spec = "exchanges: {e: {type: direct}, amq.topic: {external: true}}
 queues:
   sized: {type: quorum, deadLetter: none, maxLengthBytes: 1MiB, bindings: [{exchange: e, routingKey: k}]}
@@ -341,7 +341,7 @@ queues:
 }
 
 #[test]
-fn snapshots_contain_variable_syntax_as_it_is() {
+fn snapshots_keep_variable_syntax() {
     let spec = "exchanges: {'$${X}': {type: direct}}
 queues: {q: {type: classic, deadLetter: none, bindings: [{exchange: '$${X}', routingKey: '$${Y}'}]}}
 ";
@@ -350,7 +350,7 @@ queues: {q: {type: classic, deadLetter: none, bindings: [{exchange: '$${X}', rou
 }
 
 #[test]
-fn snapshots_notice_narrower_and_wider_patterns() {
+fn snapshots_detect_narrower_and_wider_patterns() {
     let spec = |key: &str| {
         format!(
             "exchanges: {{e: {{type: topic}}}}\nqueues: {{q: {{type: classic, deadLetter: none, bindings: [{{exchange: e, \
@@ -359,12 +359,12 @@ fn snapshots_notice_narrower_and_wider_patterns() {
     };
     let text = uncovered_by_snapshot(&spec("order.#")).1;
     let file = parse(0, &SourceFile { name: "snapshot".to_owned(), text }).unwrap();
-    let notices = |key: &str| {
+    let detects = |key: &str| {
         let outcomes = with_subject(&spec(key), |subject| run(&file, subject, ""));
         outcomes.iter().any(|it| it.outcome != CaseOutcome::Passed)
     };
     for narrower in ["order.*", "order.*.#", "order", "*.*"] {
-        assert!(notices(narrower), "{narrower}");
+        assert!(detects(narrower), "{narrower}");
     }
     let text = uncovered_by_snapshot(&spec("order.*")).1;
     let file = parse(0, &SourceFile { name: "snapshot".to_owned(), text }).unwrap();
@@ -386,7 +386,7 @@ deadLetterQueues: {dead: {type: quorum}}
 }
 
 #[test]
-fn dead_letters_that_reach_no_queue_are_redundant() {
+fn dead_lettering_to_no_queue_is_redundant() {
     let spec = "exchanges: {x: {type: direct}}
 queues: {q: {type: classic, messageTtl: 5s, arguments: {x-dead-letter-exchange: x}}}
 ";

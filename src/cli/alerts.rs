@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-/// The first version with the endpoint `/metrics/detailed`.
+/// The first version with the `/metrics/detailed` endpoint.
 const FIRST_WITH_DETAILED: (u16, u16) = (3, 10);
 
 pub(super) fn run(arguments: &AlertsArguments) -> Result<Exit, Failure> {
@@ -63,14 +63,15 @@ pub(super) fn run(arguments: &AlertsArguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the endpoint that `--metrics` specifies, otherwise the best one that the broker has.
+/// Returns the endpoint that `--metrics` specifies. By default, returns the detailed endpoint if the broker version has
+/// this endpoint, and the per-object endpoint otherwise.
 fn metrics(arguments: &AlertsArguments) -> Result<Metrics, Failure> {
     let (major, minor) = FIRST_WITH_DETAILED;
     let old = arguments.broker_version.filter(|version| !version.is_at_least(major, minor));
     match (arguments.metrics, old) {
         (Some(MetricsName::Detailed), Some(version)) => {
-            Err(Failure::usage(format!("RabbitMQ {version} has no endpoint /metrics/detailed"))
-                .hint("RabbitMQ 3.10 and later have it; for this version, use --metrics per-object"))
+            Err(Failure::usage(format!("RabbitMQ {version} has no /metrics/detailed endpoint"))
+                .hint("use --metrics per-object for RabbitMQ 3.9 and earlier"))
         }
         (Some(MetricsName::PerObject), _) | (None, Some(_)) => Ok(Metrics::PerObject),
         (Some(MetricsName::Detailed) | None, None) => Ok(Metrics::Detailed),
@@ -102,7 +103,8 @@ fn refused_name(
     }
 }
 
-/// Returns true if a file may be replaced without `--force`: the file is empty, or topo alerts wrote it.
+/// Returns true if topo may write to a path without `--force`: the path is not an existing regular file, or the file is
+/// empty or was written by topo alerts.
 fn is_replaceable(path: &Path) -> bool {
     if !path.is_file() {
         return true;
@@ -113,7 +115,7 @@ fn is_replaceable(path: &Path) -> bool {
     read.is_ok() && (beginning.is_empty() || BEGINNINGS.iter().any(|known| beginning.starts_with(known.as_bytes())))
 }
 
-/// Returns the path of the rules, relative to the folder of the tests. promtool resolves it there.
+/// Returns the path of the rules relative to the folder of the tests. promtool resolves the path against this folder.
 fn relative_path(rules: &Path, tests: &Path) -> String {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (rules, tests) = (absolute(rules), absolute(tests));

@@ -29,7 +29,7 @@ struct Intent {
     reviewed: Plan,
     specs: String,
     next_command: String,
-    /// The failure for findings at or above `--fail-on`, or `None` if there are no such findings. Also `None` for a
+    /// The failure for findings at or above `--fail-on`; `None` if there are no such findings. Also `None` for a
     /// rollback, and for a saved plan, whose findings were already reviewed.
     lint_failure: Option<Failure>,
 }
@@ -42,7 +42,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         return Err(no_terminal(arguments));
     }
     let progress = Progress::new(global);
-    // A rollback requires no spec, but an environment of the specs can select the broker.
+    // A rollback requires no spec, but an environment in the specs can select the broker.
     let needs_specs = saved.is_none() && (arguments.abort.is_empty() || arguments.spec.env.is_some());
     let sources = match needs_specs {
         true => Some(Sources::read(&arguments.spec, "topo apply")?),
@@ -145,7 +145,7 @@ async fn intent(
         let message = format!("the plan was made for {plan_url}, not for {broker_url}; nothing was changed");
         return Err(Failure::usage(message)
             .hint(format!("apply the plan to that broker: --url {}", quote(plan_url)))
-            .hint("if both URLs lead to the same broker, for example through a tunnel: --allow-other-broker"));
+            .hint("if both URLs reach the same broker, for example through a tunnel: --allow-other-broker"));
     }
     let desired: Vec<Arc<Desired>> = saved.parts().map(|part| Arc::clone(&part.desired)).collect();
     let now = planning::plan(access, &desired, &saved.options, progress).await?;
@@ -173,7 +173,7 @@ async fn rollback_intent(arguments: &ApplyArguments, access: &Access, progress: 
     let desired: Vec<Arc<Desired>> = vhosts.into_iter().map(Desired::nothing).map(Arc::new).collect();
     let options = Options { abort: arguments.abort.iter().cloned().collect(), ..Options::default() };
     let reviewed = planning::plan(access, &desired, &options, progress).await?;
-    let next_command = abort_line(arguments);
+    let next_command = abort_command(arguments);
     Ok(Intent {
         desired,
         reviewed,
@@ -183,8 +183,8 @@ async fn rollback_intent(arguments: &ApplyArguments, access: &Access, progress: 
     })
 }
 
-/// Returns the command that rolls back the migrations of `--abort`.
-fn abort_line(arguments: &ApplyArguments) -> String {
+/// Returns the command that rolls back the migrations that `--abort` specifies.
+fn abort_command(arguments: &ApplyArguments) -> String {
     let flags: String = arguments.abort.iter().map(|address| format!(" --abort {}", quote(address.as_str()))).collect();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
     let environment = arguments.spec.env.as_ref().map(|name| format!(" --env {}", quote(name))).unwrap_or_default();
@@ -199,7 +199,7 @@ fn no_terminal(arguments: &ApplyArguments) -> Failure {
             .hint("apply without confirmation: topo apply --yes")
             .hint("or apply a reviewed plan: topo plan --out plan.json, then topo apply --plan plan.json");
     }
-    failure.hint(format!("apply without confirmation: {} --yes", abort_line(arguments)))
+    failure.hint(format!("apply without confirmation: {} --yes", abort_command(arguments)))
 }
 
 /// Returns the flags of `topo apply` that suggested commands must repeat.

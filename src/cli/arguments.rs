@@ -81,7 +81,7 @@ pub(super) struct PlanningArguments {
     /// policies; name other kinds, such as operatorPolicies, explicitly
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "exchanges,queues,bindings,policies")]
     pub(super) prune: Vec<PruneKinds>,
-    /// Resolve one conflict by recreating the object, for this run: ADDRESS=ifEmpty|migrate|discard; may be repeated
+    /// Resolve a conflict in this run by recreating the object: ADDRESS=ifEmpty|migrate|discard; may be repeated
     #[arg(long, value_name = "ADDRESS=METHOD", env = "TOPO_RECREATE")]
     pub(super) recreate: Vec<Recreate>,
     /// Plan only objects with this address (`*` matches any characters) and their dependencies; may be repeated
@@ -116,7 +116,7 @@ pub(super) enum FindingsFormat {
     Github,
 }
 
-/// The objects of a plan that are printed.
+/// The objects of a plan to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Show {
     /// Every object
@@ -130,7 +130,7 @@ pub(super) struct LintArguments {
     /// Level of a lint rule, or of `all` rules: RULE=off|info|warning|error; may be repeated or separated by commas
     #[arg(long = "lint", value_name = "RULE=LEVEL", value_delimiter = ',', value_parser = level, env = "TOPO_LINT")]
     pub(super) levels: Vec<(String, Level)>,
-    /// Exit with 1 if a finding is at or above this severity: error, warning or info [default: error for validate,
+    /// Exit with code 1 if a finding is at or above this severity: error, warning or info [default: error for validate,
     /// none for plan and apply]
     #[arg(long, value_name = "LEVEL", value_parser = severity, hide_possible_values = true, env = "TOPO_FAIL_ON")]
     pub(super) fail_on: Option<Severity>,
@@ -149,7 +149,7 @@ pub(super) struct PrintingArguments {
     /// Also write the plan to a file in this format: FORMAT=FILE; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = format_and_file, env = "TOPO_ALSO")]
     pub(super) also: Vec<(PlanFormat, PathBuf)>,
-    /// Exit with 2 if there are changes, and with 3 if they are blocked
+    /// Exit with code 2 if there are changes, and with code 3 if the changes are blocked
     #[arg(long, env = "TOPO_DETAILED_EXITCODE", value_parser = BoolishValueParser::new())]
     pub(super) detailed_exitcode: bool,
 }

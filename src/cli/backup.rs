@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Writes the backup to one file, or to two files if the exchanges must be imported before the topic permissions.
-/// Prints the commands that import the files.
+/// Unless `is_quiet` is true, prints the commands that import the files.
 pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup) -> Result<(), BackupError> {
     let Backup { objects, secret, topic_permissions, version, is_split, left_out } = backup;
     let others = secret.lists();
@@ -41,7 +41,7 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
             vec![(path, text), (second, definitions::topic_permissions_only(topic_permissions, version))]
         }
     };
-    // An older backup is never replaced: after a killed run, it contains the original state.
+    // An existing backup is never replaced, because after a killed run it contains the original state.
     for (at, (path, text)) in files.iter().enumerate() {
         output::write_new_file(path, text).map_err(|error| {
             for (written, _) in &files[..at] {

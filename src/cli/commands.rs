@@ -107,7 +107,7 @@ pub(super) enum Command {
     Status(Box<StatusArguments>),
     /// Inspect dead-letter queues; replay, drop, export and restore their messages
     Dlq(Box<DlqArguments>),
-    /// Show who holds the lock of a vhost; with --break, delete the lock
+    /// Show the holder of a vhost's lock; with --break, delete the lock
     #[command(after_long_help = "Examples:\n  topo lock topology.yaml\n  topo lock --vhost shop --break")]
     Lock(Box<LockArguments>),
     /// Run topology tests offline and, with --live, on a broker
@@ -149,7 +149,7 @@ pub(super) enum Command {
     Alerts(AlertsArguments),
     /// List the lint rules
     Rules(RulesArguments),
-    /// Print the JSON Schema of specs, plans, contracts or statuses
+    /// Print the JSON Schema of specs, test files, plans or other documents
     Schema(SchemaArguments),
     /// Print shell completions
     Completions(CompletionsArguments),

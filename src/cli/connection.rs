@@ -1,6 +1,6 @@
-//! Determines the broker's address and the credentials from flags, then from the environment, then from
-//! `~/.rabbitmqadmin.conf`. Defines flags for the broker's statistics and tick intervals, which the management API does
-//! not report.
+//! Determines the broker's address and the credentials from flags, environment variables, the selected environment of
+//! the specs, and `~/.rabbitmqadmin.conf`. Defines flags for the broker's statistics and tick intervals, which the
+//! management API does not report.
 
 use super::failure::Failure;
 use super::value_parsers::positive_duration;
@@ -79,7 +79,8 @@ pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> 
     connect_to(arguments, None, intervals)
 }
 
-/// Refuses a broker that the process's environment selects although an environment of the specs selects another one.
+/// Returns a failure if `TOPO_URL` or `TOPO_NODE` selects a different broker than the selected environment of the
+/// specs.
 fn refuse_other_broker(arguments: &ConnectionArguments, url: &str, selected: &str) -> Result<(), Failure> {
     for (name, value) in [("TOPO_URL", &arguments.url), ("TOPO_NODE", &arguments.node)] {
         let is_same = name == "TOPO_URL" && value.as_deref() == Some(url);
@@ -91,7 +92,8 @@ fn refuse_other_broker(arguments: &ConnectionArguments, url: &str, selected: &st
     Ok(())
 }
 
-/// Creates a client for the broker of the selected environment, unless the arguments specify another one. Sends no request.
+/// Creates a client for the broker that the arguments specify, otherwise for the broker of the selected environment.
+/// Sends no request.
 pub(super) fn connect_to(
     arguments: &ConnectionArguments,
     selected: Option<&Environment>,
@@ -172,8 +174,8 @@ struct UrlLogin {
     rabbitmqadmin: Login,
 }
 
-/// Returns the URL of the management API, and the user info in that URL.
-/// `selected` is the URL of the selected environment.
+/// Returns the URL of the management API, and the user info in that URL. `selected` is the URL of the selected
+/// environment.
 fn address(
     arguments: &ConnectionArguments,
     selected: Option<&str>,
@@ -217,7 +219,7 @@ fn address(
 }
 
 /// Reads the settings of the requested node from rabbitmqadmin.conf. If no node is requested, reads the settings of the
-/// node `default`, or returns no settings if this node does not exist.
+/// `default` node, or returns no settings if this node does not exist.
 fn node(arguments: &ConnectionArguments) -> Result<NodeSettings, Failure> {
     let requested = arguments.node.clone().or_else(|| rabbitmqadmin("NODE_ALIAS"));
     let specified = arguments.config.clone().or_else(|| rabbitmqadmin("CONFIG_FILE_PATH").map(PathBuf::from));
@@ -257,17 +259,17 @@ fn rabbitmqadmin(name: &str) -> Option<String> {
     environment(&format!("RABBITMQADMIN_{name}"))
 }
 
-/// Returns the value of an environment variable, or `None` if the variable is unset or empty.
+/// Returns the value of an environment variable. Returns `None` if the variable is unset or empty.
 pub(super) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns the `--lock-name` flag, or an empty string for the default name.
+/// Returns the `--lock-name` flag. Returns an empty string for the default name.
 pub(super) fn lock_flag(name: &str) -> String {
     if name == LOCK_QUEUE { String::new() } else { format!(" --lock-name {}", quote(name)) }
 }
 
-/// Returns a description of this process as a lock holder.
+/// Returns the description of this process for the locks that it holds.
 pub(super) fn process() -> Process {
     let user = environment("USER").or_else(|| environment("LOGNAME")).unwrap_or_else(|| "unknown-user".to_owned());
     let host = environment("HOSTNAME")

@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
         if vhosts.len() > 1 && framework != Framework::Rascal {
             let names: Vec<String> = vhosts.iter().map(|vhost| vhost.vhost.to_string()).collect();
             return Err(Failure::usage(format!(
-                "a configuration of {} contains one vhost, but the queues are in {}",
+                "a {} configuration contains one vhost, but the queues are in {}",
                 framework.as_str(),
                 names.join(", ")
             ))
@@ -124,7 +124,8 @@ fn document(contracts: &Contracts) -> serde_json::Value {
     serde_json::to_value(contracts).expect("JSON can represent every contract: all keys are strings")
 }
 
-/// Returns the contracts of the queues in `only`, or of all queues that have a contract if `only` is empty.
+/// Returns the contracts of the queues in `only`. If `only` is empty, returns the contracts of all queues that have
+/// one.
 fn find_contracts(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> Result<Contracts, Failure> {
     let profile = BrokerProfile::of(version);
     let mut vhosts = BTreeMap::new();
@@ -149,7 +150,8 @@ fn find_contracts(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> R
     }
 }
 
-/// Returns the queues in `only`, or all classic and quorum queues if `only` is empty, without vhosts that have none.
+/// Returns the queues in `only`, by vhost. If `only` is empty, returns all classic and quorum queues. Omits vhosts
+/// without such queues.
 fn find_queues(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> Result<Vec<ClientVhost>, Failure> {
     let profile = BrokerProfile::of(version);
     let names: BTreeSet<QueueName> = only.iter().map(QueueName::new).collect();

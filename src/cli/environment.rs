@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// The id of each argument, and the ids of the arguments whose environment variables topo ignores if the command line
+/// Pairs of an argument id and the ids of the arguments whose environment variables topo ignores if the command line
 /// contains the argument.
 const OVERRIDES: [(&str, &[&str]); 20] = [
     ("quiet", &["verbose"]),
@@ -49,8 +49,8 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let mut command = map_arguments(Cli::command(), &|argument: Arg| {
         let is_empty =
             argument.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
-        // `--broker-version` of a plan applies only with `--against`; a live broker reports its own version.
-        // The same applies to the version of `explain` and `test`.
+        // A live broker reports its own version. Therefore, the variable of `--broker-version` applies to `plan` only
+        // with `--against`. It does not apply to `explain --live`, `test --live` and `test --against live|planned`.
         let has_no_effect =
             argument.get_id() == "broker_version" && !is_against || argument.get_id() == "for_version" && uses_broker;
         let is_ignored = is_empty || has_no_effect || overridden.contains(argument.get_id().as_str());
@@ -116,7 +116,7 @@ pub(super) fn for_man_pages() -> Command {
 /// Returns clap's command for completions, without hidden subcommands. Applies `change` to each argument.
 pub(super) fn for_completions(change: &dyn Fn(Arg) -> Arg) -> Command {
     let command = map_arguments(Cli::command(), &|argument: Arg| change(argument.hide_env_values(true)));
-    // clap cannot remove a subcommand, and the completions of `help` would include a hidden one.
+    // clap cannot remove a subcommand, and the completions of `help` would include a hidden subcommand.
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let about = command.get_about().cloned().unwrap_or_default();
     let version = command.get_version().unwrap_or_default().to_owned();

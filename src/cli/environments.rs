@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Environments(Vec<(Environment, PathBuf)>);
 
 impl Environments {
-    /// Returns the environments of the files. `parse_all` reports invalid parts.
+    /// Returns the environments that the files declare. Omits invalid declarations, which `parse_all` reports.
     pub(super) fn of(files: &[SourceFile]) -> Self {
         let folder = |environment: &Environment| {
             let file = files.get(environment.at.file).map_or("", |file| file.name.as_str());
@@ -19,22 +19,22 @@ impl Environments {
         Self(environments(files).into_iter().map(|environment| (environment.clone(), folder(&environment))).collect())
     }
 
-    /// Returns the names, in the order of the files.
+    /// Returns the names of the environments, in the order of their declarations.
     pub(super) fn names(&self) -> Vec<String> {
         self.0.iter().map(|(environment, _)| environment.name.clone()).collect()
     }
 
-    /// Returns the environment with this name; `None` if the specs declare no environments.
+    /// Returns the environment `name`. Returns `None` if `name` is `None` and the specs declare no environments.
     ///
     /// # Errors
-    /// The specs declare environments and none is selected, or the name is unknown.
+    /// The specs declare environments but `name` is `None`, or the name is unknown.
     pub(super) fn select(&self, name: Option<&str>) -> Result<Option<&Environment>, Failure> {
         let names = self.names();
         let listed = names.iter().map(|name| clean(name)).collect::<Vec<_>>().join(", ");
         let Some(name) = name else {
             return match names.first() {
                 None => Ok(None),
-                Some(_) => Err(Failure::usage("the specs declare environments, and none is selected")
+                Some(_) => Err(Failure::usage("the specs declare environments, but none is selected")
                     .hint(format!("select one with --env NAME: {listed}"))),
             };
         };
@@ -42,8 +42,10 @@ impl Environments {
             return Ok(Some(environment));
         }
         if names.is_empty() {
-            let message =
-                format!("--env or TOPO_ENV selects environment `{}`, and the specs declare none", clean(name));
+            let message = format!(
+                "--env or TOPO_ENV selects environment `{}`, but the specs declare no environments",
+                clean(name)
+            );
             return Err(Failure::usage(message));
         }
         let failure = Failure::usage(format!("the specs declare no environment `{}`", clean(name)));
@@ -53,7 +55,7 @@ impl Environments {
         })
     }
 
-    /// Returns true if an environment has additional specs.
+    /// Returns true if any environment has additional specs.
     pub(super) fn have_specs(&self) -> bool {
         self.0.iter().any(|(environment, _)| !environment.specs.is_empty())
     }

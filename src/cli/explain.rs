@@ -160,8 +160,8 @@ struct Page {
     text: String,
 }
 
-/// Returns the path argument of the default spec if that spec declares a queue with the name of the printed page,
-/// otherwise `None`.
+/// Returns the path argument of the default spec if that spec declares a queue with the name of the printed page.
+/// Returns `None` otherwise.
 fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
     if !sources::has_spec(arguments) {
         return None;

@@ -19,8 +19,8 @@ use crate::render::style::{Painted, YELLOW, clean};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The parts of a source to write as specs, and where.
-pub(super) struct Written<'a> {
+/// Options for writing a source as specs.
+pub(super) struct WriteOptions<'a> {
     pub(super) target: ExportTarget,
     /// True if existing files may be replaced.
     pub(super) may_replace: bool,
@@ -41,14 +41,14 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         Some(path) => read_file(path, arguments)?,
         None => read_broker(arguments, &with, global).await?,
     };
-    let written = Written { target, may_replace: arguments.force, patterns: &arguments.patterns, with };
-    write(source, &written, global)
+    let options = WriteOptions { target, may_replace: arguments.force, patterns: &arguments.patterns, with };
+    write(source, &options, global)
 }
 
 /// Writes a source as specs, and prints a summary.
-pub(super) fn write(source: Source, written: &Written<'_>, global: &Global) -> Result<Exit, Failure> {
+pub(super) fn write(source: Source, options: &WriteOptions<'_>, global: &Global) -> Result<Exit, Failure> {
     let Source { mut snapshots, cluster, cluster_wide, permissions, is_uncounted } = source;
-    let Written { target, may_replace, patterns, with } = written;
+    let WriteOptions { target, may_replace, patterns, with } = options;
     reference_all_passwords(&mut snapshots);
     let globs: Vec<Glob> = patterns.iter().map(Glob::new).collect();
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
@@ -80,7 +80,7 @@ pub(super) fn write(source: Source, written: &Written<'_>, global: &Global) -> R
         for kind in unreadable {
             let (plural, tag) = (kind.row().plural, kind.row().writer.as_str());
             let note = Painted(YELLOW, "info:");
-            output::eprint(&format!("{note} {plural} are not exported: reading them requires the tag {tag}\n"));
+            output::eprint(&format!("{note} {plural} are not exported: reading them requires the {tag} tag\n"));
         }
         for (index, (vhost, one)) in exported.iter().enumerate() {
             output::eprint(&summary(vhost, one));
@@ -91,27 +91,27 @@ pub(super) fn write(source: Source, written: &Written<'_>, global: &Global) -> R
                 let line = format!("the passwords in URIs; an apply needs {variables} {}", used.join(", "));
                 output::eprint(&format!("  not in the spec: {}\n", clean(&line)));
             }
-            let is_exported = |thing: &str| with.iter().any(|kind| kind.row().word == thing);
-            let others = permissions.get(index).into_iter().flatten().filter(|(thing, _)| !is_exported(thing));
-            for (thing, names) in others {
-                output::eprint(&format!("  not in the spec: {}\n", clean(&format_count_and_names(thing, names))));
+            let is_exported = |word: &str| with.iter().any(|kind| kind.row().word == word);
+            let others = permissions.get(index).into_iter().flatten().filter(|(word, _)| !is_exported(word));
+            for (word, names) in others {
+                output::eprint(&format!("  not in the spec: {}\n", clean(&format_count_and_names(word, names))));
             }
         }
-        for (thing, names) in &cluster_wide {
+        for (word, names) in &cluster_wide {
             let is_exported = |name: &str| {
                 of_cluster
                     .iter()
                     .flat_map(|one| one.records.keys())
-                    .any(|id| id.kind.row().word == *thing && id.name() == Some(name))
+                    .any(|id| id.kind.row().word == *word && id.name() == Some(name))
             };
             let names: Vec<String> = names.iter().filter(|name| !is_exported(name)).cloned().collect();
             if !names.is_empty() {
-                output::eprint(&format!("not in any spec: {}\n", clean(&format_count_and_names(thing, &names))));
+                output::eprint(&format!("not in any spec: {}\n", clean(&format_count_and_names(word, &names))));
             }
         }
         if is_uncounted {
             output::eprint(&format!(
-                "{} users and permissions are not counted: this requires the tag administrator\n",
+                "{} users and permissions are not counted: this requires the administrator tag\n",
                 Painted(YELLOW, "info:")
             ));
         }

@@ -1,4 +1,4 @@
-//! The arguments of `topo export`.
+//! Defines the arguments of `topo export`.
 
 use super::connection::ConnectionArguments;
 use super::value_parsers::{WithKinds, broker_version};

@@ -1,4 +1,4 @@
-//! Reads what `topo export` and `topo import` write: from a broker, or from a definitions file.
+//! Reads the topology that `topo export` and `topo import` write as specs, from a broker or from a definitions file.
 
 use super::arguments::Global;
 use super::export_arguments::ExportArguments;
@@ -16,19 +16,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use tokio::join;
 
-/// The number of vhosts whose permissions are read concurrently.
+/// The maximum number of vhosts whose permissions are read concurrently.
 const CONCURRENT_VHOSTS: usize = 4;
-/// The vhosts to export, and the objects that no spec can declare.
+
+/// The vhosts and the cluster to export, and the names of further objects, which the summary lists if they are not
+/// exported.
 pub(super) struct Source {
     pub(super) snapshots: Vec<Snapshot>,
     /// The records of the cluster, if they are exported.
     pub(super) cluster: Option<ClusterSnapshot>,
-    /// The cluster-wide objects that are not in the specs.
+    /// The names of the cluster-wide objects.
     pub(super) cluster_wide: NamesByKind,
-    /// The permissions in each vhost, in the order of the snapshots. Empty if permissions are not counted, and for a
-    /// definitions file, whose snapshots contain the permissions.
+    /// The names of the permissions in each vhost, in the order of the snapshots. Empty if permissions are not counted,
+    /// and for a definitions file, whose snapshots contain the permissions.
     pub(super) permissions: Vec<NamesByKind>,
-    /// True if users and permissions are not counted, because the user has no right to read them.
+    /// True if users and permissions are not counted, because the user may not read them.
     pub(super) is_uncounted: bool,
 }
 
@@ -153,7 +155,8 @@ impl Source {
         Self::of_file(text, snapshots, &kinds, version)
     }
 
-    /// Adds the cluster in the text of a definitions file, with the records of these kinds.
+    /// Builds a source from `snapshots` and the cluster in a definitions file. Keeps only cluster records of the kinds
+    /// in `kinds`.
     fn of_file(
         text: &str,
         snapshots: Vec<Snapshot>,

@@ -70,17 +70,17 @@ impl Failure {
         Self { exit, message: message.into(), causes: Vec::new(), hints: Vec::new() }
     }
 
-    /// Creates a failure with the exit code [`Exit::Failed`].
+    /// Creates a failure with exit code [`Exit::Failed`].
     pub(super) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    /// Creates the failure for invalid arguments, with the exit code [`Exit::Usage`].
+    /// Creates the failure for invalid arguments, with exit code [`Exit::Usage`].
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// Creates the failure for an unusable spec or input file, with the exit code [`Exit::Spec`].
+    /// Creates the failure for an unusable spec or input file, with exit code [`Exit::Spec`].
     pub(super) fn spec(message: impl Into<String>) -> Self {
         Self::new(Exit::Spec, message)
     }

@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
-/// Formats a path as a command-line argument. Adds `./` to a path with a leading `-`, which would be a flag.
+/// Formats a path as a command-line argument. Adds `./` to a path with a leading `-`, which would be parsed as a flag.
 pub(super) fn path_argument(path: &Path) -> String {
     let text = path.to_string_lossy();
     if text.starts_with('-') && text != "-" { quote(&format!("./{text}")) } else { quote(&text) }
@@ -70,7 +70,7 @@ pub(super) fn is_shell_pipe(path: &Path) -> bool {
 }
 
 /// Returns the working directory as `PWD` specifies it, including the links that the user followed. Returns the
-/// resolved path if `PWD` is unset or outdated, and `None` if the working directory is not accessible.
+/// resolved path if `PWD` is unset or outdated. Returns `None` if the working directory is not accessible.
 fn working_directory() -> Option<PathBuf> {
     let directory = std::env::current_dir().ok()?;
     let from_shell = std::env::var_os("PWD").map(PathBuf::from);
@@ -78,13 +78,14 @@ fn working_directory() -> Option<PathBuf> {
     Some(from_shell.filter(is_same).unwrap_or(directory))
 }
 
-/// Returns true if the path is a spec and not a definitions file: a directory, or a file with the extension `yaml` or `yml`.
+/// Returns true if the path refers to a spec and not to a definitions file: a directory, or a path with the extension
+/// `yaml` or `yml`.
 pub(super) fn is_spec_path(path: &Path) -> bool {
     let is_yaml = |it: &OsStr| it.eq_ignore_ascii_case("yaml") || it.eq_ignore_ascii_case("yml");
     path.extension().is_some_and(is_yaml) || path.is_dir()
 }
 
-/// Reads the text of a file of another tool; `-` is standard input.
+/// Reads the text of a file that another tool wrote; `-` is standard input.
 pub(super) fn import_text(path: &Path) -> Result<String, Failure> {
     refuse_unsafe_links(path)?;
     let bytes = read_bytes(path, "pass the files themselves, or `-` for standard input")?;
@@ -142,10 +143,10 @@ fn unusable_message(path: &Path) -> String {
     format!("{} is not a usable definitions file", redacted_path(path))
 }
 
-/// The endings of the names of test files.
+/// The suffixes of test file names.
 const SUFFIXES: [&str; 2] = [".test.yaml", ".test.yml"];
 
-/// Returns the name of a test file without its ending; `None` for another file.
+/// Returns the name of a test file without its suffix; `None` for other files.
 pub(super) fn stem_of_test_file(name: &str) -> Option<&str> {
     SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix))
 }

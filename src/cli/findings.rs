@@ -71,7 +71,7 @@ pub(super) struct PlanFindings {
     diagnostics: Diagnostics,
     /// The number of findings over the maximum, which are not shown.
     left_out: usize,
-    /// The RabbitMQ version for which the specs were linted, or `None` without specs.
+    /// The RabbitMQ version for which the specs were linted; `None` without specs.
     version: Option<BrokerVersion>,
     /// The severities of all relevant findings, including findings that are not shown.
     severities: Vec<Severity>,
@@ -82,21 +82,22 @@ pub(super) struct PlanFindings {
 
 /// The lint findings for the broker's version.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// The findings of each vhost.
+pub(super) struct SpecFindings {
+    /// The findings for each vhost.
     findings: Vec<Vec<Finding>>,
-    /// The findings of the cluster's document.
+    /// The findings for the cluster spec.
     cluster: Vec<Finding>,
     version: Option<BrokerVersion>,
 }
 
-/// Lints each spec for the profile with the same index.
+/// Lints each spec of a vhost for the profile with the same index, and the cluster spec for the version of the first
+/// profile.
 pub(super) fn for_profiles<'a>(
     loaded: &Loaded,
     profiles: impl Iterator<Item = &'a BrokerProfile>,
     levels: &Levels,
-) -> Found {
-    let mut found = Found::default();
+) -> SpecFindings {
+    let mut found = SpecFindings::default();
     for ((spec, expansion), profile) in loaded.expanded.iter().zip(profiles) {
         found.version.get_or_insert(profile.version);
         found.findings.push(lint(&Subject::new(spec, expansion, profile), levels));
@@ -108,7 +109,7 @@ pub(super) fn for_profiles<'a>(
     found
 }
 
-impl Found {
+impl SpecFindings {
     /// Lints each spec together with the current objects of its vhost, and replaces the findings. Keeps the findings of
     /// a vhost that contains no more objects than its spec.
     pub(super) fn with_live_objects(
@@ -139,7 +140,7 @@ fn contains_more(all: &Topology, part: &Topology) -> bool {
 
 /// Selects the findings that are shown with a plan, up to a maximum. Omits errors that the plan already shows as
 /// blockers, and shows other errors as warnings. Selects infos only with `--fail-on info`.
-pub(super) fn for_plan(found: Found, plan: &Plan, arguments: &LintArguments) -> PlanFindings {
+pub(super) fn for_plan(found: SpecFindings, plan: &Plan, arguments: &LintArguments) -> PlanFindings {
     let fail_on = arguments.fail_on;
     let mut shown =
         PlanFindings { version: found.version, fail_on, flags: flags(arguments), ..PlanFindings::default() };
@@ -189,7 +190,7 @@ fn is_redundant(finding: &Finding, part: &VhostPlan, fail_on: Option<Severity>) 
             !finding.objects.is_empty() && addresses(finding, part).all(is_blocked)
         }
         Severity::Warning => false,
-        // Infos require no action now.
+        // Infos require no immediate action.
         Severity::Info => fail_on != Some(Severity::Info),
     }
 }

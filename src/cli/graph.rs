@@ -55,8 +55,8 @@ const BEGINNINGS: [&str; 5] = [
     "```mermaid\nflowchart LR\n  accTitle: RabbitMQ topology\n",
 ];
 
-/// Returns true if a file may be replaced without `--force`: the file is empty, or contains an older graph. topo can
-/// draw a graph again, but cannot restore any other file.
+/// Returns true if topo may write to a path without `--force`: the path is not an existing regular file, or the file is
+/// empty or contains an older graph. topo can draw a graph again, but cannot restore any other file.
 fn is_replaceable(path: &Path) -> bool {
     if !path.is_file() {
         // The path does not exist, or is a device or a pipe, which topo writes to without replacing it.
@@ -68,7 +68,7 @@ fn is_replaceable(path: &Path) -> bool {
     read.is_ok() && (beginning.is_empty() || BEGINNINGS.iter().any(|known| beginning.starts_with(known.as_bytes())))
 }
 
-/// Returns the format that `--format` specifies, otherwise the format for the extension of the output file.
+/// Returns the format that `--format` specifies. By default, derives the format from the extension of the output file.
 fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
     if let Some(format) = arguments.format {
         return Ok(format);
@@ -171,8 +171,8 @@ fn focus_candidates(desired: &Desired) -> Vec<ObjectId> {
     queues.chain(exchanges).chain(scope.external.iter().cloned()).filter(|id| !generated.contains(id)).collect()
 }
 
-/// Returns the graph, or a failure if the graph is empty because the name of `--focus` is unknown. `subject` is the
-/// start of the error message.
+/// Returns the graph. Returns a failure if the graph is empty because the name of `--focus` is unknown. `subject` is
+/// the start of the error message.
 fn check_focus(
     graph: Graph,
     options: &Options,
@@ -201,7 +201,7 @@ fn check_focus(
 pub(super) struct GraphArguments {
     #[command(flatten)]
     pub(super) spec: SpecArguments,
-    /// Output format [default: by the extension of --out, else mermaid]
+    /// Output format [default: derived from the extension of --out, else mermaid]
     #[arg(id = "graph_format", long = "format", value_name = "FORMAT", value_enum, env = "TOPO_FORMAT")]
     pub(super) format: Option<GraphFormat>,
     /// Draw only the neighborhood of this queue or exchange

@@ -54,13 +54,13 @@ fn vhost_of(request: &str) -> String {
     quote(&percent_decode_str(segment).decode_utf8_lossy())
 }
 
-/// Returns the hint for a request that requires a tag. The command `set_user_tags` replaces all tags of the user, which
-/// topo cannot read here. The tags `policymaker` and `administrator` include `management`.
+/// Returns the hint for a request that requires a tag. The `set_user_tags` command replaces all tags of the user, which
+/// topo cannot read here. The `policymaker` and `administrator` tags include `management`.
 fn tag_hint(username: &str, request: &str, reason: &str) -> String {
     if request.contains(" /api/vhosts/") {
         let vhost = vhost_of(request);
         return format!(
-            "creating or changing a vhost requires the tag administrator; an administrator can create the vhost: \
+            "creating or changing a vhost requires the administrator tag; an administrator can create the vhost: \
              rabbitmqctl add_vhost {vhost}"
         );
     }
@@ -72,7 +72,7 @@ fn tag_hint(username: &str, request: &str, reason: &str) -> String {
         ("topo requires", "management")
     };
     format!(
-        "{what} the tag {tag}; append the user's current tags to this command, which replaces all tags: \
+        "{what} the {tag} tag; append the user's current tags to this command, which replaces all tags: \
          rabbitmqctl set_user_tags {} {tag}",
         quote(username)
     )
@@ -144,7 +144,7 @@ fn permission_hints(username: &str, request: &str) -> Vec<String> {
     }
 }
 
-/// Returns the hints that grant permissions to a user whose other permissions are not known.
+/// Returns the hints that grant permissions to a user whose other permissions are unknown.
 pub(super) fn grant_hints(vhost: &str, username: &str, needs: &Needs) -> Vec<String> {
     let [configure, write, read] = needs.by_permission().map(|(permission, names)| {
         let present = permission.to_uppercase();
@@ -190,8 +190,8 @@ pub(super) fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -
     format!("rabbitmqctl set_permissions -p {} {} {}", quote(vhost), quote(user), patterns.join(" "))
 }
 
-/// Returns a hint with the known names that the user probably intended: the name with a similar spelling, otherwise
-/// the names that contain the unknown name. Returns `None` if no name matches.
+/// Returns a hint with the known names that the user probably intended: a name with a similar spelling, otherwise the
+/// names that contain the unknown name. Returns `None` if no name matches.
 pub(super) fn suggestion(unknown: &str, known: &BTreeSet<String>) -> Option<String> {
     let names = || known.iter().map(String::as_str);
     if let Some(near) = closest(unknown, names()) {

@@ -1,7 +1,8 @@
-//! `topo import`: writes a spec from the state of Terraform, or from the custom resources of the topology operator.
+//! `topo import`: writes a spec from a Terraform state, or from the custom resources of the Messaging Topology
+//! Operator.
 
 use super::arguments::Global;
-use super::export::{self, Written};
+use super::export::{self, WriteOptions};
 use super::export_files::ExportTarget;
 use super::export_source::Source;
 use super::failure::{Exit, Failure};
@@ -98,13 +99,13 @@ pub(super) fn run(arguments: &ImportArguments, global: &Global) -> Result<Exit, 
     }
     let source = Source::of_definitions(&definitions.to_string(), output.broker_version)
         .map_err(|error| Failure::spec("the objects cannot be converted".to_owned()).because(error.to_string()))?;
-    let written = Written {
+    let options = WriteOptions {
         target: ExportTarget::of(output.out.as_deref())?,
         may_replace: output.force,
         patterns: &[],
         with: RECORD_KINDS.iter().map(|row| row.kind).collect(),
     };
-    let exit = export::write(source, &written, global)?;
+    let exit = export::write(source, &options, global)?;
     if !global.quiet {
         for note in notes {
             output::eprint(&format!("not converted: {note}\n"));

@@ -26,7 +26,7 @@ use std::path::Path;
 pub(super) struct Loaded {
     /// The spec of the cluster with its expansion.
     pub(super) cluster: Option<(Spec, Expansion)>,
-    /// Each spec with its expansion.
+    /// The spec of each vhost with its expansion.
     pub(super) expanded: Vec<(Spec, Expansion)>,
     /// The broker profile of each expansion.
     profiles: Vec<BrokerProfile>,
@@ -46,7 +46,7 @@ pub(super) fn load(sources: Sources) -> Result<Loaded, Failure> {
 }
 
 /// Loads the specs. Expands each spec for the broker profile that `known_profile` returns, or for the newest known
-/// version if the profile is not known yet. topo can then report errors of the specs before the broker responds.
+/// version if the profile is not known yet. topo can then report errors in the specs before the broker responds.
 pub(super) fn load_for_known(
     sources: Sources,
     known_profile: impl Fn(&VhostName) -> Option<BrokerProfile>,
@@ -55,7 +55,7 @@ pub(super) fn load_for_known(
     load_with(sources, FindingsFormat::Text, |vhost| known_profile(vhost).unwrap_or_else(|| newest.clone()))
 }
 
-/// Loads the specs for one broker version. Prints errors of the specs to standard error in text format. In any other
+/// Loads the specs for one broker version. Prints errors in the specs to standard error in text format. In any other
 /// format, the errors are the command's result, and are printed to standard output. `command` precedes the specs in
 /// suggested commands.
 pub(super) fn load_for(
@@ -99,7 +99,7 @@ fn load_with(
         }
     };
     if let Some(only) = &only {
-        // The name of the cluster is checked for every vhost.
+        // With `--vhost`, topo drops the cluster spec, but still checks the cluster name of the environment.
         cluster = expected_cluster.map(|name| {
             let spec = cluster_of_environment(None, name, &files, &mut Diagnostics::new());
             let (expansion, _) = expand_all(&spec, &BrokerProfile::of(BrokerVersion::NEWEST_KNOWN));
@@ -171,7 +171,7 @@ impl Loaded {
     }
 }
 
-/// Returns the names of the environments that the specs declare. Prints errors of their declarations.
+/// Returns the names of the environments that the specs declare. Prints errors in the declarations.
 pub(super) fn environment_names(
     arguments: &SpecArguments,
     command: &str,
@@ -185,7 +185,7 @@ pub(super) fn environment_names(
     }
 }
 
-/// Prints the errors of the specs. Returns a failure without a message, or the error if printing fails.
+/// Prints the errors in the specs. Returns a failure without a message. If printing fails, returns the printing error.
 fn print_errors(errors: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
     let silent = Failure::spec("");
     let printed = match format {
@@ -239,7 +239,7 @@ struct Header {
     format_version: Option<u64>,
 }
 
-/// Reads a plan that `topo plan --out` wrote.
+/// Reads a plan that `topo plan --out` wrote, even if the plan was made without a broker.
 pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| read_failure(path, &error))?;
     let wrong = |error: serde_json::Error| {

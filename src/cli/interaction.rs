@@ -21,8 +21,8 @@ static IS_HANDLED: AtomicBool = AtomicBool::new(false);
 /// True if a command that does not handle the signals may have changed the broker.
 static HAS_CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// Records that the command may change the broker from now on. A command that does not handle the signals calls this
-/// function.
+/// Records that the command may change the broker from now on. Must be called by a command that changes the broker and
+/// does not handle the signals.
 pub(super) fn mark_changed() {
     HAS_CHANGED.store(true, Ordering::Relaxed);
 }
@@ -71,15 +71,15 @@ async fn unhandled_signal() {
     }
 }
 
-/// Waits for a signal that ends a command without a change, such as Ctrl-C.
+/// Waits for a signal that ends a command, such as Ctrl-C. Commands that change nothing use this function.
 pub(super) async fn interrupted() {
     IS_HANDLED.store(true, Ordering::Relaxed);
     stop_signal().await;
 }
 
 /// Waits for two signals. After the first signal, the current step completes and no other step starts. After the second
-/// signal, the future completes, and the caller stops immediately. The call itself, and not the first poll of the future,
-/// permanently disables the default action of the signals.
+/// signal, the future completes, and the caller stops immediately. The default action of the signals is permanently
+/// disabled by the call itself, and not by the first poll of the future.
 pub(super) fn second_signal(interrupt: Interrupt) -> impl Future<Output = ()> {
     IS_HANDLED.store(true, Ordering::Relaxed);
     let mut signals = StopSignals::listen();
@@ -160,7 +160,7 @@ pub(super) fn can_confirm() -> bool {
 }
 
 /// Prints a question, and returns true if the user answers `y` or `yes`.
-pub(super) fn is_confirmed(question: &str) -> Result<bool, Failure> {
+pub(super) fn confirm(question: &str) -> Result<bool, Failure> {
     output::eprint(question);
     Ok(matches!(&*read_answer()?, "y" | "Y" | "yes"))
 }
@@ -180,7 +180,7 @@ pub(super) fn confirm_plan(plan: &Plan) -> Result<bool, Failure> {
     let vhosts: Vec<&str> = plan.vhosts.iter().map(|part| part.vhost.as_str()).collect();
     let expected = vhosts.join(",");
     if !loses {
-        return is_confirmed(&format!("Apply these changes to {}? [y/N] ", plan.target.url));
+        return confirm(&format!("Apply these changes to {}? [y/N] ", plan.target.url));
     }
     output::eprint(&format!("This plan can lose messages. Type the name of the vhost ({expected}) to continue: "));
     // No vhost has an empty name.

@@ -1,4 +1,4 @@
-//! `topo lock`: shows who holds the lock of a vhost, and deletes the lock with `--break`.
+//! `topo lock`: shows the holder of a vhost's lock. With `--break`, deletes the lock.
 
 use super::arguments::{Global, ReportFormat, SpecArguments};
 use super::connection::ConnectionArguments;
@@ -84,15 +84,15 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
 
 struct Vhosts {
     names: Vec<VhostName>,
-    /// True if the name comes from `--vhost` and not from a spec. The vhost must then exist.
+    /// True if the name comes from `--vhost` and not from a spec. In this case, the vhost must exist.
     is_typed: bool,
     /// The selected environment of the specs.
     environment: Option<Environment>,
 }
 
-/// Returns the vhosts whose locks to show. With `--vhost` and without a spec on the command line, this is the vhost of
-/// `--vhost`. Otherwise, these are the vhosts of the specs. If a spec declares cluster objects, the vhosts include the
-/// vhost whose lock protects the cluster.
+/// Returns the vhosts whose locks are shown. With `--vhost` and without a spec or an environment on the command line,
+/// returns the vhost of `--vhost`. Otherwise, returns the vhosts of the specs. If a spec declares or removes cluster
+/// objects, also returns the vhost whose lock protects the cluster.
 fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
     let spec = &arguments.spec;
     match &spec.vhost {
@@ -133,7 +133,7 @@ async fn break_one(
          halfway. [y/N] ",
         held.holder, found.vhost
     );
-    if !arguments.yes && !interaction::is_confirmed(&question)? {
+    if !arguments.yes && !interaction::confirm(&question)? {
         return Err(Failure::failed("not confirmed; the lock was not deleted"));
     }
     interaction::mark_changed();
@@ -159,7 +159,7 @@ fn text(locks: &[VhostLock], arguments: &LockArguments) -> String {
         let node = match (&held.node, held.node_is_up) {
             (Some(node), Some(true)) => format!("{node}, which is up"),
             (Some(node), Some(false)) => format!("{node}, which is {}", Painted(RED, "down")),
-            (Some(node), None) => format!("{node}; only a user with the tag monitoring can see whether it is up"),
+            (Some(node), None) => format!("{node}; only a user with the monitoring tag can see whether the node is up"),
             (None, _) => "unknown".to_owned(),
         };
         let _ = writeln!(text, "  queue   {}", arguments.lock_name);

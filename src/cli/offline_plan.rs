@@ -37,7 +37,7 @@ pub(super) fn plan(
         None => None,
     };
     loaded.expand_for(|index| snapshots.get(index).map_or(&default_profile, |snapshot| &snapshot.profile))?;
-    // The message counts are unknown. For the planner, a queue with an unknown count can contain messages.
+    // The message counts are unknown. The planner assumes that a queue with an unknown count can contain messages.
     let unknown_activity = Activity::default();
     let levels = findings::levels(&arguments.lint);
     let found = findings::for_profiles(&loaded, snapshots.iter().map(|snapshot| &snapshot.profile), &levels);
@@ -60,7 +60,8 @@ pub(super) fn plan(
 /// The topology with which the specs are compared.
 struct Baseline<'a> {
     source: &'a str,
-    /// The version to assume; `None` for the version of a definitions file, or the newest known version.
+    /// The version to assume. If `None`, topo assumes the version in the definitions file, otherwise the newest known
+    /// version.
     version: Option<BrokerVersion>,
     content: Content,
 }
@@ -96,8 +97,8 @@ impl<'a> Baseline<'a> {
         Ok(Self { source, version, content })
     }
 
-    /// Returns the current topology of a vhost. A spec is assumed to be applied, and external objects to exist as the spec
-    /// of the plan declares them.
+    /// Returns the current topology of a vhost. Assumes that a baseline spec is applied, and that external objects
+    /// exist as the planned spec declares them.
     fn vhost(&self, vhost: VhostName, planned: Option<&Expansion>) -> Result<Snapshot, Failure> {
         let assumed = self.version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
         match &self.content {
@@ -151,7 +152,8 @@ impl<'a> Baseline<'a> {
 /// The type of an external exchange, which is unknown.
 const UNKNOWN_TYPE: &str = "unknown";
 
-/// Adds an external object as it is declared elsewhere or, if it is not, with assumed settings.
+/// Adds an external object to the topology, unless it already exists there. Uses the settings in `declared`, otherwise
+/// assumed settings.
 fn add_external(topology: &mut Topology, id: &ObjectId, declared: Option<&Topology>) {
     match id {
         ObjectId::Exchange(name) if name.is_predeclared() => {}

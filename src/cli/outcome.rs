@@ -26,7 +26,7 @@ impl From<Status> for Exit {
     }
 }
 
-/// Returns the exit code of a successful run, or the failure of an incomplete run.
+/// Returns the exit code of a successful run. Returns a failure for any other run.
 pub(super) fn conclude(outcome: Outcome) -> Result<Exit, Failure> {
     let status = outcome.status();
     match &outcome.left {
@@ -56,8 +56,8 @@ fn rollback_result(reports: &[Report]) -> String {
     }
 }
 
-/// Returns the failure of an incomplete run. Its message repeats the result on standard error, in case the report on
-/// standard output is discarded.
+/// Returns the failure for a run that was not successful. The message repeats the result on standard error, in case the
+/// report on standard output is discarded.
 fn failure(outcome: &Outcome, status: Status) -> Failure {
     let reports = &outcome.reports[..];
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
@@ -136,7 +136,7 @@ fn stale_failure(message: String, news: &[String]) -> Failure {
     failure.hint("plan again, and review the differences: topo plan")
 }
 
-/// Returns the failure of a run that ended before its first step. If new blockers ended the run, prints the new plan.
+/// Returns the failure for a run that ended before its first step. If new blockers ended the run, prints the new plan.
 /// `next_command` is the command that repeats the run.
 pub(super) fn run_failure(failure: RunFailure, (next_command, specs): (&str, &str), allowed: &[Allowance]) -> Failure {
     let RunFailure { error, created } = failure;
@@ -168,7 +168,7 @@ pub(super) fn run_failure(failure: RunFailure, (next_command, specs): (&str, &st
         }
         RunError::Backup(BackupError { reason, .. }) => Failure::failed(message)
             .because(reason)
-            .hint("write the backup elsewhere: --backup FILE")
+            .hint("write the backup to a different file: --backup FILE")
             .hint("or apply without a backup: --no-backup"),
         RunError::NoTransport(reasons) => reasons.into_iter().fold(Failure::failed(message), Failure::because),
         RunError::UnsafeTransport(error) => Failure::failed(message).because_of(&error),

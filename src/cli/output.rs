@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempPath;
 
-/// Writes a result to standard output; colors are stripped if the stream does not support them.
+/// Writes a result to standard output. Strips colors if the stream does not support them.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     print_unless_closed(text).map(drop)
 }
 
-/// Writes a result as [`print`]. Returns false if standard output is a closed pipe.
+/// Writes a result like [`print`]. Returns false if standard output is a closed pipe.
 pub(super) fn print_unless_closed(text: &str) -> Result<bool, Failure> {
     let mut stream = anstream::stdout().lock();
     let written = stream.write_all(escape_hidden(text).as_bytes()).and_then(|()| stream.flush());
@@ -41,7 +41,7 @@ pub(super) fn set_spinner(spinner: &ProgressBar) {
     *SPINNER.lock().unwrap_or_else(PoisonError::into_inner) = Some(spinner.downgrade());
 }
 
-/// Writes diagnostics or progress to standard error. A spinner on the terminal does not mix with the text.
+/// Writes diagnostics or progress to standard error. Hides a spinner on the terminal while it writes the text.
 pub(super) fn eprint(text: &str) {
     let write = || {
         let mut stream = anstream::stderr().lock();
@@ -78,8 +78,8 @@ fn escape_hidden(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Returns the length in bytes of the color sequence at the start of the text, such as `ESC[1m`, or 0 if the text does
-/// not start with a color sequence.
+/// Returns the length in bytes of the color sequence at the start of the text, such as `ESC[1m`. Returns 0 if the text
+/// does not start with a color sequence.
 fn color_length(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\u{1b}[") else { return 0 };
     let numbers = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
@@ -87,7 +87,7 @@ fn color_length(text: &str) -> usize {
 }
 
 /// Returns the output width in columns: `COLUMNS`, otherwise the terminal width, otherwise 100. Limits the width to the
-/// readable range from 60 to 200 columns.
+/// range from 60 to 200 columns.
 pub(super) fn width() -> usize {
     let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
     // Standard error may still be a terminal if the result is redirected.
@@ -145,7 +145,8 @@ fn write_all<'a>(files: impl IntoIterator<Item = (&'a Path, &'a str)>, mode: u32
 }
 
 /// Writes a temporary file, and returns it with the path that the file will replace. If the path is standard output, a
-/// device or a pipe, writes to it directly and returns `None`: a replacement would remove it for all other programs.
+/// device or a pipe, writes to it directly and returns `None`, because a replacement would remove it for all other
+/// programs.
 fn write_temporary(path: &Path, text: &str, mode: u32) -> std::io::Result<Option<(TempPath, PathBuf)>> {
     if let Some(mut stdout) = stdout_at(path) {
         stdout.write_all(text.as_bytes())?;

@@ -34,7 +34,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             let connected = connection::connect_to(&arguments.connection, sources.environment.as_ref(), intervals);
             let mut access = match connected {
                 Ok(access) => access,
-                // Errors of the specs are reported first.
+                // Errors in the specs take precedence.
                 Err(failure) => return Err(input::load(sources).err().unwrap_or(failure)),
             };
             let progress = Progress::new(global);
@@ -57,7 +57,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             let intervals = arguments.planning.intervals.flags();
             format!("topo apply --plan {path}{}{intervals}", connection::flags(&arguments.connection))
         }
-        None => apply_line(arguments, &loaded.specs),
+        None => apply_command(arguments, &loaded.specs),
     });
     let all = arguments.planning.show.is_some();
     let view = Layout { apply: apply.as_deref(), all, ..Layout::of(&loaded.specs, &allowed, global) };
@@ -75,7 +75,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
 pub(super) struct Layout<'a> {
     pub(super) specs: &'a str,
     pub(super) allowed: &'a [Allowance],
-    /// The command that applies the plan, or `None` if the plan cannot be applied or the command is not printed.
+    /// The command that applies the plan; `None` if the plan cannot be applied or the command is not printed.
     pub(super) apply: Option<&'a str>,
     /// True if every object is listed (`--show all`).
     pub(super) all: bool,
@@ -160,7 +160,7 @@ pub(super) fn json(plan: &Plan) -> String {
 }
 
 /// Returns the apply command with the same specs and flags.
-fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
+fn apply_command(arguments: &PlanArguments, specs: &str) -> String {
     let spec = input::flags(&arguments.spec, specs);
     let (connection, planning) = (connection::flags(&arguments.connection), planning::flags(&arguments.planning));
     format!("topo apply{spec}{connection}{planning}{}", findings::flags(&arguments.lint))

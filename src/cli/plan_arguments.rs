@@ -59,7 +59,7 @@ pub(super) struct ApplyArguments {
     /// Maximum time to wait for the lock while another apply holds it
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, env = "TOPO_LOCK_TIMEOUT", help_heading = "Applying")]
     pub(super) lock_timeout: Duration,
-    /// Name of the lock queue, for users without permission to configure the default one
+    /// Name of the lock queue, for users without permission to configure the default queue
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME", help_heading = "Applying")]
     pub(super) lock_name: String,
     /// Vhost whose lock also protects cluster objects; all applies to the cluster must use the same vhost
@@ -68,8 +68,8 @@ pub(super) struct ApplyArguments {
     /// Roll back the interrupted migration of this queue and do nothing else: all messages return to the old queue
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) abort: Vec<Address>,
-    /// Maximum time without draining progress; then topo rolls back the migration, and leaves retired tiers for the
-    /// next apply
+    /// Maximum time without draining progress, after which topo rolls back the migration and leaves retired tiers for
+    /// the next apply
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
     pub(super) drain_timeout: Duration,
     /// Maximum time to wait for the consumers of recreated queues to return [default: 12s, or twice the statistics

@@ -3,7 +3,7 @@
 
 use super::arguments::{LintArguments, PlanningArguments};
 use super::failure::{Exit, Failure};
-use super::findings::{self, Found};
+use super::findings::{self, SpecFindings};
 use super::input::{self, Loaded};
 use super::output;
 use super::progress::Progress;
@@ -85,7 +85,7 @@ pub(super) struct Planned {
     pub(super) loaded: Loaded,
     pub(super) plan: Plan,
     pub(super) desired: Vec<Arc<Desired>>,
-    pub(super) found: Found,
+    pub(super) found: SpecFindings,
 }
 
 /// Reads the specs and their vhosts, and plans the changes.
@@ -117,7 +117,7 @@ pub(super) async fn plan(
     Ok(plan?)
 }
 
-/// Refuses an unknown address of `--target` or `--recreate`: after a typo, the plan would look like "no changes".
+/// Refuses an unknown address in `--target` or `--recreate`. Otherwise, a typo could result in a plan without changes.
 pub(super) fn check_addresses(plan: &Plan) -> Result<(), Failure> {
     let options = &plan.options;
     if options.targets.is_empty() && options.recreate.is_empty() {
@@ -161,7 +161,7 @@ pub(super) fn report_allowances(plan: &Plan, allowed: &[Allowance]) {
     }
 }
 
-/// Returns the failure of a blocked plan.
+/// Returns the failure for a blocked plan.
 pub(super) fn blocked_failure(blockers: &Blockers) -> Failure {
     Failure::failed(format!("{}; nothing was changed", crate::render::plan_summary::blocked_summary(blockers)))
         .exit(Exit::Blocked)
@@ -170,15 +170,15 @@ pub(super) fn blocked_failure(blockers: &Blockers) -> Failure {
 /// The loaded specs, and the current state of their vhosts in the same order.
 pub(super) struct Reading {
     pub(super) loaded: Loaded,
-    /// The desired topologies for this broker. The first one is the desired topology of the cluster, if any.
+    /// The desired topologies for this broker. The desired topology of the cluster, if any, is first.
     pub(super) desired: Vec<Arc<Desired>>,
     /// The lint findings for this broker.
-    pub(super) found: Found,
+    pub(super) found: SpecFindings,
     pub(super) cluster: Option<ClusterSnapshot>,
     pub(super) snapshots: Vec<Snapshot>,
 }
 
-/// Reads the specs and their vhosts concurrently. Reports errors of the specs without waiting for the broker.
+/// Reads the specs and their vhosts concurrently. Reports errors in the specs without waiting for the broker.
 pub(super) async fn read_concurrently(
     broker: &Broker,
     sources: Sources,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// The way in which this run displays progress.
+/// The settings for displaying progress.
 #[derive(Clone, Copy)]
 pub(super) struct Progress {
     terminal: bool,
@@ -91,7 +91,7 @@ impl Progress {
     }
 }
 
-/// The steps of an apply.
+/// The progress display for the steps of an apply.
 pub(super) struct Steps {
     bar: Option<ProgressBar>,
     quiet: bool,
@@ -112,7 +112,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Returns the messages per second of a step, from the reported counts. Returns `None` while there is no meaningful
+    /// Computes the messages per second of a step from the reported counts. Returns `None` while there is no meaningful
     /// rate.
     pub(super) fn rate(&mut self, what: &str, moved: u64) -> Option<f64> {
         self.rates.entry(what.to_owned()).or_default().update(moved, Instant::now())
@@ -149,8 +149,8 @@ impl Steps {
         }
     }
 
-    /// Shows a completed step. Counts only planned steps, and each step only once: a migration that lost a race or is
-    /// rolled back repeats steps.
+    /// Shows a completed step. Counts only planned steps, and counts each step only once, because a migration that lost
+    /// a race or is rolled back repeats steps.
     pub(super) fn complete_step(&mut self, id: usize, recreate: Option<&ObjectId>, what: &str) {
         let is_rolled_back = recreate.is_some_and(|object| self.rolled_back.contains(object));
         if id > 0 && !is_rolled_back && self.ids.insert(id) {
@@ -163,7 +163,7 @@ impl Steps {
         }
     }
 
-    /// Counts and shows a step that completed or failed, or that is left to the next run.
+    /// Counts and shows a step that completed or failed, or that is left for the next run.
     pub(super) fn end_step(&mut self, what: &str) {
         self.done += 1;
         self.total = self.total.max(self.done);
@@ -194,7 +194,7 @@ impl Drop for Steps {
 const MIN_TIME: Duration = Duration::from_secs(1);
 /// The time over which a rate is averaged.
 const WINDOW: Duration = Duration::from_secs(10);
-/// The time without progress after which there is no rate.
+/// The time without progress after which the rate is unknown.
 const MAX_PAUSE: Duration = Duration::from_secs(3);
 
 /// A moving average of messages per second.

@@ -53,7 +53,8 @@ pub(super) async fn add_missing(
     all
 }
 
-/// Returns the failure for an apply that would fail at its first change or halfway, or `None` if no right is missing.
+/// Returns the failure for an apply that missing rights would stop at its first change or halfway. Returns `None` if no
+/// right is missing.
 pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
     let user = &missing.first()?.user;
     let failure = Failure::failed(format!("user `{user}` lacks rights for this plan; nothing was changed"));
@@ -73,8 +74,8 @@ fn unknown_permissions(user: &User) -> String {
     match user.is_administrator() {
         true => format!("topo cannot read the permissions of user `{name}`; the broker may still refuse an apply"),
         false => format!(
-            "topo cannot read the permissions of user `{name}` (this requires the tag administrator); the broker may still \
-             refuse an apply"
+            "topo cannot read the permissions of user `{name}` (this requires the administrator tag); the broker may \
+             still refuse an apply"
         ),
     }
 }
@@ -99,21 +100,21 @@ fn list_missing(part: &VhostPlan, vhost: &VhostName, user: &User, lacking: &Miss
         commands.extend(lacking.patterns.as_ref().map(grant));
         // Since 4.2.9 and 4.3.3, the broker sends the same response for a missing and for an inaccessible vhost.
         let text = format!(
-            "user `{}` cannot create the vhost (or cannot see it): this requires the tag administrator",
+            "user `{}` cannot create the vhost (or cannot see it): this requires the administrator tag",
             user.name
         );
         all.push(MissingRight { user: user.name.clone(), text, commands });
     } else if lacking.administrator {
-        let text = format!("user `{}` cannot change the vhost: this requires the tag administrator", user.name);
+        let text = format!("user `{}` cannot change the vhost: this requires the administrator tag", user.name);
         all.push(MissingRight { user: user.name.clone(), text, commands: vec![set_tags(user, "administrator")] });
     }
     if lacking.policymaker {
-        let text = format!("user `{}` cannot write policies: this requires the tag policymaker", user.name);
+        let text = format!("user `{}` cannot write policies: this requires the policymaker tag", user.name);
         all.push(MissingRight { user: user.name.clone(), text, commands: vec![set_tags(user, "policymaker")] });
     }
     for row in lacking.records.iter().map(|kind| kind.row()) {
         let (plural, tag) = (row.plural, row.writer.as_str());
-        let text = format!("user `{}` cannot write {plural}: this requires the tag {tag}", user.name);
+        let text = format!("user `{}` cannot write {plural}: this requires the {tag} tag", user.name);
         all.push(MissingRight { user: user.name.clone(), text, commands: vec![set_tags(user, tag)] });
     }
     if !lacking.permissions.is_empty() {
@@ -128,7 +129,7 @@ fn list_missing(part: &VhostPlan, vhost: &VhostName, user: &User, lacking: &Miss
 }
 
 /// Returns the command that adds a tag. `set_user_tags` replaces all tags, so the command repeats the other tags of the
-/// user, except `management`, which every other tag includes.
+/// user, except `management`, which the added tag includes.
 fn set_tags(user: &User, tag: &str) -> String {
     let kept = user.tags.iter().filter(|tag| *tag != "management").map(String::as_str).chain([tag]).map(quote);
     format!("rabbitmqctl set_user_tags {} {}", quote(&user.name), kept.collect::<Vec<_>>().join(" "))

@@ -18,7 +18,7 @@ const LARGEST: u64 = 64 << 10;
 /// Reads the value of a secret; `None` if the variable is not set or the file does not exist.
 ///
 /// # Errors
-/// The reason why the value cannot be used, without the value.
+/// The reason why the value cannot be used. The reason does not contain the value.
 pub(super) fn read(secret: &SecretRef) -> Result<Option<SecretString>, String> {
     let value = match secret {
         SecretRef::Env(name) => match std::env::var(name) {
@@ -37,7 +37,8 @@ pub(super) fn read(secret: &SecretRef) -> Result<Option<SecretString>, String> {
     Ok(Some(SecretString::from(value)))
 }
 
-/// Reads a file, without one line break at its end. Refuses files that are not regular, which can be endless.
+/// Reads a file, and removes one line break at its end. Refuses files that are neither regular nor pipes from the
+/// shell, because other files can be endless.
 fn read_file(path: &Path) -> Result<Option<String>, String> {
     let file = match std::fs::metadata(path) {
         Ok(found) if found.is_file() || is_shell_pipe(path) => std::fs::File::open(path),
@@ -60,7 +61,7 @@ fn read_file(path: &Path) -> Result<Option<String>, String> {
     Ok(Some(line.to_owned()))
 }
 
-/// Refuses an apply that requires secrets that are not set.
+/// Refuses an apply if a required secret is not set or cannot be used.
 pub(super) fn check_set(broker: &Broker, plan: &Plan) -> Result<(), Failure> {
     let mut missing: BTreeSet<SecretRef> = BTreeSet::new();
     let uris = sent_uris(plan);
@@ -97,8 +98,8 @@ fn sent_uris(plan: &Plan) -> BTreeSet<SecretRef> {
     sent
 }
 
-/// Returns the secrets that a plan compares or sends: the passwords of all users of the plan, and the initial passwords
-/// of new users.
+/// Returns the secrets that a plan compares or sends: the secrets of all planned records, without the initial passwords
+/// of existing users.
 fn required(plan: &Plan) -> BTreeSet<SecretRef> {
     let mut required = BTreeSet::new();
     let targets = &plan.options.targets;
@@ -120,7 +121,7 @@ fn required(plan: &Plan) -> BTreeSet<SecretRef> {
     required
 }
 
-/// Adds a note if the plan sends secrets over a connection without encryption to another host.
+/// Adds an info to the plan if it sends secrets to another host over an unencrypted connection.
 pub(super) fn report_plain_connection(broker: &Broker, plan: &mut Plan) {
     if broker.is_private() {
         return;

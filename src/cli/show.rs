@@ -1,4 +1,4 @@
-//! `topo show`: prints a saved plan like `topo plan`, or the expansion of specs. Both without a broker.
+//! `topo show`: prints a saved plan in the same way as `topo plan`, or prints the expansion of specs. Needs no broker.
 
 use super::arguments::{FindingsFormat, Global, PrintingArguments, Show, SpecArguments};
 use super::failure::{Exit, Failure};
@@ -27,7 +27,7 @@ pub(super) struct ShowArguments {
     /// Process only this vhost of the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST", help_heading = "Expansion")]
     pub(super) vhost: Option<String>,
-    /// Environment of the specs: its variables and additional specs
+    /// Use the variables and additional specs of this environment
     #[arg(long, value_name = "NAME", env = "TOPO_ENV", help_heading = "Expansion")]
     pub(super) env: Option<String>,
     /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated

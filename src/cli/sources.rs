@@ -18,7 +18,7 @@ const STDIN: &str = "<stdin>";
 /// The text of the specs, and the variables and flags that apply to the specs.
 pub(super) struct Sources {
     pub(super) files: Vec<SourceFile>,
-    /// The errors of files that are not UTF-8.
+    /// The errors for files that are not UTF-8.
     pub(super) encoding_errors: Diagnostics,
     pub(super) variables: Variables,
     /// The vhost of `--vhost`.
@@ -45,7 +45,7 @@ impl Sources {
             let additional = environments.additional_specs(environment.as_ref());
             let all: Vec<PathBuf> = paths.iter().cloned().chain(additional).collect();
             (files, encoding_errors) = read_files(&all, &others, &mut pipes)?;
-            // The positions refer to the files that were read now.
+            // Selects the environment again, so that its positions refer to the files of the second read.
             environment = Environments::of(&files).select(arguments.env.as_deref())?.cloned();
         }
         let variables = variables::variables(arguments, environment.as_ref())?;
@@ -59,7 +59,7 @@ impl Sources {
         Ok(Self { files, encoding_errors, variables, only, specs, names, environment })
     }
 
-    /// Reads another spec with the same variables, of which it may use fewer.
+    /// Reads another spec with the same variables. The other spec need not use all of them.
     pub(super) fn read_other(
         arguments: &SpecArguments,
         path: &Path,
@@ -100,7 +100,7 @@ pub(super) fn has_spec(arguments: &SpecArguments) -> bool {
     paths(arguments, "").is_ok()
 }
 
-/// Returns the specified paths, otherwise the default path that exists. Fails if neither default path exists.
+/// Returns the specified paths, otherwise the first default path that exists. Fails if neither default path exists.
 pub(super) fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failure> {
     let specified: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.file).cloned().collect();
     if !specified.is_empty() {
@@ -118,7 +118,8 @@ pub(super) fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<Path
     .hint("or write one; the README contains an example"))
 }
 
-/// Reads the files in which the specs can declare environments; none if a spec comes from standard input or a pipe.
+/// Reads the files in which the specs can declare environments. Returns no files if a spec comes from standard input or
+/// a pipe.
 pub(super) fn declaring_files(arguments: &SpecArguments, command: &str) -> Result<Vec<SourceFile>, Failure> {
     let paths = paths(arguments, command)?;
     let is_readable_again = |path: &PathBuf| path.is_file() || path.is_dir();
@@ -128,8 +129,8 @@ pub(super) fn declaring_files(arguments: &SpecArguments, command: &str) -> Resul
     Ok(read_files(&paths, &BTreeSet::new(), &mut Pipes::new())?.0)
 }
 
-/// Reads all spec files at the paths, and collects the errors of files that are not UTF-8. Skips the files in `skipped`.
-/// `pipes` keeps the contents of standard input and pipes, which can be read only once.
+/// Reads all spec files at the paths, and collects the errors for files that are not UTF-8. Skips the files in
+/// `skipped`. `pipes` keeps the contents of standard input and pipes, which can be read only once.
 fn read_files(
     paths: &[PathBuf],
     skipped: &BTreeSet<PathBuf>,
@@ -203,7 +204,7 @@ fn read_folder(
             continue;
         }
         let is_yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-        // topo does not follow a link to a folder, because the link may lead back to this folder.
+        // topo does not follow a link to a folder, because the link may point back to this folder.
         if entry.is_dir() && !entry.is_symlink() {
             // The folder can contain the specs of another environment.
             if read.contains(&entry.canonicalize().unwrap_or_else(|_| entry.clone())) {

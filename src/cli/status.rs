@@ -1,5 +1,5 @@
 //! `topo status`: shows the depths, growth, ages and consumers of queues against their thresholds, and the drift, lock
-//! and interrupted migrations of the vhosts. `--watch` repeats it.
+//! and interrupted migrations of the vhosts. `--watch` repeats the output.
 
 use super::arguments::{Global, ReportFormat, SpecArguments};
 use super::connection::ConnectionArguments;
@@ -44,7 +44,7 @@ pub(super) async fn run(arguments: &StatusArguments, global: &Global) -> Result<
     let first = read(&subjects, arguments, &access).await?;
     drop(reading);
     let Some(interval) = arguments.watch else {
-        output::print(&shown(&first, &subjects, arguments))?;
+        output::print(&render(&first, &subjects, arguments))?;
         return Ok(exit(&first));
     };
     tokio::select! {
@@ -66,7 +66,7 @@ async fn watch(
     loop {
         match status {
             Ok(status) => {
-                let shown = shown(&status, subjects, arguments);
+                let shown = render(&status, subjects, arguments);
                 let is_open = match arguments.format {
                     ReportFormat::Text if output::clear_screen() => output::print_unless_closed(&shown)?,
                     ReportFormat::Text => {
@@ -88,7 +88,7 @@ async fn watch(
     }
 }
 
-/// Loads the specs; returns `None` with `--all`.
+/// Loads the specs. With `--all`, returns `None`.
 fn load(arguments: &StatusArguments) -> Result<Option<Loaded>, Failure> {
     if arguments.all {
         return Ok(None);
@@ -131,7 +131,7 @@ async fn read(subjects: &Subjects, arguments: &StatusArguments, access: &Access)
     Ok(status(&request).await?)
 }
 
-fn shown(status: &Status, subjects: &Subjects, arguments: &StatusArguments) -> String {
+fn render(status: &Status, subjects: &Subjects, arguments: &StatusArguments) -> String {
     match arguments.format {
         ReportFormat::Text => {
             let Subjects { names, specs, .. } = subjects;

@@ -23,7 +23,7 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
         return validate(&arguments.spec, arguments, global);
     }
     if arguments.format == FindingsFormat::Json {
-        return Err(Failure::usage("--format json requires an environment: its result is one document")
+        return Err(Failure::usage("--format json requires --env, because its result is one document")
             .hint(format!("select one with --env NAME: {}", clean(&environments.join(", ")))));
     }
     let mut first_failed = Exit::Done;
@@ -69,7 +69,8 @@ fn validate(spec: &SpecArguments, arguments: &ValidateArguments, global: &Global
     findings::lint_failure(found.iter().map(|it| it.severity), limit).map_or(Ok(Exit::Done), Err)
 }
 
-/// Summarizes the specs and the findings. `typed` is the value of `--broker-version`, or `None` without the flag.
+/// Summarizes the specs and the findings. `typed` is the value of `--broker-version`; `None` if no version is
+/// specified.
 fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -> String {
     let names = match &loaded.environment {
         Some(environment) => format!("{}, environment {}", clean(&loaded.names), clean(&environment.name)),
@@ -100,9 +101,9 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
     }
     let number = |severity| found.iter().filter(|it| it.severity == severity).count() as u64;
     let counted = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "info")]
-        .map(|(severity, thing)| (number(severity), thing));
+        .map(|(severity, word)| (number(severity), word));
     let counts: Vec<String> =
-        counted.iter().filter(|(number, _)| *number > 0).map(|(number, thing)| count(*number, thing)).collect();
+        counted.iter().filter(|(number, _)| *number > 0).map(|(number, word)| count(*number, word)).collect();
     let verdict = match (found.has_errors(), counts.is_empty()) {
         (true, _) => format!("Not valid: {}.", counts.join(", ")),
         (false, false) => format!("Valid, with {}.", counts.join(", ")),

@@ -9,11 +9,11 @@ use std::path::Path;
 /// The prefix of environment variables that set a spec variable. Specs cannot read other environment variables, because
 /// a spec could publish a secret of the process as a queue name.
 const PREFIX: &str = "TOPO_VAR_";
-/// The part of `TOPO_VAR_FILE` after the prefix. This variable sets `--var-file`, not a spec variable.
+/// The suffix of `TOPO_VAR_FILE`, which sets `--var-file` and not a spec variable.
 const NOT_A_VALUE: &str = "FILE";
 
-/// Reads all variables. Flags take precedence over files, files over the selected environment of the specs, and this
-/// environment over the process's environment.
+/// Reads all variables. Flags take precedence over files, files over the selected environment of the specs, and the
+/// selected environment over the environment variables of the process.
 pub(super) fn variables(arguments: &SpecArguments, selected: Option<&Environment>) -> Result<Variables, Failure> {
     let mut variables = Variables::new();
     for (name, value) in std::env::vars_os() {
@@ -27,7 +27,7 @@ pub(super) fn variables(arguments: &SpecArguments, selected: Option<&Environment
         variables.set(name, &value.value);
     }
     for path in &arguments.var_file {
-        let text = text(path)?;
+        let text = read(path)?;
         for (index, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line.trim())) {
             if line.is_empty() || line.starts_with('#') {
                 continue;
@@ -42,9 +42,9 @@ pub(super) fn variables(arguments: &SpecArguments, selected: Option<&Environment
     Ok(variables)
 }
 
-/// Reads a variable file. Refuses kernel files and links out of the file's directory, because both can expose secrets:
-/// a pull request could replace the file with a link and publish a secret as a queue name.
-fn text(path: &Path) -> Result<String, Failure> {
+/// Reads a variable file. Refuses kernel files and links out of the file's directory, because both can expose secrets.
+/// For example, a pull request could replace the file with a link and publish a secret as a queue name.
+fn read(path: &Path) -> Result<String, Failure> {
     refuse_unsafe_links(path)?;
     let is_kernel_file = path.canonicalize().is_ok_and(|path| path.starts_with("/proc") || path.starts_with("/sys"));
     let is_regular = path.is_file() && !is_kernel_file;
@@ -105,8 +105,8 @@ fn parse_line(line: &str) -> Result<(&str, &str), LineError> {
     }
 }
 
-/// Refuses `--var` flags for variables that no spec uses: after a typo, the default would silently apply. Environment
-/// variables are not checked, because they may be intended for other specs.
+/// Refuses `--var` flags for variables that no spec uses. Otherwise, a typo would silently select the default.
+/// Environment variables are not checked, because they may be intended for other specs.
 pub(super) fn check_used(arguments: &SpecArguments, files: &[SourceFile]) -> Result<(), Failure> {
     let by_environment = std::env::var("TOPO_VAR").ok();
     let is_typed = |name: &str, value: &str| by_environment.as_ref() != Some(&format!("{name}={value}"));

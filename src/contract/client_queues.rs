@@ -1,4 +1,4 @@
-//! Collects what the configuration of a client framework needs to know about the queues of a vhost.
+//! Collects the properties of a vhost's queues that the configuration of a client framework contains.
 
 use super::context::{Context, EffectiveQueue};
 use super::declaration::Declaration;
@@ -28,9 +28,11 @@ pub struct ClientVhost {
 pub struct ClientQueue {
     /// The properties of the queue.
     pub declaration: Declaration,
-    /// An exchange and a routing key that route a message to the queue, through a binding of the spec.
+    /// An exchange and a routing key that route a message to the queue through a binding of the spec; `None` if there
+    /// is no suitable binding.
     pub route: Option<PublishRoute>,
-    /// The call after a failed message; `None` if the queue neither retries nor dead-letters.
+    /// The reaction of a worker to a failed message; `None` if the queue does not retry, dead-letter or intentionally
+    /// drop failed messages.
     pub on_failure: Option<OnFailure>,
 }
 
@@ -45,7 +47,7 @@ pub struct PublishRoute {
     pub routing_key: String,
 }
 
-/// The kind of call with which a worker answers a failed message.
+/// The reaction of a worker to a failed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
     /// Rejects the message without requeueing it.
@@ -67,8 +69,9 @@ impl OnFailure {
     }
 }
 
-/// Returns the queues in `only`, or all classic and quorum queues of `queues` in the spec if `only` is empty. Names in
-/// `only` can be dead-letter queues, which a worker does not consume from by default.
+/// Returns the classic and quorum queues in `only`. If `only` is empty, returns all classic and quorum queues in the
+/// `queues` section of the spec. `only` can also contain dead-letter queues, from which workers do not consume by
+/// default.
 pub fn client_vhost(
     spec: &Spec,
     expansion: &Expansion,
@@ -92,8 +95,9 @@ pub fn client_vhost(
     }
 }
 
-/// Returns the first binding of the spec with which a client can publish to the queue: from an exchange that is not
-/// internal, with a routing key without wildcards.
+/// Returns the route of the first binding in the spec through which a client can publish to the queue. The binding must
+/// have no arguments, and its source must be a direct, fanout or topic exchange that is not internal. The routing key
+/// of a topic binding must not contain wildcards.
 fn route(queue: &QueueName, spec: &Spec, expansion: &Expansion) -> Option<PublishRoute> {
     spec.bindings.keys().filter(|binding| binding.leads_to_queue(queue) && binding.arguments.is_empty()).find_map(
         |binding| {

@@ -81,8 +81,8 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         self.dead_letters.as_ref().filter(|it| it.reach != Reach::Never)
     }
 
-    /// Returns true if dead-lettered messages can reach a queue by a routing key in the header `CC` of their publisher.
-    /// Always false for a queue with retries, which change the routing keys.
+    /// Returns true if dead-lettered messages can reach a queue by a routing key in the `CC` header that their
+    /// publisher set. Always false for a queue with retries, because retries change the routing keys.
     pub(crate) fn can_route_by_cc(&self) -> bool {
         let key = self.dead_letters.as_ref().and_then(|it| it.routing_key.as_deref());
         self.retry.is_none() && self.context.routing.can_route_by_cc(self.name, key)

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The properties with which a worker must declare its queue. If the queue exists with other properties, the broker
-/// refuses the declaration with the error 406 (`PRECONDITION_FAILED`). A passive declaration needs only the name.
+/// refuses the declaration with a 406 error (`PRECONDITION_FAILED`). A passive declaration needs only the name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Declaration {
@@ -22,7 +22,7 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// Returns the declaration of a queue of the topology, with the properties that topo itself sends.
+    /// Returns the declaration of a queue in the topology, with the properties that topo itself sends.
     pub(crate) fn of(name: &QueueName, queue: &Queue) -> Self {
         Self {
             queue: name.clone(),

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The version of the document format. A new field keeps the version; a renamed field or a changed meaning increments
-/// it.
+/// The version of the document format. Adding a field does not change the version. Renaming a field or changing its
+/// meaning increments the version.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// The contracts that `topo contract --format json` prints.
@@ -57,7 +57,7 @@ pub struct Contract {
     /// The reaction of a worker to a message that it can never process. If the worker counts attempts, this is also the
     /// reaction after the last retry.
     pub on_give_up: Answer,
-    /// The way to determine the attempt number of a message; null if there is only one attempt.
+    /// Instructions for determining the attempt number of a message; null if there is only one attempt.
     pub counter: Option<Counter>,
     /// The exchange and routing keys of a retry; null if a retry keeps the original exchange and routing key, or if the
     /// queue does not retry.
@@ -71,8 +71,8 @@ pub struct Contract {
     pub is_drop_intended: bool,
     /// The recommended headers of a dead-lettered message; null if no dead-lettered message reaches a queue.
     pub dead_lettered_message: Option<DeadLetteredMessage>,
-    /// The way to replay a dead-lettered message so that all retries start again; null if no dead-lettered message
-    /// reaches a queue.
+    /// Instructions for replaying a dead-lettered message so that all retries start again; null if no dead-lettered
+    /// message reaches a queue.
     pub replay: Option<Replay>,
     /// The consequences of deviating from the contract, in sentences.
     pub warnings: Vec<String>,
@@ -145,11 +145,11 @@ impl Method {
 pub struct Publish {
     /// The exchange to publish to; empty for the default exchange.
     pub exchange: ExchangeName,
-    /// The routing keys, one for each retry; further retries use the last key. Never empty.
+    /// The routing keys, one for each retry; additional retries use the last key. Never empty.
     pub routing_keys: Vec<String>,
 }
 
-/// The way to determine the attempt number of a message.
+/// Instructions for determining the attempt number of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Counter {
@@ -158,7 +158,7 @@ pub struct Counter {
     /// The header with the number of retries so far; absent or 0 on the first attempt. Null if the routing key contains
     /// the number.
     pub header: Option<String>,
-    /// Instructions for determining the attempt number, as a sentence.
+    /// The instructions, as a sentence.
     pub text: String,
 }
 
@@ -178,7 +178,7 @@ pub enum AttemptCounter {
 pub struct Arrival {
     /// The exchange.
     pub exchange: ExchangeName,
-    /// The routing keys, one for each retry; further retries have the last key.
+    /// The routing keys, one for each retry; additional retries have the last key.
     pub routing_keys: Vec<String>,
 }
 
@@ -208,7 +208,8 @@ pub struct DeadLetters {
     pub reach: Reach,
     /// The queues that receive all dead-lettered messages.
     pub queues: BTreeSet<QueueName>,
-    /// The queues that receive only some dead-lettered messages, or that may receive dead-lettered messages.
+    /// The queues that receive only some dead-lettered messages, and the queues that possibly receive dead-lettered
+    /// messages.
     pub possible_queues: BTreeSet<QueueName>,
     /// The routing keys and topic patterns of the messages that reach no queue. The list can be incomplete, and omits
     /// literal routing keys that contain the word `*` or `#`.
@@ -247,7 +248,7 @@ pub struct Replay {
     pub publish: Publish,
     /// The headers that the copy must not have.
     pub without_headers: Vec<String>,
-    /// The prefixes of further headers that the copy must not have.
+    /// The prefixes of additional headers that the copy must not have.
     pub without_header_prefixes: Vec<String>,
     /// The sum of the delays of all retries. A copy that always fails is dead-lettered again only after this time.
     pub retries_take: Wait,
@@ -272,9 +273,9 @@ pub struct QueueThresholds {
 /// The values of one threshold, by severity; null if the severity has no value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SeverityLevels<T> {
-    /// The value from which the state is a warning.
+    /// The value at which the state becomes a warning.
     pub warning: Option<T>,
-    /// The value from which the state is critical.
+    /// The value at which the state becomes critical.
     pub critical: Option<T>,
 }
 

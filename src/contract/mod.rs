@@ -1,5 +1,5 @@
-//! Computes contracts: the duties of the workers of a queue. A contract defines the number and the delays of
-//! deliveries, the AMQP methods to call, the exchanges to publish to, and the destination of dead-lettered messages.
+//! Computes contracts, which specify what the workers of a queue must do. A contract defines the number and the delays
+//! of deliveries, the AMQP methods to call, the exchanges to publish to, and the destination of dead-lettered messages.
 //!
 //! A contract is computed from the spec and its expansion. A live test runs workers that use only the values of a
 //! contract.
@@ -58,7 +58,7 @@ pub fn contract(name: &QueueName, spec: &Spec, expansion: &Expansion, profile: &
     of_queue(name, &Context::new(spec, expansion, profile))
 }
 
-/// Returns the contract of a queue in a context that is already computed.
+/// Returns the contract of a queue from an existing context.
 fn of_queue(name: &QueueName, context: &Context<'_>) -> Option<Contract> {
     let queue = EffectiveQueue::of(name, context)?;
     (queue.queue_type != QueueType::Stream).then(|| contract_of(&queue))

@@ -15,9 +15,9 @@ pub struct Reaction<'c> {
 }
 
 impl Contract {
-    /// Returns the reaction after this number of retries, which the worker reads from the header
-    /// [`RETRY_COUNT`](crate::model::message_headers::RETRY_COUNT). A worker that counts the retries gives up after the
-    /// last one. If `gives_up` is true, the worker gives up regardless of the number of retries.
+    /// Returns the reaction after `retries` retries. The worker reads this number from the
+    /// [`RETRY_COUNT`](crate::model::message_headers::RETRY_COUNT) header. A worker that counts the retries gives up
+    /// after the last retry. If `gives_up` is true, the worker gives up regardless of the number of retries.
     pub fn reaction(&self, retries: u32, gives_up: bool) -> Reaction<'_> {
         let is_worker = self.counter.as_ref().is_some_and(|it| it.counted_by == AttemptCounter::Worker);
         let gives_up = gives_up || is_worker && retries >= self.max_retries;
@@ -34,7 +34,8 @@ impl Reaction<'_> {
         publish.routing_keys.get(index).map_or("", String::as_str)
     }
 
-    /// Returns the headers that the worker sets in the copy of a message with this exchange and routing key.
+    /// Returns the headers that the worker sets in the copy of a message with this exchange and routing key. Empty if
+    /// the worker does not count the retries, or gives up.
     pub fn headers(&self, exchange: &str, routing_key: &str) -> Arguments {
         if !self.is_counted {
             return Arguments::new();

@@ -1,5 +1,5 @@
-//! Describes how a tool replays a dead-lettered message through the default exchange. `topo dlq replay` removes the same
-//! headers, but keeps the original routing key: it publishes to an exchange that routes only to the queue.
+//! Describes how a tool replays a dead-lettered message through the default exchange. `topo dlq replay` removes the
+//! same headers, but keeps the original routing key: it publishes to an exchange that routes only to the queue.
 
 use super::context::EffectiveQueue;
 use super::document::{Publish, Replay, Wait};
@@ -19,7 +19,7 @@ pub(super) fn replay(it: &EffectiveQueue<'_, '_>) -> Option<Replay> {
         warnings.push("if the copy keeps x-retry-count, its first failure dead-letters it again".to_owned());
     }
     warnings.push(
-        "publishing to the original exchange routes the copy to every queue that is bound there, not only to this one"
+        "publishing to the original exchange routes the copy to every queue that is bound there, not only to this queue"
             .to_owned(),
     );
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();

@@ -14,7 +14,7 @@ use crate::model::message_headers::{
 };
 use crate::model::{ExchangeName, QueueName, naming};
 
-/// The reaction that rejects a message without a redelivery.
+/// The reaction that rejects a message without requeueing it.
 const NACK: Answer = Answer { publish: None, method: Method::Nack, requeue: Some(false) };
 /// The reaction that rejects a message so that the queue counts the delivery and redelivers the message.
 const REJECT_AND_REQUEUE: Answer = Answer { publish: None, method: Method::Reject, requeue: Some(true) };
@@ -83,7 +83,7 @@ fn complete_ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
 
 /// Returns the publish that skips the rest of the ladder; `None` if the broker drops or may drop the message.
 ///
-/// The publish does not use the routing key of the last retry, because that key leads to a tier as soon as the spec
+/// The publish does not use the routing key of the last retry, because that key routes to a tier as soon as the spec
 /// adds a retry.
 fn give_up_publish(it: &EffectiveQueue<'_, '_>) -> Option<Publish> {
     let routing_keys = vec![naming::give_up_key(it.name)];
@@ -152,7 +152,7 @@ fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMess
         header(RETRY_COUNT, "the number of retries", None),
         header(LAST_ERROR, "the error of the last attempt", None),
         header("x-consumer-version", "the version of the worker that failed last", None),
-        // A replay needs them, because the copy has another routing key.
+        // A replay needs these headers, because the copy has a different routing key.
         header(ORIGINAL_EXCHANGE, "the exchange to which it was first published", None),
         header(ORIGINAL_ROUTING_KEY, "the routing key with which it was first published", None),
     ];

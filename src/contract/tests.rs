@@ -118,7 +118,7 @@ deadLetterQueues:
 }
 
 #[test]
-fn queues_without_failures_have_no_contract() {
+fn queues_without_retries_and_dead_lettering_have_no_contract() {
     let yaml = "queues: {plain: {type: classic}, log: {type: stream}, theirs: {external: true}}\n\
                 deadLetterQueues: {dead: {type: classic}}\n";
     assert_eq!(newest(yaml), BTreeMap::new());
@@ -241,7 +241,7 @@ fn thresholds_of_queues_and_dead_letter_queues_are_listed() {
 }
 
 #[test]
-fn declaration_is_what_topo_declares() {
+fn declaration_matches_the_topology() {
     let declared = |keys: &str| {
         let declaration = one(keys).declaration;
         let arguments = serde_json::to_string(&declaration.arguments).unwrap();

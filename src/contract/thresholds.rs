@@ -1,11 +1,11 @@
-//! The thresholds of a queue in a contract. `topo status` and the alerts of `topo alerts` report the queue from these
-//! values on.
+//! Converts the thresholds of a queue to the document format of contracts. `topo status` and the alerts from `topo
+//! alerts` report a queue that reaches these values.
 
 use super::document::{GrowthThreshold, QueueThresholds, SeverityLevels, Wait};
 use crate::model::{Growth, Levels, Thresholds};
 
 impl QueueThresholds {
-    /// Describes thresholds; `None` if there are none.
+    /// Converts thresholds; `None` if no threshold is set.
     pub(super) fn of(thresholds: &Thresholds) -> Option<Self> {
         let growth = |it: Growth| GrowthThreshold { messages: it.messages, within: Wait::of(it.within) };
         (*thresholds != Thresholds::default()).then(|| Self {
@@ -17,6 +17,6 @@ impl QueueThresholds {
     }
 }
 
-fn levels<T, U>(levels: Levels<T>, described: impl Fn(T) -> U) -> SeverityLevels<U> {
-    SeverityLevels { warning: levels.warning.map(&described), critical: levels.critical.map(&described) }
+fn levels<T, U>(levels: Levels<T>, convert: impl Fn(T) -> U) -> SeverityLevels<U> {
+    SeverityLevels { warning: levels.warning.map(&convert), critical: levels.critical.map(&convert) }
 }

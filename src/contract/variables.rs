@@ -8,7 +8,7 @@ use crate::model::QueueName;
 use crate::model::printable::clean_json;
 use std::collections::BTreeMap;
 
-/// The error that two queues have a variable of the same name.
+/// The error for two queues that have a variable of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} would be set by two queues: `{first}` and `{second}`")]
 pub struct NameConflict {
@@ -46,7 +46,7 @@ pub fn variables(contracts: &Contracts) -> Result<Vec<Vec<(String, String)>>, Na
 fn prefix(queue: &QueueName) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = queue.as_str().chars().map(plain).collect();
-    // A variable cannot begin with a digit.
+    // The name of a variable cannot begin with a digit.
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
 }
 
@@ -96,8 +96,9 @@ fn of_queue(queue: &QueueName, contract: &Contract) -> Vec<(String, String)> {
     variables.into_iter().map(|(name, value)| (format!("{prefix}_{name}"), value)).collect()
 }
 
-/// Adds the variables of a reaction. The main variable is `publish` if the worker has to publish a copy: a worker that
-/// reads `basic.ack` there and does not publish would lose the message.
+/// Adds the variables of a reaction. If the worker must publish a copy, the value of the first variable is `publish`
+/// instead of the method. A worker that reads only this variable therefore does not call `basic.ack` without
+/// publishing, which would lose the message.
 fn answer(variables: &mut Vec<(&str, String)>, names: [&'static str; 4], answer: &Answer) {
     let [first, requeue, exchange, then] = names;
     let method = answer.method.as_str().to_owned();

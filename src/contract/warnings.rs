@@ -20,8 +20,8 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
             sentences.push(format!("{NO_RETRY}, {}", redeliveries(it)));
             if it.queue_type == QueueType::Quorum {
                 sentences.push(
-                    "basic.reject with requeue=false also leads to the next tier, but RabbitMQ 4.3 counts it toward \
-                     the delivery limit"
+                    "basic.reject with requeue=false also moves the message to the next tier, but RabbitMQ 4.3 \
+                     counts it toward the delivery limit"
                         .to_owned(),
                 );
             }
@@ -33,7 +33,7 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
                     .to_owned(),
             );
             sentences.push(
-                "remove the headers CC and BCC from the copy: the broker also routes the copy by their keys".to_owned(),
+                "remove the CC and BCC headers from the copy: the broker also routes the copy by their keys".to_owned(),
             );
             sentences.push(format!("{NO_RETRY}, {}", redeliveries(it)));
         }
@@ -41,7 +41,8 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
             let nack = if it.profile.version.is_at_least(4, 3) {
                 "basic.nack with requeue=true is not counted by RabbitMQ 4.3: the message is redelivered without limit"
             } else {
-                "basic.nack with requeue=true is counted up to RabbitMQ 4.2, and not from 4.3 on; basic.reject is always counted"
+                "basic.nack with requeue=true is counted by RabbitMQ 4.2 and earlier, but not by 4.3 and later; basic.reject \
+                 is always counted"
             };
             sentences.push(nack.to_owned());
             sentences.push("requeue=false is not a retry: it gives up".to_owned());

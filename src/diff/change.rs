@@ -23,19 +23,19 @@ pub enum Change {
     Delete {
         /// The current object.
         object: Object,
-        /// The reason why the object is not desired.
+        /// The reason for the deletion.
         reason: DeleteReason,
     },
 }
 
-/// The reason why a current object is not desired.
+/// The reason for deleting a current object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DeleteReason {
     /// The spec lists the object under `removed`.
     Removed,
-    /// `owns` matches the object or the destination of the binding, but the spec does not declare the object. topo
-    /// deletes such an object only with `--prune`.
+    /// The spec does not declare the object, but `owns` matches its name, or the destination if the object is a
+    /// binding. topo deletes the object only with `--prune`.
     Unmanaged,
     /// The object is a setting, such as a vhost limit, that the spec omits although the spec manages the settings of
     /// the same owner.
@@ -45,7 +45,7 @@ pub enum DeleteReason {
     Retired,
 }
 
-/// A field that differs. A value is `None` if the field is absent.
+/// A difference in one field. A value is `None` if the field is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldChange {
     /// The field.
@@ -56,7 +56,7 @@ pub struct FieldChange {
     pub after: Option<ArgumentValue>,
 }
 
-/// A field of an object. The broker checks the fields of a queue or an exchange in the order of the variants.
+/// A field of an object. The variants for queues and exchanges are in the order in which the broker checks the fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Field {
     /// The type of an exchange.
@@ -88,7 +88,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// Returns the name of the argument on the wire; `None` if the field is not an argument.
+    /// Returns the name of the argument on the wire. Returns `None` if the field is not an argument.
     pub fn argument(&self) -> Option<&str> {
         match self {
             Self::Argument(name) => Some(name),

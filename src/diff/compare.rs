@@ -8,11 +8,14 @@ use crate::model::{
 };
 use std::collections::BTreeSet;
 
-/// Returns the differences between the current and the desired topology of a vhost. Creations and changes come before
-/// deletions; both are sorted by kind and then by name.
+/// Returns the differences between the current and the desired topology of a vhost. Creations and alterations come
+/// before deletions. Each of these groups is sorted by kind and then by name.
 ///
-/// A declared object is created or altered. A current object that the spec does not declare is deleted if `removed`
-/// lists it, if `owns` matches it, or if it is a setting that the spec omits. All other current objects are ignored.
+/// A declared object is created if it does not exist, and altered if it differs. Differences in arguments that `scope`
+/// accepts on an existing queue are ignored. An undeclared current object is deleted if `removed` lists it, if `owns`
+/// matches it, or if it is a setting that the spec omits. See [`binding_reason`] for bindings. External objects,
+/// objects that `ignore` matches, and all other undeclared objects are not deleted. Records without effect are neither
+/// created nor deleted.
 pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change> {
     let mut changes = Vec::new();
     let settings = desired.settings.clone().unwrap_or_default();
@@ -60,8 +63,8 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     changes
 }
 
-/// Returns the change from the current object to the desired object; `None` if the objects do not differ. Copies the
-/// objects only if they differ, because most objects of a large vhost do not differ.
+/// Returns the change from the current object to the desired object. Returns `None` if they do not differ. Copies the
+/// objects only if they differ, because most objects of a large vhost are unchanged.
 fn create_or_alter<T: PartialEq>(live: Option<&T>, desired: &T, object: impl Fn(&T) -> Object) -> Option<Change> {
     match live {
         None => Some(Change::Create(object(desired))),
@@ -74,8 +77,7 @@ fn create_or_alter<T: PartialEq>(live: Option<&T>, desired: &T, object: impl Fn(
     }
 }
 
-/// Adds the deletions of current objects that are not desired. Skips external objects and objects that `ignore`
-/// matches.
+/// Adds the deletions of undeclared current objects that [`diff`] describes.
 fn add_deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, scope: &Scope) {
     let reason = |id: &ObjectId, declared: bool| {
         if declared || scope.ignores_object(id) || scope.external.contains(id) {
@@ -122,8 +124,8 @@ fn add_deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topolo
     }
 }
 
-/// Returns the reason to delete a current binding that the spec does not declare; `None` if the spec ignores the
-/// binding, or neither removes nor owns the binding.
+/// Returns the reason for deleting a current binding that the spec does not declare. Returns `None` if `ignore` matches
+/// the source or the destination, or if the spec neither removes nor owns the binding.
 ///
 /// A spec owns a binding if the spec declares the destination, `owns` matches the destination, and the source is not
 /// external.
@@ -143,8 +145,8 @@ pub fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> O
 }
 
 /// Returns the fields in which two states of an object differ, in the order of the variants of [`Field`]. Arguments are
-/// sorted by name, and the fields of a record are in the order of the table of record kinds. Returns no fields for
-/// bindings and for objects of different kinds.
+/// sorted by name. The fields of a record are in the order of the table of record kinds. Returns no fields for bindings
+/// and for objects of different kinds.
 pub fn fields(before: &Object, after: &Object) -> Vec<FieldChange> {
     let mut found = Fields(Vec::new());
     match (before, after) {
@@ -225,7 +227,8 @@ fn compare_policy(found: &mut Fields, before: &Policy, after: &Policy) {
 }
 
 /// Compares two states of a record, field by field in the order of the table of record kinds. If both states contain a
-/// definition, compares the definitions key by key.
+/// definition, compares the definitions key by key. For a wrapped record, also compares the unknown fields of its
+/// value.
 fn compare_record(found: &mut Fields, before: &Record, after: &Record) {
     let is_compared = |field: &RecordField| match field.comparison {
         Comparison::Always | Comparison::Optional => true,

@@ -1,7 +1,6 @@
-//! Compares two topologies and returns their differences, but not how to resolve them. Also merges the current topology
-//! with the desired topology, to predict the result of an apply. Contains only pure functions.
+//! Computes the differences between the current and the desired topology, and predicts the topology after an apply.
 //!
-//! `plan` decides whether a difference matters, and whether the broker can change it in place.
+//! `plan` decides how to apply each difference, for example whether the broker can change a field in place.
 
 mod change;
 mod compare;
@@ -12,8 +11,9 @@ pub use compare::{binding_reason, diff, fields};
 use crate::model::{Binding, Object, ObjectId, ObjectKind, Scope, Topology};
 use std::collections::BTreeSet;
 
-/// Returns the topology after an apply that prunes objects of the kinds in `prune`. The topology contains all desired
-/// objects, and all current objects that the apply does not delete.
+/// Returns the topology after an apply that prunes objects of the kinds in `prune`. It contains all desired objects,
+/// and all current objects that the apply does not delete. Retired objects are not recognized, and are treated as
+/// unmanaged.
 pub fn merge(current: &Topology, desired: &Topology, scope: &Scope, prune: &BTreeSet<ObjectKind>) -> Topology {
     let mut merged = current.clone();
     for change in diff(current, desired, scope) {

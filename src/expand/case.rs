@@ -1,5 +1,5 @@
-//! Defines the inputs that determine the retry strategy of a queue, and the reasons why a strategy does not work. The
-//! inputs include the effective settings of the queue, from its arguments and the policies of the spec.
+//! Defines the inputs that determine the retry strategy of a queue, and the refusal of a strategy. The inputs include
+//! the effective settings of the queue, which its arguments and the policies of the spec determine.
 
 use super::Expander;
 use crate::model::{ExchangeName, PolicyName, QueueName, QueueType};
@@ -15,9 +15,9 @@ pub(super) struct Case<'a> {
     pub(super) queue_type: &'a Setting<QueueType>,
     pub(super) retry: &'a RetrySpec,
     /// The final target of the queue's dead-lettered messages; `None` if the queue has none.
-    pub(super) end: Option<&'a FinalTarget>,
+    pub(super) final_target: Option<&'a FinalTarget>,
     pub(super) profile: &'a BrokerProfile,
-    /// The effective settings of the queue, for each policy of the spec that may apply.
+    /// The effective settings of the queue under each policy of the spec that can govern it.
     pub(super) possible_settings: &'a PossibleSettings,
     /// The policies of the spec.
     pub(super) policies: &'a BTreeMap<PolicyName, PolicySpec>,
@@ -41,17 +41,17 @@ pub struct FinalTarget {
 /// The reason why a strategy does not work for a queue.
 pub(super) struct Refusal {
     pub(super) diagnostic: Box<Diagnostic>,
-    /// True if a different strategy may work.
+    /// True if a different strategy can work.
     pub(super) is_strategy_specific: bool,
 }
 
 impl Refusal {
-    /// Creates a refusal that a different strategy may resolve.
+    /// Creates a refusal that a different strategy can avoid.
     pub(super) fn of_strategy(diagnostic: Diagnostic) -> Self {
         Self { diagnostic: Box::new(diagnostic), is_strategy_specific: true }
     }
 
-    /// Creates a refusal that only a change of a setting can resolve.
+    /// Creates a refusal that only a change to a setting can avoid.
     pub(super) fn of_setting(diagnostic: Diagnostic) -> Self {
         Self { diagnostic: Box::new(diagnostic), is_strategy_specific: false }
     }
@@ -63,7 +63,7 @@ impl Case<'_> {
         self.retry.at()
     }
 
-    /// Creates an error about the retries.
+    /// Creates an error at the position of the retry settings.
     pub(super) fn error(&self, message: String) -> Diagnostic {
         Diagnostic::error("retry-strategy", message, self.at())
     }
@@ -104,8 +104,8 @@ impl Case<'_> {
         Ok(delays)
     }
 
-    /// Checks that the number of delayed retry queues is acceptable, and that a full queue does not lose messages that
-    /// return from them.
+    /// Checks that the number of tiers does not exceed the maximum, and that a full queue does not lose messages that
+    /// return from the tiers.
     pub(super) fn check_tiers(&self) -> Result<(), Refusal> {
         let count = self.retry.max_retries.value;
         if count > super::tiers::Tiers::MAX {
@@ -116,21 +116,21 @@ impl Case<'_> {
             return Err(Refusal::of_strategy(diagnostic));
         }
         if let Some(overflow) = self.rejecting_overflow().filter(|_| self.queue_type.value == QueueType::Classic) {
-            // On all tested versions, the queue rejects the message that the delayed retry queue returns, and the
-            // message is lost.
+            // On all tested versions, the full queue rejects the message that the tier returns, and the message is
+            // lost.
             let message = format!(
-                "queue `{}` rejects messages when it is full, and a classic queue would then lose returning retries",
+                "classic queue `{}` rejects messages when it is full, and would lose messages that return for a retry",
                 self.name
             );
             let diagnostic = overflow.error(message, self);
-            let hint = "use `type: quorum`, where retries wait until there is room, or `overflow: drop-head`";
+            let hint = "use `type: quorum`, where retries wait until the queue has room, or `overflow: drop-head`";
             return Err(Refusal::of_setting(diagnostic.hint(hint)));
         }
         Ok(())
     }
 }
 
-/// The effective settings of a queue by policy key, for each policy that may apply.
+/// The effective settings of a queue under each policy that can govern it.
 pub(super) type PossibleSettings = Vec<EffectiveSettings>;
 
 /// The position of an effective setting in the spec, and the policy that sets it.
@@ -141,7 +141,7 @@ pub(super) struct EffectiveSetting {
 }
 
 impl Expander<'_> {
-    /// Returns the effective settings of a queue for each policy of the spec that may apply.
+    /// Returns the effective settings of a queue under each policy of the spec that can govern it.
     pub(super) fn possible_settings(
         &self,
         name: &QueueName,
@@ -149,7 +149,7 @@ impl Expander<'_> {
         policies: &Policies<'_>,
     ) -> PossibleSettings {
         let mut queue = self.queue(name, declaration);
-        // The arguments that the retry strategy adds are not known yet.
+        // Omits generated arguments, because the retry strategy, which determines some of them, is not known yet.
         queue
             .arguments
             .retain(|argument, _| argument == "x-queue-type" || declaration.arguments.contains_key(argument));
@@ -159,8 +159,8 @@ impl Expander<'_> {
 }
 
 impl Case<'_> {
-    /// Returns the effective setting of a policy key. Returns `None` if the key is unset, or has no position in the
-    /// spec, under at least one possible policy.
+    /// Returns the effective setting of a policy key under the policy that most likely governs the queue. Returns
+    /// `None` if the setting has no position in the spec, or the key is unset, under at least one possible policy.
     pub(super) fn effective(&self, key: &str) -> Option<EffectiveSetting> {
         let each: Option<Vec<EffectiveSetting>> =
             self.possible_settings.iter().map(|settings| self.locate(key, settings.get(key)?)).collect();
@@ -173,7 +173,8 @@ impl Case<'_> {
             .filter(|_| self.possible_settings.iter().all(|settings| settings.overflow_behavior().rejects()))
     }
 
-    /// Returns the position of an effective setting; `None` for defaults and operator policies, which have no position.
+    /// Returns the position of an effective setting and the policy that sets it. Returns `None` if the setting has no
+    /// position in the spec, for example because it is a default.
     fn locate(&self, key: &str, effective: &Effective) -> Option<EffectiveSetting> {
         let (at, policy) = match &effective.source {
             Source::Argument => (self.queue.arguments.get(&format!("x-{key}"))?.at, None),
@@ -205,7 +206,8 @@ mod tests {
     use crate::expand::tests::spec;
     use crate::rabbitmq::BrokerProfile;
 
-    /// Returns the error for a queue with these keys and policies, with its labels; empty if there is no error.
+    /// Returns the first error for a queue with these keys and policies, with its labels. Returns an empty string if
+    /// there is no error.
     fn error(version: &str, keys: &str, policies: &str) -> String {
         let text = format!(
             "queues: {{w: {{{keys}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\npolicies: {{{policies}}}\n"
@@ -249,7 +251,7 @@ mod tests {
             "p: {pattern: '^x', definition: {messageTtl: 1h}}",
             "p: {pattern: '^w', definition: {messageTtl: 1h}}, q: {pattern: '^w', priority: 1, definition: {expires: 1h}}",
             "p: {pattern: '^w', definition: {maxLength: 5, deliveryLimit: 5}}",
-            // Either policy may apply.
+            // Both policies have the same priority, so either can govern the queue.
             "p: {pattern: '^w', definition: {messageTtl: 1h}}, q: {pattern: '^w', definition: {expires: 1h}}",
             "p: {pattern: '^w', applyTo: exchanges, definition: {messageTtl: 1h}}",
         ] {
@@ -262,9 +264,7 @@ mod tests {
         let policy = "full: {pattern: '^w$', definition: {maxLength: 5, overflow: reject-publish}}";
         let found = error("4.3.0", LADDER, policy);
         assert!(
-            found.starts_with(
-                "overflow: queue `w` rejects messages when it is full, and a classic queue would then lose"
-            )
+            found.starts_with("overflow: classic queue `w` rejects messages when it is full, and would lose messages")
         );
         assert!(found.contains("\nw: policy `full` governs queue `w`\n"), "{found}");
         // The argument takes precedence on a classic queue.

@@ -68,11 +68,12 @@ impl Expander<'_> {
         }
     }
 
-    /// Disables the delivery limit of a quorum dead-letter queue, unless the spec sets one.
+    /// Disables the delivery limit of a quorum dead-letter queue on RabbitMQ 4.0 and later, unless the spec sets a
+    /// limit.
     ///
-    /// From 4.0 on, a quorum queue without an explicit limit drops a message after 21 deliveries (measured on 4.0).
-    /// Repeated inspections that requeue a dead-lettered message would therefore delete the message. On 4.3, a message
-    /// even keeps its delivery count when it is dead-lettered. Before 4.0, a limit of -1 allows one delivery.
+    /// On 4.0 and later, a quorum queue without an explicit limit drops a message after 21 deliveries (measured on
+    /// 4.0). Repeated inspections that requeue a dead-lettered message would therefore delete the message. On 4.3, a
+    /// message even keeps its delivery count when it is dead-lettered. Before 4.0, a limit of -1 allows one delivery.
     pub(super) fn disable_delivery_limit(&mut self, name: &QueueName, queue: &mut Queue) {
         const LIMIT: &str = "x-delivery-limit";
         let is_quorum = queue.queue_type() == Some(QueueType::Quorum);
@@ -82,8 +83,8 @@ impl Expander<'_> {
         }
     }
 
-    /// Returns the dead-letter arguments of a queue; empty if a policy sets the dead-letter target, or if there is
-    /// none.
+    /// Returns the dead-letter arguments of a queue. Returns no arguments if the queue has no dead-letter target, or if
+    /// a policy sets the target.
     pub(super) fn dead_letter_arguments(&self, name: &QueueName, queue: &QueueSpec) -> Arguments {
         match self.target(name, queue, Wiring::Arguments) {
             Some(target) => wiring(target, "x-"),
@@ -91,8 +92,9 @@ impl Expander<'_> {
         }
     }
 
-    /// Creates the dead-letter policy of each queue with `wiring: policy`, and merges the policies of the spec into it.
-    /// `plan::wiring` also merges the current policies of the broker.
+    /// Creates the dead-letter policy of each queue with `wiring: policy`. The policy also contains the other keys of
+    /// the policy in the spec that governs the queue. `plan::wiring` recomputes the policy with the policies on the
+    /// broker.
     pub(super) fn wiring_policies(&mut self) {
         let declared = self.topology.policies.clone();
         let policies = Policies::new(&declared, self.profile.version);
@@ -122,18 +124,18 @@ impl Expander<'_> {
         }
     }
 
-    /// Returns the dead-letter target of a queue; `None` if the queue has no target or uses a different wiring.
-    fn target(&self, name: &QueueName, queue: &QueueSpec, by: Wiring) -> Option<Target> {
-        queue.dead_letter.as_ref().filter(|setting| setting.value.wiring() == Some(by))?;
+    /// Returns the dead-letter target of a queue. Returns `None` if the queue has no target or does not use `wiring`.
+    fn target(&self, name: &QueueName, queue: &QueueSpec, wiring: Wiring) -> Option<Target> {
+        queue.dead_letter.as_ref().filter(|setting| setting.value.wiring() == Some(wiring))?;
         match self.guard_exchange(name) {
-            // Without a dead-letter routing key, the message keeps its own key, which contains the retry number.
+            // Without a dead-letter routing key, a retried message keeps its own key, which contains the retry number.
             Some(exchange) => Some(Target { exchange, routing_key: None }),
-            None => self.end(queue).as_ref().map(Target::from),
+            None => self.final_target(queue).as_ref().map(Target::from),
         }
     }
 
-    /// Returns the final dead-letter target of a queue; `None` if the queue has none.
-    pub(super) fn end(&self, queue: &QueueSpec) -> Option<FinalTarget> {
+    /// Returns the final target of the messages that a queue dead-letters. Returns `None` if the queue has no target.
+    pub(super) fn final_target(&self, queue: &QueueSpec) -> Option<FinalTarget> {
         match &queue.dead_letter.as_ref()?.value {
             DeadLetter::Nowhere => None,
             DeadLetter::Exchange { exchange, routing_key, .. } => {
@@ -152,8 +154,8 @@ impl Expander<'_> {
             }
             DeadLetter::Queue { name, .. } => {
                 let declaration = self.spec.dead_letter_queues.get(name)?;
-                // Without a dead-letter routing key, messages keep their own keys, which a direct exchange would not
-                // route.
+                // Without a dead-letter routing key, messages keep their own keys, and a direct exchange would not
+                // route them.
                 let is_direct = declaration.exchange_type.value == "direct";
                 let routing_key =
                     (is_direct || declaration.routing_key.is_some()).then(|| binding_key(name, declaration));
@@ -169,8 +171,8 @@ impl Expander<'_> {
         }
     }
 
-    /// Returns the type of an exchange that the spec declares or that the broker predeclares; `None` for other
-    /// exchanges.
+    /// Returns the type of an exchange that the spec declares, that a dead-letter queue uses, or that the broker
+    /// predeclares. Returns `None` for all other exchanges.
     fn kind_of(&self, exchange: &ExchangeName) -> Option<String> {
         let spec = self.spec;
         let declared = spec.exchanges.get(exchange).filter(|it| !it.is_external).map(|it| it.kind.value.clone());
@@ -196,7 +198,7 @@ fn binding_key(name: &QueueName, declaration: &DeadLetterQueueSpec) -> String {
 /// The dead-letter queues that are bound to one exchange.
 struct SharedExchange<'a> {
     first: (&'a QueueName, &'a DeadLetterQueueSpec),
-    /// The queues that the exchange distinguishes by routing key.
+    /// The queues that the exchange distinguishes by routing key, by that key.
     by_key: BTreeMap<String, &'a QueueName>,
 }
 
@@ -225,7 +227,7 @@ impl<'a> SharedExchange<'a> {
                 "set the same `type` and `internal` for both queues, or use a separate exchange for each",
             ));
         }
-        // A queue without a distinct key receives all messages of the exchange.
+        // A queue without a distinct key receives messages for other queues too.
         let other = match distinct_key(name, declaration) {
             Some(key) if !self.by_key.is_empty() => self.by_key.insert(key, name),
             Some(_) | None => Some(first),
@@ -239,8 +241,8 @@ impl<'a> SharedExchange<'a> {
     }
 }
 
-/// Returns the routing key by which an exchange distinguishes a dead-letter queue from other queues; `None` if the
-/// exchange does not distinguish them. topo sets this key as the dead-letter routing key.
+/// Returns the routing key by which an exchange distinguishes a dead-letter queue from other queues. Returns `None` if
+/// the exchange does not distinguish the queues. topo sets this key as the dead-letter routing key.
 fn distinct_key(name: &QueueName, declaration: &DeadLetterQueueSpec) -> Option<String> {
     match declaration.exchange_type.value.as_str() {
         "direct" => Some(binding_key(name, declaration)),
@@ -260,7 +262,7 @@ fn wiring(target: Target, prefix: &str) -> Arguments {
 }
 
 impl From<&FinalTarget> for Target {
-    fn from(end: &FinalTarget) -> Self {
-        Self { exchange: end.exchange.clone(), routing_key: end.routing_key.clone() }
+    fn from(target: &FinalTarget) -> Self {
+        Self { exchange: target.exchange.clone(), routing_key: target.routing_key.clone() }
     }
 }

@@ -1,7 +1,8 @@
-//! Expands strategy `ladder`: the broker counts the attempts and delays the message, and the worker only rejects it.
+//! Expands the `ladder` strategy. The broker counts the attempts and delays the retries. The worker only rejects failed
+//! messages.
 //!
-//! A rejected message moves from tier to tier. The routing key with which the message returns from a tier selects the
-//! next tier. A message that is dead-lettered for any other reason is not retried.
+//! Each rejection moves a message to the next tier. The routing key with which the message returned from the previous
+//! tier selects the next tier. A message that is dead-lettered for any other reason is not retried.
 
 use super::case::{Case, FinalTarget, Refusal};
 use super::text;
@@ -11,7 +12,7 @@ use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Location, Wiring};
 
 /// The dead-lettering reasons except rejection. A message that is dead-lettered for one of these reasons must not enter
-/// a tier: when the tier returns the message, the broker drops it as a cycle (measured on 3.10, 4.0 and 4.3).
+/// a tier. The broker would drop the message as a cycle when the tier returns it (measured on 3.10, 4.0 and 4.3).
 const FINAL_REASONS: [&str; 3] = ["delivery_limit", "expired", "maxlen"];
 
 /// The ladder of one queue.
@@ -31,7 +32,7 @@ impl Ladder {
         case.check_tiers()?;
         check_reasons(case)?;
         check_routing_key(case)?;
-        let end = end(case)?;
+        let end = final_target(case)?;
         let Some(retry_key_pattern) = naming::retry_key_pattern(case.name) else {
             let message = format!(
                 "the name of queue `{}` contains a topic wildcard as a word, but a ladder uses the name in topic bindings",
@@ -50,21 +51,21 @@ impl Ladder {
 
     /// Returns the objects that the ladder needs on this broker.
     ///
-    /// Each exchange is the alternate exchange of the previous one, so only the first exchange with a matching binding
-    /// routes a message. Therefore, `plan/switches.rs` can move a routing key to a different tier, and no message
-    /// enters both tiers or neither.
+    /// All exchanges except the return exchange form a chain of alternate exchanges, so only the first exchange with a
+    /// matching binding routes a message. Therefore, `plan::retries::generations` can move a routing key to a different
+    /// tier without sending a message to both tiers or to neither tier.
     pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         let queue = &self.tiers.queue;
         let (guard, first) = (naming::guard_exchange(queue), naming::first_exchange(queue));
         let end = Destination::Exchange(self.end.exchange.clone());
         let mut objects = Objects::default();
-        let (retry, over) = self.tiers.add_entrance(&mut objects);
+        let (retry, exhausted) = self.tiers.add_entrance(&mut objects);
         objects.add_exchange(guard.clone(), "headers", Some(&retry));
         objects.add_exchange(first.clone(), "fanout", Some(&naming::switch_exchange(&first)));
         objects.add_exchange(naming::switch_exchange(&first), "fanout", None);
-        // RabbitMQ 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`). The broker sets the
-        // header from 3.13 on. Before 3.13, the bindings match no message, but a later upgrade requires no new
-        // bindings.
+        // RabbitMQ 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`). RabbitMQ 3.13 and later
+        // set the `x-last-death-reason` header. On earlier versions, the bindings match no message, but an upgrade to
+        // 3.13 then requires no new bindings.
         if profile.version.is_at_least(3, 10) {
             for reason in FINAL_REASONS {
                 let arguments: Arguments = [("x-match", "all-with-x"), ("x-last-death-reason", reason)]
@@ -90,14 +91,14 @@ impl Ladder {
         }
         // Routes the key of the last retry, and the keys of retries that the spec no longer declares, to the final
         // target.
-        objects.bind(&over, self.retry_key_pattern.clone(), end);
+        objects.bind(&exhausted, self.retry_key_pattern.clone(), end);
         self.tiers.add_to(&mut objects, profile);
         objects
     }
 }
 
-/// Checks that the queue dead-letters messages only after a rejection if the broker is older than 3.13. Such a broker
-/// does not report the dead-lettering reason in a header that a binding can match.
+/// On brokers before 3.13, checks that the queue dead-letters messages only after a rejection. Such a broker does not
+/// report the dead-lettering reason in a header that a binding can match.
 fn check_reasons(case: &Case<'_>) -> Result<(), Refusal> {
     let version = case.profile.version;
     if version.is_at_least(3, 13) {
@@ -122,54 +123,56 @@ fn check_reasons(case: &Case<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Checks that no setting replaces the routing key, by which a ladder distinguishes retries.
+/// Checks that no setting replaces the routing key, by which a ladder distinguishes retries. With `wiring: policy`, the
+/// generated policy removes such a setting.
 fn check_routing_key(case: &Case<'_>) -> Result<(), Refusal> {
     let is_by_policy = case.queue.dead_letter.as_ref().is_some_and(|it| it.value.wiring() == Some(Wiring::Policy));
     match case.effective("dead-letter-routing-key").filter(|_| !is_by_policy) {
         None => Ok(()),
         Some(setting) => {
             let message = format!(
-                "a dead-letter routing key replaces the routing keys that count the retries of queue `{}`: every retry would \
-                 be the first",
+                "a dead-letter routing key replaces the routing keys that count the retries of queue `{}`, so every \
+                 retry would be the first",
                 case.name
             );
-            let hint = "use `deadLetter: {…, wiring: policy}`, which displaces that policy; or use a pattern that does \
-                        not match the queue";
+            let hint = "use `deadLetter: {…, wiring: policy}` to displace the policy that sets the key, or change its \
+                        pattern so that it does not match the queue";
             Err(Refusal::of_setting(setting.error(message, case).hint(hint)))
         }
     }
 }
 
-/// Returns the final target, which must accept every routing key. After the last retry, a message has a key of the
-/// ladder; if it is dead-lettered for a different reason, it has the key of the publisher.
-fn end(case: &Case<'_>) -> Result<FinalTarget, Refusal> {
+/// Returns the final target, which must accept every routing key. After a retry, a message has a routing key of the
+/// ladder. Before the first retry, a message that is not rejected can be dead-lettered with the publisher's routing
+/// key.
+fn final_target(case: &Case<'_>) -> Result<FinalTarget, Refusal> {
     let name = case.name;
     let at: Option<Location> = case.queue.dead_letter.as_ref().map(|it| it.at);
     let refuse = |message: String, hint: &str| {
         let diagnostic = Diagnostic::error("retry-strategy", message, at.unwrap_or(case.at()));
         Err(Refusal::of_setting(diagnostic.also(case.at(), format!("the retries of queue `{name}`")).hint(hint)))
     };
-    let Some(end) = case.end else {
+    let Some(target) = case.final_target else {
         let message =
             format!("the ladder of queue `{name}` needs a dead-letter queue for messages that have no retries left");
         let hint = "add `deadLetter:` with an entry of `deadLetterQueues`; or use a different strategy";
         return refuse(message, hint);
     };
     let fanout = "use a fanout exchange (the default), or strategy `republish` or `redeliver`";
-    if end.exchange.as_str().is_empty() {
+    if target.exchange.as_str().is_empty() {
         let message =
-            "a ladder cannot dead-letter messages to the default exchange, because it cannot be bound".to_owned();
+            "a ladder cannot dead-letter messages to the default exchange, which does not support bindings".to_owned();
         return refuse(message, "use an entry of `deadLetterQueues`, which has its own exchange");
     }
-    match (end.kind.as_deref(), &end.routing_key) {
+    match (target.kind.as_deref(), &target.routing_key) {
         (Some("direct"), _) => {
             let message = format!(
                 "the dead-lettered messages of a ladder keep their own keys, which direct exchange `{}` does not route",
-                end.exchange
+                target.exchange
             );
             refuse(message, fanout)
         }
-        (Some("fanout" | "headers"), _) | (_, None) => Ok(end.clone()),
+        (Some("fanout" | "headers"), _) | (_, None) => Ok(target.clone()),
         (Some(_) | None, Some(key)) => {
             let message = format!(
                 "the dead-lettered messages of a ladder keep their own keys, so the routing key {key:?} cannot be set"

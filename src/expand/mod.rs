@@ -1,9 +1,9 @@
-//! Expands a spec to its topology, and records why each object exists.
+//! Expands a spec into the desired topology, and records why each object exists.
 //!
-//! A dead-letter queue becomes an exchange, a queue and a binding. `deadLetter` becomes arguments or a policy. Retries
-//! become exchanges, tier queues and bindings, or arguments.
+//! A dead-letter queue becomes an exchange, a queue and a binding. `deadLetter` becomes queue arguments or a policy.
+//! Retries become exchanges, tier queues and bindings, or queue arguments.
 //!
-//! The expansion depends only on the spec and the [`BrokerProfile`]. The planner handles current policies that a
+//! The expansion depends only on the spec and the [`BrokerProfile`]. `plan` handles policies on the broker that a
 //! generated policy displaces.
 
 mod case;
@@ -39,9 +39,9 @@ use std::collections::BTreeMap;
 pub struct Expansion {
     /// The desired topology of the vhost.
     pub topology: Topology,
-    /// The names that the spec manages, and the external objects.
+    /// The objects that the spec manages, protects and ignores.
     pub scope: Scope,
-    /// The origin of each object of the topology.
+    /// The origin of each object in the topology.
     pub origins: BTreeMap<ObjectId, Origin>,
     /// The retries of each queue that has retries.
     pub retries: BTreeMap<QueueName, Retry>,
@@ -52,16 +52,17 @@ pub struct Expansion {
 /// # Errors
 /// Returns a diagnostic for each of these problems:
 /// - A generated name is too long, or the spec also declares, removes or ignores the name.
-/// - A policy must be merged, but topo cannot evaluate its pattern.
-/// - The queue or the broker does not support the retries.
+/// - Two dead-letter queues share an exchange that cannot serve both of them.
+/// - topo must merge a policy into a generated policy, but cannot evaluate the pattern of the policy.
+/// - The queue type, a setting of the queue or the broker version does not support the retries.
 ///
-/// An error for one broker version is also an error for all earlier versions.
+/// If expansion fails for one broker version, it also fails for all earlier versions.
 pub fn expand(spec: &Spec, profile: &BrokerProfile) -> Result<Expansion, Diagnostics> {
     let (expansion, diagnostics) = expand_all(spec, profile);
     diagnostics.or_value(expansion)
 }
 
-/// Expands a spec like [`expand`], but returns the incomplete expansion together with all errors.
+/// Expands a spec like [`expand`], but returns the expansion even if there are errors. It is then incomplete.
 pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnostics) {
     let vhost = Vhost {
         description: spec.description.as_ref().map(|it| it.value.clone()),
@@ -121,7 +122,7 @@ struct Expander<'a> {
     topology: Topology,
     scope: Scope,
     origins: BTreeMap<ObjectId, Origin>,
-    /// The spec positions of all objects that are already added or external, for error messages.
+    /// The spec positions of external objects and of the objects added so far, for error messages.
     positions: BTreeMap<ObjectId, Location>,
     diagnostics: Diagnostics,
 }
@@ -140,7 +141,7 @@ impl Expander<'_> {
         self.positions.insert(id, at);
     }
 
-    /// Returns true if a generated object can use its name; otherwise reports an error.
+    /// Returns true if topo can generate an object with this name. Otherwise, reports an error.
     fn can_generate(&mut self, id: &ObjectId, name: &str, at: Location) -> bool {
         let generated = format!("{} `{name}`, which topo generates here,", id.kind());
         let problem = if name.len() > crate::model::names::MAX_NAME_BYTES {
@@ -237,8 +238,8 @@ impl Expander<'_> {
         let mut arguments: Arguments =
             declaration.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
         if let Some(queue_type) = &declaration.queue_type {
-            // The type is always set. Otherwise, a change of the vhost's default queue type would make every
-            // redeclaration a conflict.
+            // The argument is always set. Otherwise, a change to the vhost's default queue type would turn every
+            // redeclaration of the queue into a conflict.
             arguments.insert("x-queue-type".to_owned(), queue_type.value.as_str().into());
         }
         arguments.extend(self.dead_letter_arguments(name, declaration));

@@ -1,4 +1,5 @@
-//! Defines the origins of objects. A separate map contains the origins, so that the topology does not depend on specs.
+//! Defines the origin of an object in a spec. Origins are stored outside the topology, so that the topology does not
+//! depend on specs.
 
 use super::Expansion;
 use crate::model::{Desired, ObjectId, Places, QueueName, Source};
@@ -7,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The origin of an object: a position in the spec, and a reason.
+/// The origin of an object: its position in the spec, and the reason why it exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The file name, as passed on the command line.
     pub file: String,
-    /// The line, from 1.
+    /// The line number, starting at 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// The column number in characters, starting at 1.
     pub column: usize,
     /// The reason why the object exists.
     pub because: CreatedFor,
@@ -35,7 +36,7 @@ pub enum CreatedFor {
     DeadLetterBinding(QueueName),
     /// The object is the policy that sets the dead-letter target of a queue.
     DeadLetterPolicy(QueueName),
-    /// The object is part of the retries of a queue.
+    /// The object implements the retries of a queue.
     Retry(QueueName),
 }
 
@@ -62,7 +63,8 @@ impl fmt::Display for Origin {
 }
 
 impl Expansion {
-    /// Returns the queue whose retries require an object; `None` if the object exists for a different reason.
+    /// Returns the queue whose retries require an object. Returns `None` if the object does not exist, or exists for a
+    /// different reason.
     pub fn retry_owner(&self, id: &ObjectId) -> Option<&QueueName> {
         match &self.origins.get(id)?.because {
             CreatedFor::Retry(queue) => Some(queue),
@@ -73,7 +75,7 @@ impl Expansion {
         }
     }
 
-    /// Converts the expansion to the input of a plan, with the position of each object in the spec.
+    /// Converts the expansion into the input for a plan, with the position of each object in the spec.
     pub fn into_desired(self) -> Desired {
         let queues_with_exchange: BTreeSet<QueueName> = self
             .origins

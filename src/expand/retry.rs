@@ -1,5 +1,5 @@
-//! Selects the retry strategy of each queue and adds the generated objects to the topology. Reports an error if no
-//! strategy works.
+//! Selects the retry strategy of each queue and adds the generated objects to the topology. Reports an error if the
+//! selected strategy does not work for the queue.
 
 use super::Expander;
 use super::case::{Case, FinalTarget, Refusal};
@@ -17,7 +17,7 @@ use std::fmt;
 #[cfg(test)]
 mod tests;
 
-/// The maximum number of stops that a path shows.
+/// The maximum number of stops in a path that is not shortened.
 const MAX_SHOWN_STOPS: usize = 10;
 
 /// The retries of one queue.
@@ -44,14 +44,15 @@ impl Retry {
         }
     }
 
-    /// Selects the explicit or default strategy, and creates the retries. Returns `None` if there are no retries.
+    /// Creates the retries for the explicit strategy, or for the default strategy of the queue. Returns `None` if there
+    /// are no retries and the strategy sets no arguments.
     fn of(case: &Case<'_>) -> Result<Option<Self>, Box<Diagnostic>> {
         let retry = case.retry;
         let explicit = retry.strategy.as_ref().map(|it| it.value);
-        let is_final = retry.max_retries.value == 0;
+        let has_no_retries = retry.max_retries.value == 0;
         let strategy = match (explicit, &retry.schedule, case.queue_type.value) {
-            // No objects are needed: a rejected message is dead-lettered immediately.
-            (None | Some(Strategy::Ladder | Strategy::Republish), _, _) if is_final => return Ok(None),
+            // No objects are needed, because a rejected message is dead-lettered immediately.
+            (None | Some(Strategy::Ladder | Strategy::Republish), _, _) if has_no_retries => return Ok(None),
             (Some(strategy), _, _) => strategy,
             (None, Some(_), _) => Strategy::Ladder,
             (None, None, QueueType::Quorum) => Strategy::Redeliver,
@@ -90,7 +91,7 @@ impl Retry {
         }
     }
 
-    /// Returns the delay of each retry, in milliseconds; empty if retries have no delays.
+    /// Returns the delay of each retry, in milliseconds. Returns an empty slice if retries have no delays.
     pub fn delays(&self) -> &[i64] {
         match self {
             Self::Ladder(it) => &it.tiers.delays,
@@ -100,7 +101,7 @@ impl Retry {
         }
     }
 
-    /// Returns the final target of messages that have no retries left; `None` if the broker drops them.
+    /// Returns the final target of messages that have no retries left. Returns `None` if the broker drops the messages.
     pub fn final_target(&self) -> Option<&FinalTarget> {
         match self {
             Self::Ladder(it) => Some(&it.end),
@@ -128,7 +129,7 @@ impl Retry {
         }
     }
 
-    /// Describes the path of a message that always fails, after its first attempt: `5s → 30s → orders.dead`.
+    /// Describes the path of a message that always fails, starting after its first attempt: `5s → 30s → orders.dead`.
     fn path(&self) -> String {
         let mut stops: Vec<(String, usize)> = Vec::new();
         let waits = self.delays().iter().filter_map(|delay| duration(*delay));
@@ -166,9 +167,8 @@ impl fmt::Display for Retry {
     }
 }
 
-/// Creates the error for `maxRetries` without delays or a strategy on a queue that does not count deliveries.
-/// `republish` is not the default for such a queue, because the broker would not enforce a limit that only the worker
-/// counts.
+/// Creates the error for a queue that does not count deliveries and sets `maxRetries` without delays or a strategy.
+/// `republish` is not the default strategy for such a queue, because only the worker would enforce the limit.
 fn no_strategy(case: &Case<'_>) -> Diagnostic {
     let message =
         format!("`maxRetries` alone is not enough for classic queue `{}`, which does not count deliveries", case.name);
@@ -178,7 +178,7 @@ fn no_strategy(case: &Case<'_>) -> Diagnostic {
     diagnostic.also(case.queue_type.at, "the type is set here").hint(hint)
 }
 
-/// Adds a hint with the strategies that would work, if a different strategy may resolve the refusal.
+/// Adds a hint that lists the strategies that would work, if a different strategy can avoid the refusal.
 fn with_alternatives(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
     let Refusal { diagnostic, is_strategy_specific } = refusal;
     if !is_strategy_specific {
@@ -203,18 +203,19 @@ fn with_alternatives(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
 }
 
 impl Expander<'_> {
-    /// Selects the strategy of each queue. Runs before objects are created, because the strategy determines arguments
-    /// of the queues.
+    /// Selects the strategy of each queue. Runs before queues are created, because the strategy can set queue
+    /// arguments.
     pub(super) fn decide_retries(&mut self) {
         let spec = self.spec;
         let declared = self.topology.policies.clone();
         let policies = Policies::new(&declared, self.profile.version);
         for (name, queue) in &spec.queues {
             let Some((retry, queue_type)) = queue.retry.as_ref().zip(queue.queue_type.as_ref()) else { continue };
-            let end = self.end(queue);
+            let final_target = self.final_target(queue);
             let possible_settings = &self.possible_settings(name, queue, &policies);
             let (profile, policies) = (self.profile, &spec.policies);
-            let case = Case { name, queue, queue_type, retry, end: end.as_ref(), profile, possible_settings, policies };
+            let final_target = final_target.as_ref();
+            let case = Case { name, queue, queue_type, retry, final_target, profile, possible_settings, policies };
             match Retry::of(&case) {
                 Ok(Some(retry)) => {
                     self.retries.insert(name.clone(), (case.at(), retry));
@@ -244,7 +245,8 @@ impl Expander<'_> {
         self.retries = retries;
     }
 
-    /// Returns true if no generated name is too long. Otherwise reports one error for all generated names of the queue.
+    /// Returns true if no generated name is too long. Otherwise, reports one error for all generated names of the
+    /// queue.
     fn check_name_lengths(&mut self, queue: &QueueName, objects: &Objects, at: Location) -> bool {
         let ids = objects.ids();
         let longest = ids.iter().filter_map(ObjectId::name).max_by_key(|name| name.len()).unwrap_or_default();
@@ -282,7 +284,7 @@ impl Expander<'_> {
         self.scope.optional.extend(objects.optional);
     }
 
-    /// Returns the guard exchange of a queue; `None` if the queue has no ladder.
+    /// Returns the guard exchange of a queue. Returns `None` if the queue has no ladder.
     pub(super) fn guard_exchange(&self, queue: &QueueName) -> Option<crate::model::ExchangeName> {
         match self.retries.get(queue) {
             Some((_, Retry::Ladder(_))) => Some(naming::guard_exchange(queue)),

@@ -1,10 +1,10 @@
-//! Expands the strategies without a ladder:
+//! Expands the retry strategies other than `ladder`:
 //!
 //! - `republish`: the worker counts the attempts in a header and publishes a copy of a failed message to the tier of
 //!   the next retry. Without delays, the worker publishes the copy to the back of the queue.
-//! - `delayed`: a quorum queue of RabbitMQ 4.3 counts the deliveries and delays each redelivery. All settings are queue
-//!   arguments.
-//! - `redeliver`: a quorum queue counts the deliveries and redelivers messages immediately. The only setting is a queue
+//! - `delayed`: a quorum queue on RabbitMQ 4.3 and later counts the deliveries and delays each redelivery. topo sets
+//!   only queue arguments.
+//! - `redeliver`: a quorum queue counts the deliveries and redelivers messages immediately. topo sets only one queue
 //!   argument.
 
 use super::case::{Case, FinalTarget, Refusal};
@@ -13,7 +13,7 @@ use crate::model::known_arguments::KnownArgument;
 use crate::model::{Arguments, Destination, QueueName, QueueType};
 use crate::rabbitmq::BrokerProfile;
 
-/// Strategy `republish` for one queue.
+/// The `republish` strategy for one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Republish {
     /// The queue whose messages are retried.
@@ -22,7 +22,7 @@ pub struct Republish {
     pub retries: u32,
     /// The tiers, one for each retry; `None` if the worker publishes to the back of the queue.
     pub tiers: Option<Tiers>,
-    /// The maximum time in milliseconds by which the worker may shorten a delay.
+    /// The maximum time in milliseconds by which the worker may shorten a delay; `None` without jitter.
     pub jitter: Option<i64>,
     /// The final target of messages that have no retries left; `None` if the broker drops them.
     pub end: Option<FinalTarget>,
@@ -45,21 +45,21 @@ impl Republish {
             retries: case.retry.max_retries.value,
             tiers: Some(tiers).filter(|tiers| !tiers.delays.is_empty()),
             jitter: case.retry.jitter.as_ref().map(|it| it.value),
-            end: case.end.cloned(),
+            end: case.final_target.cloned(),
         })
     }
 
-    /// Returns the objects that the strategy needs on this broker; empty if there are no tiers.
+    /// Returns the objects that the strategy needs on this broker. Returns no objects if there are no tiers.
     pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         let mut objects = Objects::default();
         let Some(tiers) = &self.tiers else { return objects };
-        // The alternate exchange of `over` is `Q.retry.first`, which only a ladder creates. The broker ignores an
+        // The alternate exchange of `exhausted` is `Q.retry.first`, which only a ladder creates. The broker ignores an
         // alternate exchange that does not exist. Without this argument, a switch between `ladder` and `republish`
         // would change an argument of an existing exchange, which is a conflict.
-        let (retry, over) = tiers.add_entrance(&mut objects);
+        let (retry, exhausted) = tiers.add_entrance(&mut objects);
         // If a worker publishes a copy with a retry number that has no tier, this binding routes the copy to the
         // dead-letter target. If the dead-letter exchange requires a specific key, it would not route the number, so
-        // the dead-letter queue is bound instead. The default exchange cannot be bound.
+        // the binding routes to the dead-letter queue instead. The default exchange does not support bindings.
         if let Some(end) = self.end.as_ref().filter(|end| !end.exchange.as_str().is_empty()) {
             let needs_key = match end.kind.as_deref() {
                 Some("direct") => true,
@@ -68,7 +68,7 @@ impl Republish {
             };
             let queue = end.queue.clone().filter(|_| needs_key).map(Destination::Queue);
             let destination = queue.unwrap_or_else(|| Destination::Exchange(end.exchange.clone()));
-            objects.bind(&over, "#".to_owned(), destination);
+            objects.bind(&exhausted, "#".to_owned(), destination);
         }
         for (number, name) in tiers.names() {
             objects.bind(&retry, number.to_string(), Destination::Queue(name));
@@ -78,7 +78,7 @@ impl Republish {
     }
 }
 
-/// Strategy `delayed` for one queue.
+/// The `delayed` strategy for one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delayed {
     /// The queue whose messages are retried.
@@ -95,7 +95,7 @@ impl Delayed {
         let known = KnownArgument::named("x-delayed-retry-type");
         let version = case.profile.version;
         if !known.is_some_and(|known| known.is_accepted(QueueType::Quorum, version)) {
-            let message = format!("strategy `delayed` needs RabbitMQ 4.3; the broker is {version}");
+            let message = format!("strategy `delayed` requires RabbitMQ 4.3; the broker is {version}");
             return Err(Refusal::of_strategy(case.error(message)));
         }
         let delays = if case.retry.max_retries.value > 0 { case.delays()? } else { Vec::new() };
@@ -112,7 +112,7 @@ impl Delayed {
             ("x-delayed-retry-min", "delayedRetryMin"),
             ("x-delayed-retry-max", "delayedRetryMax"),
         ])?;
-        Ok(Self { queue: case.name.clone(), delays, end: case.end.cloned() })
+        Ok(Self { queue: case.name.clone(), delays, end: case.final_target.cloned() })
     }
 
     /// Returns the number of retries after the first attempt.
@@ -133,7 +133,7 @@ impl Delayed {
     }
 }
 
-/// Strategy `redeliver` for one queue.
+/// The `redeliver` strategy for one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redeliver {
     /// The queue whose messages are retried.
@@ -155,11 +155,11 @@ impl Redeliver {
             return Err(Refusal::of_strategy(case.error(message)));
         }
         case.check_conflicts(&[("x-delivery-limit", "deliveryLimit")])?;
-        Ok(Self { queue: case.name.clone(), retries: case.retry.max_retries.value, end: case.end.cloned() })
+        Ok(Self { queue: case.name.clone(), retries: case.retry.max_retries.value, end: case.final_target.cloned() })
     }
 
     /// Returns the queue arguments that the strategy sets. A limit of N allows N redeliveries (measured on all
-    /// versions).
+    /// supported versions).
     pub fn arguments(&self) -> Arguments {
         [("x-delivery-limit".to_owned(), i64::from(self.retries).into())].into()
     }

@@ -117,9 +117,10 @@ fn wiring_policy_copies_the_keys_of_the_governing_policy() {
          lower: {pattern: b, definition: {maxLength: 6}}\n  \
          classic: {pattern: b, applyTo: classic_queues, priority: 99, definition: {maxLength: 7}}\n",
     ));
-    let own: Vec<&str> = listed.lines().filter(|line| line.contains(".topo.") || line.starts_with("queue a")).collect();
+    let generated: Vec<&str> =
+        listed.lines().filter(|line| line.contains(".topo.") || line.starts_with("queue a")).collect();
     assert_eq!(
-        own,
+        generated,
         [
             "queue a.b {x-queue-type: quorum}",
             r"policy a.b.topo.dead-letter ^a\.b$ queues 8 {dead-letter-exchange: d.dlx, max-length: 5}",
@@ -130,7 +131,7 @@ fn wiring_policy_copies_the_keys_of_the_governing_policy() {
 }
 
 #[test]
-fn pattern_that_cannot_be_evaluated_is_an_error_only_with_wiring() {
+fn pattern_that_cannot_be_evaluated_is_an_error_only_with_policy_wiring() {
     let policy = "policies: {p: {pattern: 'a{,3}b', definition: {maxLength: 5}}}\n";
     expand_text(&format!("queues: {{q: {{type: quorum}}}}\n{policy}"));
     let text =
@@ -139,7 +140,7 @@ fn pattern_that_cannot_be_evaluated_is_an_error_only_with_wiring() {
 }
 
 #[test]
-fn external_objects_are_in_the_scope_only() {
+fn external_objects_are_only_in_the_scope() {
     let expansion = expand_text(
         "exchanges: {e: {external: true}}\nqueues: {q: {external: true, bindings: [{exchange: e, routingKey: k}]}}\n\
          deadLetterQueues: {d: {external: true, exchange: {name: x}}}\n",

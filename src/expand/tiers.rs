@@ -1,8 +1,8 @@
 //! Creates the tier queues of a retry strategy, one for each retry, and defines the collection of all generated
 //! objects.
 //!
-//! A tier stores a message for the delay and then returns the message to the queue. The strategy adds the bindings that
-//! route messages to the tiers.
+//! A tier stores a message for the delay of the retry, and then returns the message to the queue. The strategy adds the
+//! bindings that route messages to the tiers.
 
 use super::text;
 use crate::model::known_arguments::KnownArgument;
@@ -18,9 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Tiers {
     /// The queue whose messages wait in the tiers.
     pub queue: QueueName,
-    /// The type of the queue. The tiers have the same type if the broker supports a TTL for it.
+    /// The type of the queue. The tiers have the same type if the broker supports a TTL for this type, and are classic
+    /// queues otherwise.
     pub queue_type: QueueType,
-    /// True if the queue is durable; its tiers have the same durability.
+    /// True if the queue is durable. Its tiers have the same durability.
     pub durable: bool,
     /// The delay of each retry, in milliseconds.
     pub delays: Vec<i64>,
@@ -30,7 +31,7 @@ impl Tiers {
     /// The maximum number of tiers. A larger number is probably a mistake.
     pub(super) const MAX: u32 = 100;
 
-    /// Returns the names of the tiers with the numbers of their retries.
+    /// Returns the retry number and the name of each tier.
     pub fn names(&self) -> impl Iterator<Item = (u32, QueueName)> + '_ {
         let named = |(number, delay): (u32, &i64)| (number, TierName::new(&self.queue, number, *delay).name());
         (1..).zip(&self.delays).map(named)
@@ -41,18 +42,18 @@ impl Tiers {
         u32::try_from(self.delays.len()).unwrap_or(u32::MAX)
     }
 
-    /// Adds the exchange that receives messages for a retry and the exchange that receives messages without a tier.
-    /// Returns both names. The exchanges are the same for every strategy, so a change of the strategy changes only
-    /// bindings.
+    /// Adds the retry exchange, its switch exchange, and the exhausted exchange, which receives the messages that
+    /// neither of them routes to a tier. Returns the names of the retry exchange and the exhausted exchange. These
+    /// exchanges are the same for every strategy, so a change of strategy affects only their bindings.
     pub(super) fn add_entrance(&self, objects: &mut Objects) -> (ExchangeName, ExchangeName) {
-        let (retry, over) = (naming::retry_exchange(&self.queue), naming::exhausted_exchange(&self.queue));
+        let (retry, exhausted) = (naming::retry_exchange(&self.queue), naming::exhausted_exchange(&self.queue));
         objects.add_exchange(retry.clone(), "direct", Some(&naming::switch_exchange(&retry)));
-        objects.add_exchange(naming::switch_exchange(&retry), "direct", Some(&over));
-        objects.add_exchange(over.clone(), "topic", Some(&naming::first_exchange(&self.queue)));
-        (retry, over)
+        objects.add_exchange(naming::switch_exchange(&retry), "direct", Some(&exhausted));
+        objects.add_exchange(exhausted.clone(), "topic", Some(&naming::first_exchange(&self.queue)));
+        (retry, exhausted)
     }
 
-    /// Adds the tiers, and the exchange that returns messages to the queue.
+    /// Adds the tiers, and the return exchange with its binding to the queue.
     pub(super) fn add_to(&self, objects: &mut Objects, profile: &BrokerProfile) {
         let return_exchange = naming::return_exchange(&self.queue);
         objects.add_exchange(return_exchange.clone(), "fanout", None);
@@ -72,13 +73,13 @@ impl Tiers {
         }
     }
 
-    /// Returns the arguments of a tier, and the names of the optional arguments: a current tier without them is not a
-    /// conflict.
+    /// Returns the arguments of a tier, and the names of its optional arguments. A current tier without an optional
+    /// argument is not a conflict.
     fn arguments(&self, number: u32, delay: i64, profile: &BrokerProfile) -> (Arguments, BTreeSet<String>) {
         let supports = |queue_type: QueueType, argument: &str| {
             KnownArgument::named(argument).is_some_and(|known| known.is_accepted(queue_type, profile.version))
         };
-        // Quorum queues do not support a TTL before 3.10, so the tiers of such a queue are classic.
+        // Quorum queues do not support a TTL before 3.10, so their tiers are classic queues on older brokers.
         let queue_type = if supports(self.queue_type, "x-message-ttl") { self.queue_type } else { QueueType::Classic };
         let mut arguments: Arguments = [
             ("x-queue-type".to_owned(), text(queue_type.as_str())),
@@ -89,8 +90,8 @@ impl Tiers {
         .into();
         let mut optional = BTreeSet::new();
         if supports(queue_type, "x-dead-letter-strategy") {
-            // With these arguments, no hop can lose a message. At-least-once dead-lettering requires `reject-publish`
-            // (`rabbit_quorum_queue:dlh`).
+            // These arguments prevent message loss between the tier and the queue. At-least-once dead-lettering
+            // requires `reject-publish` (`rabbit_quorum_queue:dlh`).
             for (name, value) in [("x-dead-letter-strategy", "at-least-once"), ("x-overflow", "reject-publish")] {
                 arguments.insert(name.to_owned(), text(value));
                 optional.insert(name.to_owned());
@@ -109,13 +110,13 @@ pub struct Objects {
     pub queues: BTreeMap<QueueName, Queue>,
     /// The generated bindings.
     pub bindings: BTreeSet<Binding>,
-    /// The optional arguments of each queue: a current queue without them is not a conflict.
+    /// The optional arguments of each queue. A current queue without an optional argument is not a conflict.
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
 
 impl Objects {
-    /// Adds an exchange that is not internal. The broker refuses publishes to an internal exchange, and newer brokers
-    /// do not export internal exchanges to definitions.
+    /// Adds a durable exchange that is not internal. The broker refuses publishes to an internal exchange, and newer
+    /// brokers do not include internal exchanges in exported definitions.
     pub(super) fn add_exchange(&mut self, name: ExchangeName, kind: &str, alternate: Option<&ExchangeName>) {
         let alternate = alternate.map(|alternate| ("alternate-exchange".to_owned(), alternate.as_str().into()));
         let exchange = Exchange {

@@ -1,5 +1,5 @@
-//! Checks that an exported spec describes the current state. topo parses, expands and plans the spec like any other
-//! spec, and reports each difference with the objects that cause it.
+//! Checks that an exported spec describes the current state. Parses, expands and plans the spec like any other spec,
+//! and reports each difference with the objects that cause it.
 
 use super::CurrentVhost;
 use super::recognize::patterns::Recognized;
@@ -24,26 +24,26 @@ pub(super) struct Mismatch {
 }
 
 /// An exported spec after parsing and expansion.
-pub(super) struct Read {
+pub(super) struct ParsedExport {
     pub(super) spec: Spec,
     pub(super) expansion: Expansion,
 }
 
 /// Parses and expands an exported spec for this broker.
-pub(super) fn read(text: &Text, live: &CurrentVhost<'_>) -> Result<Read, Vec<Mismatch>> {
+pub(super) fn read(text: &Text, live: &CurrentVhost<'_>) -> Result<ParsedExport, Vec<Mismatch>> {
     let files = [SourceFile { name: "export".to_owned(), text: text.text.clone() }];
     let all = |found: &Diagnostics| found.iter().map(|it| from_diagnostic(text, it)).collect::<Vec<_>>();
     let specs = parse(&files, &Variables::new()).map_err(|found| all(&found))?.vhosts;
     let [spec] =
         <[Spec; 1]>::try_from(specs).map_err(|_| vec![unknown("the text does not contain exactly one spec")])?;
     let expansion = expand(&spec, live.profile).map_err(|found| all(&found))?;
-    Ok(Read { spec, expansion })
+    Ok(ParsedExport { spec, expansion })
 }
 
-/// Returns all differences between an exported spec and the kept objects: the changes and the blockers in the plan of
-/// the spec, kept objects that the spec does not declare, and queues with different arguments.
+/// Returns all differences between an exported spec and the kept objects. These are the changes and the blockers in the
+/// plan for the spec, kept objects that the spec does not declare, and queues with different arguments.
 pub(super) fn mismatches(
-    read: &Read,
+    read: &ParsedExport,
     live: &CurrentVhost<'_>,
     kept: &Topology,
     recognized: &Recognized,
@@ -71,7 +71,7 @@ pub(super) fn mismatches(
         owner.map(ObjectId::Queue).into_iter().chain([id.clone()]).collect()
     };
     let changes = plan.changes.iter().filter_map(|change| {
-        // The plan treats an object as a remnant of retries only because the queue of the retries exists.
+        // The plan retires an object of retries only because the queue of the retries exists.
         let of = change.retires.clone().map(ObjectId::Queue);
         Some(from_change(change, of.into_iter().chain(causes(&change.id()?)).collect()))
     });
@@ -80,7 +80,7 @@ pub(super) fn mismatches(
         origins.keys().chain(&scope.external).map(|id| (Address::of(&topology.vhost, id), id)).collect();
     mismatches.extend(plan.blocks.iter().map(|block| {
         let id = by_address.get(&block.address).copied();
-        // The export itself declares objects as external.
+        // The export itself declared the object as external, so the text of the block would be misleading.
         let why = match id.filter(|id| scope.external.contains(id)) {
             Some(missing) => format!("{missing} does not exist"),
             None => block.text.clone(),
@@ -91,8 +91,8 @@ pub(super) fn mismatches(
     mismatches.extend(undeclared.map(|id| Mismatch { causes: causes(&id), why: format!("{id} would be missing") }));
     let current_and_desired =
         plan.desired.topology.queues.iter().filter_map(|(name, desired)| Some((name, desired, kept.queues.get(name)?)));
-    let different =
-        current_and_desired.filter(|(name, desired, live)| !is_equivalent(desired, live) && !recognized.is_tier(name));
+    let different = current_and_desired
+        .filter(|(name, desired, live)| !is_equivalent(desired, live) && !recognized.generates_queue(name));
     mismatches.extend(different.map(|(name, ..)| {
         let id = ObjectId::Queue(name.clone());
         Mismatch { causes: causes(&id), why: format!("the arguments of {id} would differ") }
@@ -100,19 +100,19 @@ pub(super) fn mismatches(
     mismatches
 }
 
-/// Returns the migrations that a plan of the exported spec would resume, or that another apply executes.
-pub(super) fn interrupted_migrations(read: &Read, live: &CurrentVhost<'_>) -> Vec<InterruptedMigration> {
+/// Returns the migrations that a plan for the exported spec would resume, or that another apply executes.
+pub(super) fn interrupted_migrations(read: &ParsedExport, live: &CurrentVhost<'_>) -> Vec<InterruptedMigration> {
     plan_of(read, live).interrupted
 }
 
-/// Returns true if two queues are equal. A missing type of the current queue means classic.
+/// Returns true if two queues are equal. A current queue without a type is a classic queue.
 fn is_equivalent(desired: &Queue, live: &Queue) -> bool {
     let mut live = live.clone();
     live.arguments.entry("x-queue-type".to_owned()).or_insert_with(|| "classic".into());
     live == *desired
 }
 
-fn plan_of(read: &Read, live: &CurrentVhost<'_>) -> VhostPlan {
+fn plan_of(read: &ParsedExport, live: &CurrentVhost<'_>) -> VhostPlan {
     let Expansion { topology, scope, .. } = &read.expansion;
     let desired = Arc::new(Desired { topology: topology.clone(), scope: scope.clone(), sources: Vec::new() });
     let context = PlanContext {

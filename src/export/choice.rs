@@ -1,5 +1,5 @@
-//! Selects the objects of a vhost to export: all permanent objects that match the filter, except objects that the
-//! broker, a plugin or topo created for its own use.
+//! Selects the objects of a vhost to export. These are all permanent objects that match the filter, except objects that
+//! a client, a plugin or topo created for its own use.
 
 use super::CurrentVhost;
 use super::left_out::{LeftOut, Reason};
@@ -13,8 +13,8 @@ use crate::model::{
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
-/// Collects the objects that are left out, with the reasons, and the governing policies that the filter does not select.
-/// `convergence` later adds objects whose exported spec does not reproduce them.
+/// Collects the objects that are left out, with the reasons, and the governing policies that the filter does not
+/// select. `convergence` later adds objects whose exported spec does not reproduce them.
 pub(super) fn find_left_out(current: &CurrentVhost<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
     for (name, queue) in current.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
@@ -94,8 +94,8 @@ fn reason_for_size(arguments: &Arguments) -> Option<Reason> {
     has_cut_value(arguments).then(|| Reason::NotRepresentable(format!("a value has {}", ArgumentValue::too_large())))
 }
 
-/// Returns the policies that apply to exported objects and that the filter does not select, each with the names of these
-/// objects.
+/// Returns the policies that apply to exported objects and that the filter does not select, each with the names of
+/// these objects.
 ///
 /// Without these policies, the spec does not completely define the behavior of its objects. topo only reports them,
 /// because a policy also applies to future queues that match its pattern, and may belong to a different team.
@@ -129,8 +129,8 @@ fn governing_policies(
     governing
 }
 
-/// Returns the reason why a queue is not exported; `None` if no property of the queue prevents the export. Does not check
-/// the size of the arguments.
+/// Returns the reason why a queue is not exported; `None` if no property of the queue prevents the export. Does not
+/// check the size of the arguments.
 pub(super) fn reason_for_queue(current: &CurrentVhost<'_>, name: &QueueName, queue: &Queue) -> Option<Reason> {
     let by_owner = match queue {
         _ if queue.is_created_by_topo() => Some(Reason::OwnedByTopo),
@@ -204,8 +204,8 @@ pub(super) fn select_kept(current: &CurrentVhost<'_>, globs: &[Glob], left_out: 
     kept
 }
 
-/// Returns true if the destination of a binding permits the export of the binding: the destination is exported, is
-/// predeclared with a selected source, or ends the retries of an exported exchange.
+/// Returns true if the destination of a binding permits the export of the binding. The destination must be exported, or
+/// be a predeclared exchange with a selected source. An exported exchange of retries can have any destination exchange.
 fn can_export_with_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
     match &binding.destination {
         Destination::Queue(name) => kept.queues.contains_key(name),

@@ -1,4 +1,4 @@
-//! Exports the records of a cluster as a spec document.
+//! Exports the records of the cluster as a spec document.
 
 use super::objects::{field_entries, record_tree, settings_of};
 use crate::model::record_kinds::{Layout, Place, RecordRow, RecordScope};
@@ -41,7 +41,8 @@ pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
     ClusterExport { text: text(&records), records, left_out }
 }
 
-/// Returns true if the exported document declares these records. The limits of a user also declare the user.
+/// Returns true if the exported document declares exactly these records. For example, a document with the limits of a
+/// user also declares the user.
 fn is_declared_exactly(records: &Records) -> bool {
     let file = SourceFile { name: "export".to_owned(), text: text(records) };
     let Some(cluster) = parse(&[file], &Variables::new()).ok().and_then(|specs| specs.cluster) else { return false };

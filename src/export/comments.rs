@@ -4,7 +4,7 @@
 mod tests;
 
 use super::CurrentVhost;
-use super::check::Read;
+use super::check::ParsedExport;
 use super::document::Comments;
 use super::recognize::patterns::Recognized;
 use super::recognize::waits;
@@ -20,10 +20,10 @@ const INFO_RULES: [&str; 3] = [UNBOUND, LOST, "unbound-exchange"];
 const UNBOUND: &str = "unbound-queue";
 const LOST: &str = "dead-letters-reach-nothing";
 
-/// The findings of one rule for one object that have the same text.
+/// The findings of one rule for one object whose texts differ at most in one key.
 struct FindingGroup<'a> {
     rule: &'static str,
-    /// The text before and after the key that the findings concern. Without such a key, the first part contains the
+    /// The text before and after the key that the findings concern. Without such a key, the first string contains the
     /// whole text.
     frame: (&'a str, &'a str),
     keys: Vec<&'a str>,
@@ -34,7 +34,7 @@ struct FindingGroup<'a> {
 /// describe the broker.
 pub(super) fn generate(
     recognized: &Recognized,
-    read: &Read,
+    read: &ParsedExport,
     text: &Text,
     live: &CurrentVhost<'_>,
     kept: &Topology,
@@ -46,7 +46,7 @@ pub(super) fn generate(
     let found = found.iter().filter(|it| it.severity != Severity::Info || INFO_RULES.contains(&it.rule));
     let mut groups: BTreeMap<&ObjectId, Vec<FindingGroup<'_>>> = BTreeMap::new();
     for finding in found {
-        // The last object is the outermost object: the queue whose `bindings` contain the line, not the binding.
+        // The last object is the outermost object, for example the queue whose `bindings` contain the binding.
         let Some(id) = text.at(finding.at.start).last() else { continue };
         let key = text.text.get(finding.at.start..finding.at.end).unwrap_or_default();
         let (frame, key) = match finding.text.split_once(&format!("`{key}`")) {
@@ -96,7 +96,8 @@ impl FindingGroup<'_> {
         format!("{}: {bindings}{before}{keys}{after}", self.rule)
     }
 
-    /// Returns the routing keys of the bindings that the findings concern, except keys that the text already contains.
+    /// Returns the routing keys of the bindings that the findings concern. Omits empty keys and keys that the text
+    /// already contains.
     fn bindings(&self) -> Vec<String> {
         let keys = self.findings.iter().flat_map(|finding| &finding.objects).filter_map(|id| match id {
             ObjectId::Binding(binding) => Some(format!("`{}`", binding.routing_key)),

@@ -23,7 +23,7 @@ pub struct Export {
     pub topology: Topology,
 }
 
-/// The error that topo cannot represent a vhost by a spec whose plan contains no changes. This is a bug in topo.
+/// The error if topo finds no spec for a vhost whose plan contains no changes. This error is a bug in topo.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ExportError(String);
@@ -32,15 +32,15 @@ pub struct ExportError(String);
 /// an interrupted migration changed are exported as they were before the migration.
 ///
 /// # Errors
-/// Returns an [`ExportError`] if every attempt results in a spec whose plan contains changes. No vhost is known to
-/// cause this error.
+/// Returns an [`ExportError`] if the plan for the spec contains changes, and topo cannot simplify the spec any further.
+/// No vhost is known to cause this error.
 pub fn export(live: &CurrentVhost<'_>, globs: &[Glob]) -> Result<Export, ExportError> {
     let Some(before) = before_migrations(live.topology) else { return export_original(live, globs, None) };
     export_original(&CurrentVhost { topology: &before, ..*live }, globs, Some(live))
 }
 
-/// Exports the vhost as it was before its interrupted migrations. `current` is the current vhost; `None` if there are
-/// no interrupted migrations.
+/// Exports `live`, which is the vhost before its interrupted migrations. `current` is the current vhost; `None` if
+/// there are no interrupted migrations.
 fn export_original(
     live: &CurrentVhost<'_>,
     globs: &[Glob],
@@ -83,8 +83,8 @@ fn export_original(
     }
 }
 
-/// Adds the comments, and a header that lists the objects that are left out. Returns the plain text if a comment would
-/// change its meaning, for example because the comment contains an unusual name.
+/// Returns the text with the comments, and with a header that lists the objects that are left out. Returns the plain
+/// text if a comment would change the meaning of the spec, for example because the comment contains an unusual name.
 fn with_header(plain: Text, with_comments: Text, left_out: &LeftOut, live: &CurrentVhost<'_>) -> String {
     let mut head = String::new();
     if !left_out.is_empty() {
@@ -100,8 +100,8 @@ fn with_header(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Curr
     if expanded(&full) == expanded(&plain) { full.text } else { plain.text }
 }
 
-/// Simplifies the export of an object that causes a mismatch: gives up the first recognized pattern, or leaves out the
-/// first object.
+/// Simplifies the export of the objects that cause a mismatch. Gives up the first recognized pattern. If there is no
+/// pattern, leaves out the first object.
 fn simplify(
     mismatch: &Mismatch,
     live: &CurrentVhost<'_>,
@@ -111,7 +111,7 @@ fn simplify(
     left_out: &mut LeftOut,
 ) {
     let Some(id) = mismatch.causes.first() else { return };
-    // A queue does not cause the mismatch of a binding in its `bindings`.
+    // A mismatch of a binding does not concern the patterns of the queue whose `bindings` contain the binding.
     let is_binding = matches!(id, ObjectId::Binding(_)) && !recognized.generated.contains_key(id);
     if !is_binding && mismatch.causes.iter().any(|id| given_up.give_up(id, recognized)) {
         return;

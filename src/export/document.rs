@@ -1,4 +1,4 @@
-//! Builds the spec of a vhost as a YAML tree, with the sections in their usual order and the bindings below their
+//! Builds the spec for a vhost as a YAML tree, with the sections in their usual order and the bindings below their
 //! destinations.
 
 use super::CurrentVhost;
@@ -27,7 +27,7 @@ pub(super) struct Document<'a> {
     pub(super) kept: &'a Topology,
     pub(super) recognized: &'a Recognized,
     pub(super) left_out: &'a LeftOut,
-    /// True to write each object completely, without `defaults` and shared retry policies.
+    /// True to write each object completely, without `defaults` and shared mappings.
     pub(super) is_plain: bool,
     /// The comments; `None` to omit them.
     pub(super) comments: Option<&'a Comments>,
@@ -88,8 +88,8 @@ impl Document<'_> {
         Text::of(&sections)
     }
 
-    /// Returns the globs for transient objects that are left out, so that `--prune` never deletes them; `None` without
-    /// such objects.
+    /// Returns the `ignore` entry with globs for transient objects that are left out, so that `--prune` never deletes
+    /// these objects. Returns `None` if there are no such objects.
     fn ignore(&self) -> Option<Entry> {
         let Topology { queues, exchanges, policies, records, .. } = self.kept;
         let is_exported = |glob: &Glob| {
@@ -102,8 +102,7 @@ impl Document<'_> {
         let mut comments = vec!["transient objects of clients: topo neither reports nor deletes them".to_owned()];
         if omitted > 0 {
             let omitted = count(omitted as u64, "more name");
-            comments
-                .push(format!("the list omits {omitted}: add a glob that matches these objects, and no exported ones"));
+            comments.push(format!("the list omits {omitted}: add a glob that matches only these objects"));
         }
         comments.retain(|_| self.comments.is_some());
         let list = Tree::list(globs.iter().map(|glob| Tree::text(glob.as_str())));
@@ -157,10 +156,10 @@ impl Document<'_> {
         let name = Tree::text(self.kept.vhost.as_str());
         let Vhost { description, tags, default_queue_type } = self.kept.settings.clone().unwrap_or_default();
         let description = description.filter(|it| !it.is_empty()).map(|it| entry("description", Tree::text(&it)));
-        // A part of the tags would remove the others.
+        // An incomplete list would remove the other tags.
         let tags = tags.filter(|tags| !tags.is_empty() && tags.iter().all(|tag| Vhost::is_valid_tag(tag)));
         let tags = tags.map(|tags| entry("tags", Tree::list(tags.iter().map(|tag| Tree::text(tag)))));
-        // Omits `classic`: it is the default, even if newer brokers set it explicitly on new vhosts.
+        // Omits `classic`, because it is the default. Newer brokers set this type explicitly on new vhosts.
         let kind = default_queue_type.filter(|it| it != "classic").map(|it| entry("defaultQueueType", Tree::text(&it)));
         let more: Vec<Entry> = description
             .into_iter()
@@ -203,8 +202,8 @@ impl Document<'_> {
         in_natural_order(entries, |name| name.as_str()).into_iter().map(|(_, entry)| entry).collect()
     }
 
-    /// Returns the exchanges that exported objects reference but that are not exported, each with a description of the
-    /// messages that it receives.
+    /// Returns the exchanges to which exported objects refer but which are not exported. Each exchange has a
+    /// description of the messages that it receives.
     fn referenced_exchanges(&self) -> BTreeMap<ExchangeName, String> {
         let mut referenced_exchanges: BTreeMap<ExchangeName, BTreeSet<String>> = BTreeMap::new();
         let mut add_reference = |name: ExchangeName, messages: String| {
@@ -246,8 +245,7 @@ impl Document<'_> {
         for (_, exchange) in topic_permissions(self.kept) {
             add_reference(exchange, String::new());
         }
-        // The exchange of the first tier is only a placeholder: the broker ignores an alternate exchange that does not
-        // exist.
+        // The exchange of the first tier is only a placeholder. The broker ignores a missing alternate exchange.
         referenced_exchanges.retain(|name, _| !self.is_first_tier_exchange(name));
         let summarize = |messages: BTreeSet<String>| {
             let mut messages = messages.into_iter().filter(|it| !it.is_empty());

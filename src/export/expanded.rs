@@ -1,4 +1,4 @@
-//! Writes an expanded topology as a spec without short forms: each object has an entry of its own.
+//! Writes an expanded topology as a spec without short forms. Each object has its own entry.
 
 use super::document::Document;
 use super::left_out::LeftOut;
@@ -8,8 +8,8 @@ use crate::model::Topology;
 use crate::rabbitmq::BrokerProfile;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the YAML document of an expanded topology. The document shows what topo declares. topo cannot always read it
-/// as a spec, because generated objects have reserved names.
+/// Returns the YAML document of an expanded topology. The document shows the objects that topo declares. It is not
+/// always a valid spec, because generated objects have reserved names.
 pub fn expanded_text(topology: &Topology, profile: &BrokerProfile) -> String {
     let record_kinds: BTreeSet<RecordKind> = topology.records.keys().map(|id| id.kind).collect();
     let live = CurrentVhost {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const MAX_NAMES: usize = 8;
 /// The maximum number of lines.
 const MAX_LINES: usize = 40;
-/// The maximum number of names in the list `ignore`. Clients can create many queues with random names.
+/// The maximum number of names in the `ignore` list. Clients can create many queues with random names.
 const MAX_IGNORED_NAMES: usize = 20;
 
 /// The reason why an object is left out.
@@ -19,13 +19,14 @@ pub enum Reason {
     Exclusive,
     /// The broker generated the name of the queue.
     ServerNamed,
-    /// The broker deletes a queue with its last consumer, and an exchange with its last binding.
+    /// The object is auto-delete. The broker deletes such a queue with its last consumer, and such an exchange with its
+    /// last binding.
     AutoDelete,
     /// The object does not survive a restart of the broker.
     Transient,
     /// A client declared the object for its own use.
     OwnedByClient {
-        /// The name of the client in the table of known clients.
+        /// The name of the client.
         client: &'static str,
         /// The group of the object.
         group: &'static TransientObject,
@@ -42,7 +43,7 @@ pub enum Reason {
     MissingDestination,
     /// The source of the binding does not exist, which is possible only in a definitions file.
     MissingSource,
-    /// A spec cannot represent the object; the sentence contains the reason.
+    /// A spec cannot represent the object, for this reason.
     NotRepresentable(String),
 }
 
@@ -52,13 +53,14 @@ pub struct LeftOut {
     objects: BTreeMap<ObjectId, Reason>,
     /// The records of kinds that were not requested.
     pub(super) records: BTreeMap<RecordKind, Vec<String>>,
-    /// The policies outside of the filter that apply to exported objects, with the names of these objects.
+    /// The policies that the filter does not select and that apply to exported objects, with the names of these
+    /// objects.
     pub(super) governing: BTreeMap<PolicyName, Vec<String>>,
     /// The objects of kinds that specs do not support, by kind.
     pub(super) other_objects: BTreeMap<String, Vec<String>>,
 }
 
-/// The list `ignore` of an exported spec.
+/// The `ignore` list of an exported spec.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Ignored {
     /// The globs.
@@ -92,8 +94,8 @@ impl LeftOut {
         is_bare && self.governing.is_empty() && self.other_objects.is_empty()
     }
 
-    /// Returns the list `ignore` for the transient objects of clients and the queues that expire. A glob for a group of
-    /// objects must not match an exported object. Otherwise, the list contains the names.
+    /// Returns the `ignore` list for the transient objects of clients and the queues that expire. A glob for a group of
+    /// objects must not match an exported object. If it does, the list contains the names of the objects instead.
     pub(super) fn ignored(&self, is_exported: impl Fn(&Glob) -> bool) -> Ignored {
         let mut ignored = Ignored::default();
         let mut names: Vec<&str> = Vec::new();
@@ -208,7 +210,7 @@ fn line(why: &Reason, kind: ObjectKind, names: &[String]) -> String {
     }
 }
 
-/// Joins names to a list such as `a, b and 3 more`.
+/// Joins names into a list such as `a, b and 3 more`.
 fn join_names(names: &[String]) -> String {
     let listed = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(MAX_NAMES) {

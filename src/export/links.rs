@@ -1,13 +1,13 @@
-//! Replaces the marks of passwords in shovels and federation upstreams with references to environment variables. The records
-//! never contain the passwords.
+//! Replaces the placeholders for passwords in shovels and federation upstreams with references to environment
+//! variables. The records never contain the passwords.
 
 use crate::model::record_kinds::{FieldShape, PASSWORD_IS_SET, PASSWORDS_DIFFER, RecordField};
 use crate::model::{AmqpUri, ArgumentValue, Record, SecretRef, Topology};
 use std::collections::BTreeSet;
 
-/// Replaces the marks of passwords in the records of a topology with references to environment variables. A variable is named
-/// after the record, the mapping and the key: `FROM_OLD_SOURCE_PASSWORD`. `variables` contains the variables that other vhosts
-/// use.
+/// Replaces the placeholders for passwords in the records of a topology with references to environment variables. The
+/// name of a variable consists of the record, the mapping and the key, such as `FROM_OLD_SOURCE_PASSWORD`. `variables`
+/// contains the variables that other vhosts use, and receives the new variables.
 pub fn reference_passwords(topology: &mut Topology, variables: &mut BTreeSet<String>) {
     for (id, record) in topology.records.iter_mut().filter(|(id, _)| id.kind.row().has_uris()) {
         for field in id.kind.row().settings() {
@@ -15,19 +15,19 @@ pub fn reference_passwords(topology: &mut Topology, variables: &mut BTreeSet<Str
             if !is_set || !matches!(field.shape, FieldShape::Secret { .. }) {
                 continue;
             }
-            let parts = [id.name().unwrap_or_default(), field.group, field.key];
-            let words: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| word(part)).collect();
+            let components = [id.name().unwrap_or_default(), field.group, field.key];
+            let words: Vec<String> = components.iter().filter(|it| !it.is_empty()).map(|it| word(it)).collect();
             let name = words.join("_");
             // topo itself reads variables such as TOPO_PASSWORD.
-            let is_of_topo = ["TOPO_", "RABBITMQADMIN_"].iter().any(|prefix| name.starts_with(prefix));
-            let name = unused(&if is_of_topo { format!("LINK_{name}") } else { name }, variables);
+            let is_reserved = ["TOPO_", "RABBITMQADMIN_"].iter().any(|prefix| name.starts_with(prefix));
+            let name = unused(&if is_reserved { format!("LINK_{name}") } else { name }, variables);
             record.fields.insert(field.name.to_owned(), SecretRef::Env(name.clone()).value());
             variables.insert(name);
         }
     }
 }
 
-/// Converts a name to a part of the name of an environment variable.
+/// Converts a name to a component of the name of an environment variable.
 fn word(name: &str) -> String {
     let word: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
@@ -46,8 +46,8 @@ pub(super) fn reason_for_link(record: &Record) -> Option<String> {
     if !row.has_uris() {
         return None;
     }
-    let known = |name: &&String| row.settings().iter().all(|field| field.name != **name);
-    if let Some(unknown) = record.fields.keys().find(known) {
+    let is_unknown = |name: &&String| row.settings().iter().all(|field| field.name != **name);
+    if let Some(unknown) = record.fields.keys().find(is_unknown) {
         return Some(format!("topo does not support {unknown}"));
     }
     let is_different = |value: &ArgumentValue| value.as_text() == Some(PASSWORDS_DIFFER);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_several_vhosts_are_unique() {
+    fn variables_are_unique_across_vhosts() {
         let mut variables = BTreeSet::new();
         let mut found = Vec::new();
         for name in ["us", "us", "1-ü", "topo"] {

@@ -1,11 +1,11 @@
-//! Exports a vhost as an idiomatic spec whose plan contains no changes. The export is pure: `broker` reads the vhost,
-//! and the caller writes the text.
+//! Exports a vhost as an idiomatic spec whose plan contains no changes. The export itself performs no I/O. `broker`
+//! reads the vhost, and the caller writes the text.
 //!
-//! The export recognizes patterns of objects (`recognize`), writes the spec (`document`), and checks it (`check`): topo
-//! parses, expands and plans the spec like any other spec. If a pattern does not reproduce the current objects, the
-//! next attempt writes these objects one by one. Objects that a spec cannot represent are left out and reported. The
-//! export repeats these steps until the plan contains no changes, or returns an [`ExportError`] if an attempt
-//! simplifies nothing.
+//! The export recognizes patterns of objects (`recognize`), writes the spec (`document`), and checks the spec
+//! (`check`). The check parses, expands and plans the spec like any other spec. If a pattern does not reproduce the
+//! current objects, the next attempt writes these objects one by one. Objects that a spec cannot represent are left out
+//! and reported. The export repeats these steps until the plan contains no changes. It returns an [`ExportError`] if an
+//! attempt cannot simplify the spec any further.
 
 mod check;
 mod choice;
@@ -46,7 +46,7 @@ pub struct CurrentVhost<'a> {
     pub unsupported_objects: &'a BTreeMap<String, Vec<String>>,
     /// The kinds of records to export.
     pub record_kinds: &'a BTreeSet<RecordKind>,
-    /// The holder of the vhost's lock; `None` unless another apply runs.
+    /// The holder of the vhost's lock; `None` if no other apply is running.
     pub lock_holder: Option<&'a str>,
     /// True if the topology includes transient queues; false for a definitions file, which does not contain them.
     pub includes_transient_queues: bool,

@@ -42,7 +42,7 @@ pub(super) fn vhost_keys(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> 
     rows.collect()
 }
 
-/// Converts the tables that are not empty to entries.
+/// Converts non-empty tables to entries.
 fn non_empty_tables(tables: impl Iterator<Item = (&'static str, Vec<Entry>)>) -> Vec<Entry> {
     let non_empty = tables.filter(|(_, entries)| !entries.is_empty());
     non_empty.map(|(key, entries)| entry(key, Tree::table(entries))).collect()
@@ -79,8 +79,7 @@ fn record_entries(kept: &Topology, write: WriteObject<'_>, row: &RecordRow) -> V
     by_name.into_iter().map(|(name, entries)| entry(name, Tree::table(entries))).collect()
 }
 
-/// Returns the entry of a record: its value, the word for all of its settings, or its settings that differ from their
-/// defaults.
+/// Returns the YAML tree of a record: its value, its shorthand, or its settings that differ from their defaults.
 pub(super) fn record_tree(record: &Record, row: &RecordRow) -> Tree {
     let fields = row.settings().iter().filter_map(|field| Some((field, record.fields.get(field.name)?)));
     match row.layout {
@@ -126,7 +125,7 @@ fn field_tree(field: &RecordField, value: &ArgumentValue) -> Tree {
     }
 }
 
-/// Returns a member of an upstream set: its name if it overrides nothing.
+/// Converts a member of an upstream set to YAML. A member without overrides becomes its name.
 fn member_tree(member: &ArgumentValue) -> Tree {
     let ArgumentValue::Table(fields) = member else { return exact(member) };
     let name = fields.get(MEMBER_NAME).and_then(ArgumentValue::as_text);

@@ -1,8 +1,8 @@
-//! Moves common settings out of the queues: settings of all queues to the defaults, and settings of several queues to a
-//! shared mapping that these queues refer to.
+//! Moves common settings out of the queues. Settings of all queues become defaults. Settings of several queues move to
+//! a shared mapping to which these queues refer.
 //!
 //! A queue cannot unset a default, so a setting becomes a default only if every queue that supports the setting has the
-//! same value. The type is an exception: a queue can override it, so the most frequent type becomes the default.
+//! same value. The exception is the type. A queue can override the type, so the most frequent type becomes the default.
 
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::yaml::{Entry, Tree, entry, merge_key};
@@ -11,9 +11,9 @@ use crate::plan::spec_keys::{QueueKeys, RetryKeys};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The minimum number of queues for a shared mapping.
-const FEWEST_QUEUES: usize = 3;
+const MIN_QUEUES: usize = 3;
 /// The minimum number of keys for a shared mapping.
-const FEWEST_KEYS: usize = 3;
+const MIN_KEYS: usize = 3;
 
 /// The shared mappings, by entries.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(super) struct Shared(BTreeMap<Vec<Entry>, Mapping>);
 
 struct Mapping {
     name: String,
-    /// The first queue that refers to the mapping; mismatches of the mapping are attributed to this queue.
+    /// The first queue that refers to the mapping. Mismatches of the mapping are attributed to this queue.
     first: QueueName,
 }
 
@@ -56,7 +56,8 @@ impl Shared {
         Self(shared)
     }
 
-    /// Replaces entries with a reference to their shared mapping. Returns the entries unchanged if there is none.
+    /// Replaces entries with a reference to their shared mapping. Returns the entries unchanged if they have no shared
+    /// mapping.
     pub(super) fn replace(&self, entries: Vec<Entry>) -> Vec<Entry> {
         let (common, dead_letter) = split(&entries);
         match (self.0.get(&entries), self.0.get(common)) {
@@ -84,7 +85,7 @@ fn group_equal(all: Vec<(&QueueName, Vec<Entry>)>) -> (Groups<'_>, Vec<(&QueueNa
         groups.entry(entries).or_default().push(name);
     }
     let (large, others): (Groups<'_>, Groups<'_>) =
-        groups.into_iter().partition(|(entries, names)| entries.len() >= FEWEST_KEYS && names.len() >= FEWEST_QUEUES);
+        groups.into_iter().partition(|(entries, names)| entries.len() >= MIN_KEYS && names.len() >= MIN_QUEUES);
     let others = others.into_iter().flat_map(|(entries, names)| names.into_iter().map(move |it| (it, entries.clone())));
     (large, others.collect())
 }
@@ -97,12 +98,13 @@ fn split(entries: &[Entry]) -> (&[Entry], Option<&Entry>) {
     }
 }
 
-/// Returns the common prefix of the names. Dashes replace all characters that are not ASCII alphanumeric.
+/// Returns the common prefix of the names, without dashes and digits at its ends. Dashes replace all characters that
+/// are not ASCII alphanumeric. Returns `shared` if nothing remains.
 fn stem(names: &[&QueueName]) -> String {
     let first = names[0].as_str();
     let is_common = |length: &usize| names.iter().all(|name| name.as_str().starts_with(&first[..*length]));
-    let ends = first.char_indices().map(|(at, c)| at + c.len_utf8());
-    let common = ends.take_while(is_common).last().unwrap_or_default();
+    let char_ends = first.char_indices().map(|(at, c)| at + c.len_utf8());
+    let common = char_ends.take_while(is_common).last().unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let stem: String = first[..common].chars().map(plain).collect();
     let stem = stem.trim_matches(|c: char| c == '-' || c.is_ascii_digit());
@@ -110,12 +112,12 @@ fn stem(names: &[&QueueName]) -> String {
 }
 
 /// The minimum number of queues for a default. Fewer queues are easier to read without a default.
-const FEWEST: usize = 3;
+const MIN_QUEUES_FOR_DEFAULT: usize = 3;
 
 /// Moves common settings out of the queues. Returns the `defaults` section; `None` if there are no common settings.
 pub(super) fn extract_defaults(queues: &mut BTreeMap<QueueName, QueueKeys>) -> Option<Entry> {
-    let mut of_queue: Vec<Entry> = queue_type(queues).into_iter().collect();
-    of_queue.extend(KNOWN_ARGUMENTS.iter().filter_map(|known| argument(queues, known)));
+    let mut of_queue: Vec<Entry> = extract_queue_type(queues).into_iter().collect();
+    of_queue.extend(KNOWN_ARGUMENTS.iter().filter_map(|known| extract_argument(queues, known)));
     let mut defaults = Vec::new();
     if !of_queue.is_empty() {
         defaults.push(entry("queue", Tree::table(of_queue)));
@@ -123,7 +125,7 @@ pub(super) fn extract_defaults(queues: &mut BTreeMap<QueueName, QueueKeys>) -> O
     // Dead-letter queues and streams do not support these settings.
     let supports = |queue: &&mut QueueKeys| !queue.is_dead_letter_queue && queue.kind != Some(QueueType::Stream);
     let supporting: Vec<&mut QueueKeys> = queues.values_mut().filter(supports).collect();
-    if supporting.len() >= FEWEST {
+    if supporting.len() >= MIN_QUEUES_FOR_DEFAULT {
         let (first, rest) = (&supporting[0], &supporting[1..]);
         let dead_letter =
             first.dead_letter.clone().filter(|it| rest.iter().all(|other| other.dead_letter.as_ref() == Some(it)));
@@ -145,23 +147,26 @@ pub(super) fn extract_defaults(queues: &mut BTreeMap<QueueName, QueueKeys>) -> O
     (!defaults.is_empty()).then(|| entry("defaults", Tree::table(defaults)))
 }
 
-fn queue_type(queues: &mut BTreeMap<QueueName, QueueKeys>) -> Option<Entry> {
+fn extract_queue_type(queues: &mut BTreeMap<QueueName, QueueKeys>) -> Option<Entry> {
     let count = |kind: QueueType| queues.values().filter(|queue| queue.kind == Some(kind)).count();
     // If two types are equally frequent, the first type in the order of the enum becomes the default.
-    let most =
-        QueueType::ALL.into_iter().rev().max_by_key(|kind| count(*kind)).filter(|kind| count(*kind) >= FEWEST)?;
-    for queue in queues.values_mut().filter(|queue| queue.kind == Some(most)) {
+    let most_frequent = QueueType::ALL
+        .into_iter()
+        .rev()
+        .max_by_key(|kind| count(*kind))
+        .filter(|kind| count(*kind) >= MIN_QUEUES_FOR_DEFAULT)?;
+    for queue in queues.values_mut().filter(|queue| queue.kind == Some(most_frequent)) {
         queue.queue_type = None;
     }
-    Some(entry("type", Tree::plain(most)))
+    Some(entry("type", Tree::plain(most_frequent)))
 }
 
-fn argument(queues: &mut BTreeMap<QueueName, QueueKeys>, known: &KnownArgument) -> Option<Entry> {
+fn extract_argument(queues: &mut BTreeMap<QueueName, QueueKeys>, known: &KnownArgument) -> Option<Entry> {
     let supports = |queue: &QueueKeys| queue.kind.is_some_and(|kind| known.support_for(kind).is_some());
     let mut supporting = queues.values().filter(|queue| supports(queue));
     let value = supporting.next()?.keys.get(known.name)?.clone();
     let others = supporting.map(|queue| queue.keys.get(known.name) == Some(&value)).collect::<Vec<_>>();
-    if others.len() + 1 < FEWEST || others.contains(&false) {
+    if others.len() + 1 < MIN_QUEUES_FOR_DEFAULT || others.contains(&false) {
         return None;
     }
     for queue in queues.values_mut() {

@@ -1,5 +1,5 @@
-//! Recognizes temporary objects of clients, which do not belong in a spec: the transient objects of known clients, and
-//! queues that expire and are not connected to other objects.
+//! Recognizes temporary objects of clients, which do not belong in a spec. These are the transient objects of known
+//! clients, and queues that expire and are not connected to other objects.
 
 use super::left_out::Reason;
 use crate::model::known_clients::owner_of_transient;
@@ -8,14 +8,15 @@ use crate::model::{ArgumentValue, Destination, ObjectId, QueueName, Topology};
 use crate::rabbitmq::{dead_lettering, queue_wiring};
 use std::collections::BTreeSet;
 
-/// Returns the reason to leave out a queue or an exchange with the name of a known client's transient object.
+/// Returns the reason to leave out a queue or an exchange if a known client uses the name for a transient object.
 pub(super) fn reason_for_name(name: &str, expires: bool) -> Option<Reason> {
     owner_of_transient(name, expires).map(|(client, group)| Reason::OwnedByClient { client: client.name, group })
 }
 
-/// Returns the queues with `x-expires` that are not connected to exported objects. They have no binding and no dead-letter
-/// exchange, and no queue, policy or record refers to them. A connected queue can be part of the topology, such as a
-/// hand-written retry queue. Objects that are left out do not count, because the exported topology does not contain them.
+/// Returns the queues with `x-expires` that are not connected to exported objects. They have no binding and no
+/// dead-letter exchange, and no queue, policy or record refers to them. A connected queue can be part of the topology,
+/// such as a hand-written retry queue. Objects that are left out do not count, because the exported topology does not
+/// contain them.
 pub(super) fn temporary_queues(topology: &Topology, is_left_out: impl Fn(ObjectId) -> bool) -> BTreeSet<QueueName> {
     let is_tier =
         |name: &QueueName| TierName::parse(name).is_some_and(|tier| topology.queues.contains_key(&tier.queue));
@@ -95,7 +96,7 @@ mod tests {
         (export.text, export.left_out.lines().join("\n"))
     }
 
-    /// Returns the comments on the list `ignore` after the first, and the list.
+    /// Returns the comments on the `ignore` list, except the first comment, and the items of the list.
     fn ignored(text: &str) -> Vec<String> {
         let lines = text.lines().skip_while(|line| !line.starts_with("# transient objects of clients: ")).skip(1);
         let lines = lines.take_while(|line| !line.is_empty()).filter(|line| *line != "ignore:");
@@ -129,10 +130,7 @@ mod tests {
         topology.policies = exported.policies;
         let (text, _) = export(&topology);
         let found = ignored(&text);
-        assert_eq!(
-            found[0], "# the list omits 9 more names: add a glob that matches these objects, and no exported ones",
-            "{text}"
-        );
+        assert_eq!(found[0], "# the list omits 9 more names: add a glob that matches only these objects", "{text}");
         assert_eq!(found[1..4], ["*.pidbox", "celery_delayed_0", "celery_delayed_1"], "{text}");
         assert_eq!((found.len(), &found[21][..]), (22, "celery_delayed_19"), "{text}");
     }
@@ -174,10 +172,7 @@ queues:
         }
         let (text, _) = export(&topology);
         let found = ignored(&text);
-        assert_eq!(
-            found[0], "# the list omits 12 more names: add a glob that matches these objects, and no exported ones",
-            "{text}"
-        );
+        assert_eq!(found[0], "# the list omits 12 more names: add a glob that matches only these objects", "{text}");
         assert_eq!((found.len(), &found[20][..]), (21, "rpc.17"), "{text}");
     }
 }

@@ -31,7 +31,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// The numbers of links from one box to a second box.
+/// The link counts from one box to another box.
 #[derive(Clone, Copy, Default)]
 struct Way {
     bindings: usize,
@@ -101,8 +101,8 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// Returns the closest box: the box with the most similar name, then with the most links, then with links to the
-    /// fewest other boxes. Excludes boxes below `index`. Returns `None` if there is no such box.
+    /// Returns the closest box. Prefers the box with the most similar name, then the box with the most links, then the
+    /// box with links to the fewest other boxes. Excludes boxes below `index`. Returns `None` if there is no such box.
     fn closest<'b>(
         &self,
         index: usize,
@@ -180,7 +180,7 @@ impl<'a> Forest<'a> {
         group
     }
 
-    /// Returns, for each box, whether its connected part has more than [`MAX_ROWS`] rows.
+    /// Returns true for each box whose connected part has more than [`MAX_ROWS`] rows.
     fn find_large(&self, children: &[Vec<usize>], order: &[usize]) -> Vec<bool> {
         let mut rows = vec![0; self.ids.len()];
         for index in order.iter().rev() {

@@ -3,7 +3,7 @@
 //!
 //! Unless [`Options::all`] is set, the box of a queue includes its retries, and the box of a dead-letter queue includes
 //! its exchange. A graph that is too large for one page is drawn in groups. [`layout`] computes positions.
-//! [`render`](crate::render) adds colors and texts.
+//! [`render`](crate::render) adds colors and text.
 
 mod groups;
 pub mod layout;

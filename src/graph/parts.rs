@@ -36,7 +36,7 @@ pub struct VhostGraph {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
-    /// The full name on the broker. For a stack, the name of its first queue.
+    /// The full name on the broker. For a stack, the name of its first object.
     pub name: String,
     /// The kind of the object.
     pub kind: Kind,
@@ -54,7 +54,7 @@ pub struct Node {
     pub dead_letters: Option<DeadLetters>,
     /// The names of all objects in a stack, including this object. Empty if the box is not a stack.
     pub stacks: Vec<String>,
-    /// True if the object is also drawn elsewhere.
+    /// True if the box is a copy of another box, which represents the same object.
     pub is_copy: bool,
 }
 
@@ -196,7 +196,7 @@ pub struct Retries {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tier {
-    /// The number of the failure after which a message enters the tier, starting at 1.
+    /// The number of failures after which a message enters the tier.
     pub number: u32,
     /// The name of the queue.
     pub name: String,
@@ -264,7 +264,8 @@ pub struct Label {
 /// The label of a binding that matches every message, if the same arrow has a binding with a condition.
 pub(super) const EVERY_MESSAGE: &str = "every message";
 
-/// Returns the label of a binding from an exchange of this type, or `None` if the binding matches every message.
+/// Returns the label of a binding from an exchange of type `kind`. Returns `None` for a headers binding without
+/// arguments, and for a fanout binding without a routing key and arguments. Such bindings match every message.
 pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String> {
     match (kind, binding.arguments.is_empty()) {
         (Some("fanout"), true) if binding.routing_key.is_empty() => None,
@@ -280,7 +281,8 @@ pub(super) fn of_key(key: &str) -> String {
     if key.is_empty() { "\"\"".to_owned() } else { key.to_owned() }
 }
 
-/// Formats the arguments as `region: eu, heavy: true`. Adds the prefix `any of` if one matching header is sufficient.
+/// Formats the arguments, such as `region: eu, heavy: true`. Adds the prefix `any of` if one of several headers is
+/// sufficient for a match.
 fn headers(binding: &Binding) -> String {
     let how = binding.arguments.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");
     let compared = binding.arguments.iter().filter(|(name, _)| *name != "x-match");

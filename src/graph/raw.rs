@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Raw {
     pub(super) nodes: BTreeMap<ObjectId, Node>,
     pub(super) links: BTreeSet<Link>,
-    /// The effective settings of each queue and exchange. Policies are not drawn, but a change of an effective setting
+    /// The effective settings of each queue and exchange. Policies are not drawn, but a change to an effective setting
     /// marks the object.
     pub(super) effective: BTreeMap<ObjectId, BTreeMap<String, ArgumentValue>>,
 }
@@ -145,7 +145,7 @@ struct Drawing<'a> {
     desired: &'a Desired,
     profile: &'a BrokerProfile,
     policies: Policies<'a>,
-    /// The destinations of the dead-lettered messages of each queue.
+    /// The destinations of dead-lettered messages, by queue.
     fates: BTreeMap<&'a QueueName, Fate>,
     /// The queue of each object that is generated for retries.
     families: BTreeMap<&'a ObjectId, &'a QueueName>,
@@ -256,7 +256,7 @@ impl<'a> Drawing<'a> {
             }
             let mut notes: Vec<String> = families.get(name).and_then(|family| retry_note(family)).into_iter().collect();
             let ttl = settings.integer("message-ttl").filter(|ttl| *ttl >= 0);
-            // With a TTL of 0, a message is delivered only to a consumer that is ready.
+            // With a TTL of 0, a message expires unless the queue can deliver it immediately.
             notes.extend(ttl.map(|ttl| format!("ttl {}", duration(ttl).unwrap_or_else(|| "0".to_owned()))));
             notes.extend(self.drops(name).then(|| "dead-lettered messages are unroutable".to_owned()));
             let (kind, words) = self.kind(&id, queue);
@@ -266,10 +266,10 @@ impl<'a> Drawing<'a> {
 
     fn kind(&self, id: &ObjectId, queue: &Queue) -> (Kind, String) {
         let of_type = queue.type_name();
-        let keeps_dead_letters = self.sources.get(id).is_some_and(|source| source.part_of.is_some());
+        let is_dead_letter_queue = self.sources.get(id).is_some_and(|source| source.part_of.is_some());
         match queue.queue_type() {
             _ if self.families.contains_key(id) => (Kind::Tier, format!("{of_type} tier")),
-            _ if keeps_dead_letters => (Kind::DeadLetterQueue, format!("{of_type} dead-letter queue")),
+            _ if is_dead_letter_queue => (Kind::DeadLetterQueue, format!("{of_type} dead-letter queue")),
             Some(QueueType::Stream) => (Kind::Stream, of_type.to_owned()),
             Some(QueueType::Classic | QueueType::Quorum) | None => (Kind::Queue, format!("{of_type} queue")),
         }
@@ -290,10 +290,10 @@ impl<'a> Drawing<'a> {
 
     /// Adds nodes for the objects that the spec does not define: external objects and objects that are only referenced.
     fn add_external_objects(&mut self) {
-        let ends: BTreeSet<ObjectId> =
+        let linked: BTreeSet<ObjectId> =
             self.raw.links.iter().flat_map(|link| [link.from.clone(), link.to.clone()]).collect();
         let external = &self.desired.scope.external;
-        for id in external.iter().cloned().chain(ends) {
+        for id in external.iter().cloned().chain(linked) {
             if self.raw.nodes.contains_key(&id) {
                 continue;
             }

@@ -23,14 +23,14 @@ pub(super) fn find_folds(raw: &Raw, desired: &Desired, changes: &[PlannedChange]
     let generated = members(desired).into_iter().map(|(id, queue)| (id.clone(), queue.clone()));
     let retired = changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
     let mut folds: Folds = generated.chain(retired).map(|(id, queue)| (id, ObjectId::Queue(queue))).collect();
-    // If the plan deletes the queue itself, the objects of its retries are not folded.
+    // If the queue is not drawn, its generated objects are not folded.
     folds.retain(|id, queue| raw.nodes.contains_key(queue) && !matches!(id, ObjectId::Binding(_)));
     folds.extend(dead_letter_exchanges(raw, desired));
     folds
 }
 
 /// Returns the exchanges whose only destination is a dead-letter queue. An exchange whose mark differs from the mark of
-/// the queue is not folded, so that both marks are visible. Changes of the queue in place are ignored.
+/// the queue is not folded, so that both marks are visible. Ignores in-place changes to the queue.
 fn dead_letter_exchanges<'a>(raw: &'a Raw, desired: &'a Desired) -> impl Iterator<Item = (ObjectId, ObjectId)> + 'a {
     let mut onward: BTreeMap<&ObjectId, Vec<&Link>> = BTreeMap::new();
     for link in &raw.links {
@@ -40,15 +40,15 @@ fn dead_letter_exchanges<'a>(raw: &'a Raw, desired: &'a Desired) -> impl Iterato
         let queue = ObjectId::Queue(source.part_of.clone()?);
         let (exchange, behind) = (raw.nodes.get(id)?, raw.nodes.get(&queue)?);
         let mark = behind.mark.filter(|mark| *mark != Mark::Changed);
-        let leads_there = |link: &&Link| link.to == queue && link.mark == mark;
+        let is_to_queue = |link: &&Link| link.to == queue && link.mark == mark;
         let is_part = exchange.kind.is_exchange()
             && exchange.mark == mark
-            && onward.get(id).is_some_and(|links| links.iter().all(leads_there));
+            && onward.get(id).is_some_and(|links| links.iter().all(is_to_queue));
         is_part.then(|| (id.clone(), queue))
     })
 }
 
-/// Returns the graph without the folded objects.
+/// Returns the graph without the folded objects. Adds the folded retries to the boxes of their queues.
 pub(super) fn fold(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange]) -> Raw {
     let of = |id: &ObjectId| folds.get(id).unwrap_or(id).clone();
     let mut nodes = raw.nodes.clone();
@@ -68,7 +68,7 @@ pub(super) fn fold(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[Plann
     let is_shown = |link: &&Link| link.from == link.to || of(&link.from) != of(&link.to) || returns(link);
     let link = |link: &Link| {
         let is_from_retries = link.from != of(&link.from);
-        // The routing key of the last tier does not help readers.
+        // The routing key of a generated object does not help readers.
         let label = link.label.clone().filter(|_| !is_from_retries);
         Link { from: of(&link.from), to: of(&link.to), label, ..link.clone() }
     };
@@ -110,7 +110,7 @@ fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange
     }
     let strategies: BTreeMap<&QueueName, Strategy> =
         desired.scope.families.iter().map(|family| (&family.queue, family.strategy)).collect();
-    let entry = |queue: &ObjectId| match queue {
+    let out_label = |queue: &ObjectId| match queue {
         ObjectId::Queue(name) => match strategies.get(name) {
             Some(Strategy::Republish) => "republished",
             Some(Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed) => "rejected",
@@ -122,7 +122,7 @@ fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange
     };
     let retries = |(queue, tiers): (ObjectId, BTreeMap<_, Tier>)| {
         let mark = Mark::join(marks.remove(&queue).unwrap_or_default());
-        let out = entry(&queue).to_owned();
+        let out = out_label(&queue).to_owned();
         (queue, Retries { out, mark, tiers: tiers.into_values().collect() })
     };
     tiers.into_iter().map(retries).collect()

@@ -1,4 +1,4 @@
-//! Reduces the number of boxes and arrows of a large graph. Similar queues become one box. The corresponding objects
+//! Reduces the number of boxes and arrows in a large graph. Similar queues become one box. The corresponding objects
 //! that are linked only to these queues also become one box. For an arrow between two groups, one end is replaced with
 //! a small copy next to the other end, so that no arrow connects the groups.
 
@@ -8,10 +8,10 @@ use super::raw::{Link, Raw};
 use crate::model::{ExchangeName, ObjectId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of boxes of a graph without stacks.
+/// The maximum number of boxes in a graph without stacks.
 const MANY: usize = 60;
 /// The minimum number of similar queues in a stack.
-const LEAST_ALIKE: usize = 6;
+const MIN_SIMILAR: usize = 6;
 
 /// The appearance of a box without its name.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +73,7 @@ fn representatives(raw: &Raw) -> BTreeMap<ObjectId, ObjectId> {
     let neighbors = raw.neighbors();
     let is_queue =
         |id: &ObjectId| raw.nodes.get(id).is_some_and(|node| matches!(node.kind, Kind::Queue | Kind::Stream));
-    // Returns true for an object that is linked to only one object.
+    // Returns true for an object other than a queue or a stream that has only one neighbor.
     let is_own = |id: &ObjectId| !is_queue(id) && neighbors.get(id).is_some_and(|others| others.len() == 1);
     let mut links: BTreeMap<&ObjectId, Vec<&Link>> = BTreeMap::new();
     for link in &raw.links {
@@ -97,7 +97,7 @@ fn representatives(raw: &Raw) -> BTreeMap<ObjectId, ObjectId> {
         groups.entry(key).or_default().push(Member { id, own });
     }
     let mut representatives = BTreeMap::new();
-    for group in groups.into_values().filter(|group| group.len() >= LEAST_ALIKE) {
+    for group in groups.into_values().filter(|group| group.len() >= MIN_SIMILAR) {
         let Some(first) = group.first() else { continue };
         for member in &group {
             let pairs =
@@ -114,8 +114,8 @@ fn appearance(node: &Node) -> Appearance<'_> {
     Appearance { kind: node.kind, words: &node.words, notes: &node.notes, mark: node.mark, tiers }
 }
 
-/// The minimum number of sources of an object that is copied next to each source. If an object has fewer sources, they
-/// are copied next to the object.
+/// The minimum number of binding sources of an object that is copied next to each source. If an object has fewer
+/// sources, its sources are copied next to the object.
 const MANY_SOURCES: usize = 8;
 
 /// Separates the groups: replaces one end of each link between two groups with a copy.
@@ -145,7 +145,7 @@ struct CopyPlacement<'a> {
     heads: BTreeMap<(&'a ObjectId, usize), BTreeSet<&'a ObjectId>>,
     /// The sources of bindings, by destination.
     sources: BTreeMap<&'a ObjectId, BTreeSet<&'a ObjectId>>,
-    /// The number of queues of each group.
+    /// The number of queues in each group.
     queues: BTreeMap<usize, usize>,
 }
 
@@ -174,7 +174,7 @@ impl<'a> CopyPlacement<'a> {
             return (link.from.clone(), copy(&link.to, here, None));
         }
         let heads = self.heads.get(&(&link.from, there)).map_or(0, BTreeSet::len);
-        // If at least half of the queues of a group are bound to the source, they share one copy.
+        // If at least half of the queues in a group are bound to the source, they share one copy of the source.
         let is_shared = is_home || 2 * heads >= self.queues.get(&there).copied().unwrap_or_default().max(4);
         (copy(&link.from, there, (!is_shared).then_some(&link.to)), link.to.clone())
     }

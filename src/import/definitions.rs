@@ -4,7 +4,7 @@ use super::{Imported, LeftOut};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The vhost of an object that does not name one.
+/// The vhost of an object that does not specify a vhost.
 pub(super) const DEFAULT_VHOST: &str = "/";
 
 /// A JSON object.
@@ -39,14 +39,14 @@ pub(super) fn policy(is_operator: bool, vhost: &str, name: &str, policy: &Value)
     ("policies", entry)
 }
 
-/// Returns the entry of the limits of a vhost, if there are any.
+/// Returns the entry of a vhost's limits; `None` if no limit is set.
 pub(super) fn vhost_limits(vhost: &str, limits: [(&str, Option<i64>); 2]) -> Option<Entry> {
     let set = limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), json!(limit?))));
     let set: Fields = set.collect();
     (!set.is_empty()).then(|| parameter("vhost-limits", vhost, "limits", &Value::Object(set)))
 }
 
-/// Returns the entry of a permission or, with an exchange, of a topic permission. A missing pattern is empty.
+/// Returns the entry of a permission. A missing pattern becomes an empty pattern.
 pub(super) fn permission(user: &str, vhost: &str, patterns: &Value) -> Entry {
     let pattern = |key: &str| patterns.get(key).and_then(Value::as_str).unwrap_or_default();
     let (configure, write, read) = (pattern("configure"), pattern("write"), pattern("read"));
@@ -54,10 +54,10 @@ pub(super) fn permission(user: &str, vhost: &str, patterns: &Value) -> Entry {
     ("permissions", permission)
 }
 
-/// Returns the entry of a topic permission.
+/// Returns the entry of a topic permission. A missing pattern becomes an empty pattern.
 ///
 /// # Errors
-/// The exchange is missing.
+/// Returns an error if the exchange is missing.
 pub(super) fn topic_permission(user: &str, vhost: &str, patterns: &Value) -> Result<Entry, String> {
     let pattern = |key: &str| patterns.get(key).and_then(Value::as_str).unwrap_or_default();
     let exchange = text(patterns, "exchange").ok_or("the topic permission has no exchange")?;
@@ -67,7 +67,7 @@ pub(super) fn topic_permission(user: &str, vhost: &str, patterns: &Value) -> Res
 }
 
 impl Builder {
-    /// Adds the entries of an object, or the reason why it is not converted.
+    /// Adds the entries of an object. If the object is not converted, adds it to the left-out objects with the reason.
     pub(super) fn add(&mut self, what: &str, converted: Converted) {
         match converted {
             Ok(entries) => {
@@ -77,7 +77,7 @@ impl Builder {
         }
     }
 
-    /// Adds an object or a setting that is not converted.
+    /// Adds an object or a setting that is not converted, with the reason.
     pub(super) fn leave_out(&mut self, what: &str, why: impl Into<String>) {
         self.left_out.push(LeftOut { what: what.to_owned(), why: why.into() });
     }
@@ -87,7 +87,8 @@ impl Builder {
         self.lists.is_empty() && self.left_out.is_empty()
     }
 
-    /// Returns the definitions file. A queue without a type has the default queue type of its vhost.
+    /// Returns the definitions file. A queue without a type gets the default queue type of its vhost, if the vhost has
+    /// one.
     pub(super) fn finish(mut self) -> Imported {
         let default_types: BTreeMap<String, Value> = self
             .lists
@@ -111,15 +112,15 @@ impl Builder {
     }
 }
 
-/// Returns the string value of a field; `None` if the field is missing, empty or of another type.
+/// Returns the string value of a field; `None` if the field is missing, empty or not a string.
 pub(super) fn text<'a>(fields: &'a Value, name: &str) -> Option<&'a str> {
     fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// Returns a field that is `true` or `false`, or the default if it is missing or null.
+/// Returns the value of a Boolean field, or `default` if the field is missing or null.
 ///
 /// # Errors
-/// The field has another type.
+/// Returns an error if the field has a different type.
 pub(super) fn flag(fields: &Value, name: &str, default: bool) -> Result<bool, String> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(default),
@@ -128,10 +129,10 @@ pub(super) fn flag(fields: &Value, name: &str, default: bool) -> Result<bool, St
     }
 }
 
-/// Returns a number, or 0 if the field is missing or null.
+/// Returns the value of a number field, or 0 if the field is missing or null.
 ///
 /// # Errors
-/// The field has another type.
+/// Returns an error if the field has a different type.
 pub(super) fn number(fields: &Value, name: &str) -> Result<Value, String> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(json!(0)),
@@ -140,10 +141,10 @@ pub(super) fn number(fields: &Value, name: &str) -> Result<Value, String> {
     }
 }
 
-/// Returns a mapping, or an empty mapping if the field is missing or null.
+/// Returns the value of a mapping field, or an empty mapping if the field is missing or null.
 ///
 /// # Errors
-/// The field has another type.
+/// Returns an error if the field has a different type.
 pub(super) fn mapping(fields: &Value, name: &str) -> Result<Value, String> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(json!({})),
@@ -152,9 +153,9 @@ pub(super) fn mapping(fields: &Value, name: &str) -> Result<Value, String> {
     }
 }
 
-/// Returns the fields with their names in requests. Omits fields that are not set: null, false, 0, and empty strings,
+/// Returns the fields in `names` with their names in requests. Omits unset fields: null, false, 0, and empty strings,
 /// lists and mappings. The tools do not send such values.
-pub(super) fn renamed(fields: &Value, names: &[(&str, &str)]) -> Fields {
+pub(super) fn rename_fields(fields: &Value, names: &[(&str, &str)]) -> Fields {
     let is_set = |value: &&Value| match value {
         Value::Null => false,
         Value::Bool(flag) => *flag,

@@ -1,5 +1,4 @@
-//! Converts the state of other tools, such as Terraform, to a definitions file, which `export` then converts to a spec. Pure
-//! functions.
+//! Converts the state of other tools, such as Terraform, to a definitions file. `export` converts this file to a spec.
 
 mod definitions;
 pub mod operator;
@@ -36,7 +35,7 @@ pub enum ImportError {
     /// The file is not a document of the tool.
     #[error("{0}")]
     Unknown(&'static str),
-    /// The file contains no objects of RabbitMQ.
+    /// The file contains no RabbitMQ objects.
     #[error("it contains no {0}")]
     Nothing(&'static str),
     /// The objects belong to several clusters.

@@ -1,7 +1,8 @@
 //! Converts custom resources of the RabbitMQ Messaging Topology Operator (`rabbitmq.com/v1beta1`).
 //!
-//! Source: the types in `api/` of the operator 1.0 to 1.20, and the requests that it builds in `internal/`. From 1.20 on,
-//! a webhook sets a missing `durable` of a queue to true; earlier versions declare a queue that is not durable.
+//! Source: the types in `api/` of the operator 1.0 to 1.20, and the requests that it builds in `internal/`. In operator
+//! 1.20 and later, a webhook sets a missing `durable` field of a queue to true. Earlier versions declare a queue that
+//! is not durable.
 
 mod conversion;
 mod resource;
@@ -10,7 +11,7 @@ mod tests;
 
 use super::definitions::{Builder, text};
 use super::{ImportError, Imported};
-use conversion::converted;
+use conversion::convert;
 use resource::{Object, Users, Variables};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -18,11 +19,12 @@ use std::collections::BTreeSet;
 /// The group of the operator's API.
 const GROUP: &str = "rabbitmq.com/";
 
-/// Converts the documents of manifests. Ignores documents of other APIs, except secrets that contain the name of a user. With
-/// `cluster`, converts only the objects of the `RabbitmqCluster` with this name, or with this namespace and name.
+/// Converts the documents of manifests. Ignores documents of other APIs, except secrets that contain the name of a
+/// user. With `cluster`, converts only the objects of this `RabbitmqCluster`, specified as `NAME` or `NAMESPACE/NAME`.
 ///
 /// # Errors
-/// The documents contain no objects of the operator, or objects of several clusters and `cluster` is `None`.
+/// Returns an error if the documents contain no objects of the operator, if no object belongs to `cluster`, or if the
+/// selected objects belong to several clusters.
 pub fn import(documents: &[Value], cluster: Option<&str>) -> Result<Imported, ImportError> {
     let items = documents.iter().flat_map(|document| match document.get("items").and_then(Value::as_array) {
         Some(items) => items.iter().collect(),
@@ -68,7 +70,7 @@ pub fn import(documents: &[Value], cluster: Option<&str>) -> Result<Imported, Im
                 if object.kind == "Vhost" && object.spec["tracing"] == json!(true) {
                     builder.leave_out(&format!("`tracing` of {}", object.address()), "topo does not support it");
                 }
-                builder.add(&object.address(), converted(object, &users, &mut variables));
+                builder.add(&object.address(), convert(object, &users, &mut variables));
             }
         }
     }

@@ -1,20 +1,20 @@
-//! Converts resources of the Terraform provider `cyrilgdn/rabbitmq`: from a state file (`terraform.tfstate`), or from
-//! `terraform show -json` of a state or a plan.
+//! Converts resources of the `cyrilgdn/rabbitmq` Terraform provider. The input is a state file (`terraform.tfstate`),
+//! or the output of `terraform show -json` for a state or a plan.
 //!
-//! Source: the schemas of the resources in the provider 1.8 to 1.10.
+//! Source: the resource schemas of the provider 1.8 to 1.10.
 
 #[cfg(test)]
 mod tests;
 
 use super::definitions::{
-    Builder, Converted, flag, mapping, number, parameter, permission, policy, renamed, text, topic_permission,
+    Builder, Converted, flag, mapping, number, parameter, permission, policy, rename_fields, text, topic_permission,
     vhost_limits,
 };
 use super::{ImportError, Imported};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The prefix of the types of the provider's resources.
+/// The prefix of the provider's resource types.
 const PREFIX: &str = "rabbitmq_";
 
 /// The settings of a shovel, each with its name in requests.
@@ -72,7 +72,7 @@ struct Resource {
 /// Converts a state or a plan in JSON.
 ///
 /// # Errors
-/// The text is not a state or a plan, or contains no resources of the provider.
+/// Returns an error if `file` is not a state or a plan, or contains no resources of the provider.
 pub fn import(file: &str) -> Result<Imported, ImportError> {
     let document: Value = serde_json::from_str(file.trim_start_matches('\u{feff}'))
         .map_err(|error| ImportError::NotJson(error.to_string()))?;
@@ -83,12 +83,12 @@ pub fn import(file: &str) -> Result<Imported, ImportError> {
     if providers.len() > 1 {
         let names = providers.into_iter().collect::<Vec<_>>().join(", ");
         builder.leave_out(
-            "a separate spec for each provider",
-            format!("the objects of all of them are in one spec: {names}"),
+            "separate specs for the providers",
+            format!("one spec contains the objects of all providers: {names}"),
         );
     }
     if builder.is_empty() {
-        return Err(ImportError::Nothing("resources of the provider rabbitmq"));
+        return Err(ImportError::Nothing("resources of the rabbitmq provider"));
     }
     Ok(builder.finish())
 }
@@ -143,7 +143,7 @@ fn add_module(found: &mut Vec<Resource>, module: &Value) {
     children.for_each(|child| add_module(found, child));
 }
 
-/// Returns the only entry of a block, such as `settings { … }`.
+/// Returns the first entry of a block, such as `settings { … }`. A block has at most one entry.
 fn block<'a>(values: &'a Value, name: &str) -> Result<&'a Value, String> {
     let block = values.get(name).and_then(|block| block.get(0)).filter(|block| block.is_object());
     block.ok_or_else(|| missing(name))
@@ -157,7 +157,8 @@ fn required<'a>(values: &'a Value, name: &str) -> Result<&'a str, String> {
     text(values, name).ok_or_else(|| missing(name))
 }
 
-/// Returns the arguments of a queue or a binding: JSON, or a mapping to strings.
+/// Returns the arguments of a queue, an exchange or a binding, from the JSON in `arguments_json` or from the
+/// `arguments` mapping.
 fn arguments(settings: &Value) -> Result<Value, String> {
     match text(settings, "arguments_json") {
         Some(json) => serde_json::from_str(json).map_err(|error| format!("`arguments_json` is not JSON: {error}")),
@@ -169,12 +170,12 @@ fn add(builder: &mut Builder, Resource { address, kind, values, .. }: &Resource)
     if *kind == "rabbitmq_vhost" && values["tracing"] == json!(true) {
         builder.leave_out(&format!("`tracing` of {address}"), "topo does not support it");
     }
-    builder.add(address, converted(kind.trim_start_matches(PREFIX), values));
+    builder.add(address, convert_values(kind.trim_start_matches(PREFIX), values));
 }
 
-fn converted(kind: &str, values: &Value) -> Converted {
+fn convert_values(kind: &str, values: &Value) -> Converted {
     let name = || required(values, "name");
-    // An unknown vhost of a plan is missing, and the default vhost is not.
+    // In a plan, a missing vhost is unknown. The default vhost is never missing.
     let vhost = || required(values, "vhost");
     Ok(match kind {
         "vhost" => vhost_entries(name()?, values)?,
@@ -225,12 +226,12 @@ fn converted(kind: &str, values: &Value) -> Converted {
             let info = block(values, "info")?;
             required(info, "source_uri")?;
             required(info, "destination_uri")?;
-            vec![parameter("shovel", vhost()?, name()?, &renamed(info, SHOVEL).into())]
+            vec![parameter("shovel", vhost()?, name()?, &rename_fields(info, SHOVEL).into())]
         }
         "federation_upstream" => {
             let definition = block(values, "definition")?;
             required(definition, "uri")?;
-            vec![parameter("federation-upstream", vhost()?, name()?, &renamed(definition, UPSTREAM).into())]
+            vec![parameter("federation-upstream", vhost()?, name()?, &rename_fields(definition, UPSTREAM).into())]
         }
         _ => return Err("topo does not support this type of resource".to_owned()),
     })
@@ -251,12 +252,13 @@ fn vhost_entries(name: &str, values: &Value) -> Converted {
     Ok(std::iter::once(("vhosts", vhost)).chain(vhost_limits(name, limits)).collect())
 }
 
-/// Converts the definition of a policy, as the provider does: integers are strings in the state.
+/// Converts the definition of a policy in the same way as the provider. In the state, integers and the nodes in
+/// `ha-params` are strings.
 fn definition(definition: &Value) -> Value {
-    let nodes = definition.get("ha-mode").and_then(Value::as_str) == Some("nodes");
+    let is_nodes_mode = definition.get("ha-mode").and_then(Value::as_str) == Some("nodes");
     let convert = |(key, value): (&String, &Value)| {
         let converted = match value.as_str() {
-            Some(list) if nodes && key == "ha-params" => json!(list.split(',').collect::<Vec<_>>()),
+            Some(list) if is_nodes_mode && key == "ha-params" => json!(list.split(',').collect::<Vec<_>>()),
             Some(text) => text.parse::<i64>().map_or_else(|_| value.clone(), Value::from),
             None => value.clone(),
         };

@@ -1,5 +1,5 @@
-//! Computes the effective settings of queues from their arguments and the policy that applies. Lists the known settings
-//! of a spec's queues and policies, with their positions.
+//! Computes the effective settings of queues from their arguments and the policy that governs them. Lists the known
+//! settings of a spec's queues and policies, with their positions.
 
 use crate::expand::Expansion;
 use crate::model::known_arguments::KnownArgument;
@@ -13,7 +13,7 @@ pub(super) struct EffectiveQueue<'a> {
     pub(super) name: &'a QueueName,
     /// The queue type; `None` if a plugin provides the type.
     pub(super) queue_type: Option<QueueType>,
-    /// The queue whose retries require this queue; `None` if the spec declares this queue.
+    /// The queue whose retries require this queue; `None` if the queue is not part of a queue's retries.
     pub(super) retry_owner: Option<&'a QueueName>,
     /// The declaration; `None` for a delayed retry queue.
     pub(super) declaration: Option<&'a QueueSpec>,
@@ -26,7 +26,7 @@ impl EffectiveQueue<'_> {
         self.queue_type == Some(QueueType::Quorum)
     }
 
-    /// Returns the policy that sets the effective value of a key, with the value; `None` if no policy sets it.
+    /// Returns the policy that sets the effective value of a key, and the value; `None` if no policy sets it.
     pub(super) fn setting_from_policy(&self, key: &str) -> Option<(&PolicyName, &Effective)> {
         let effective = self.settings.get(key)?;
         match &effective.source {
@@ -54,7 +54,7 @@ impl EffectiveQueue<'_> {
         self.settings.overflow_behavior().rejects()
     }
 
-    /// Returns the delivery limit with the effective setting that it comes from; `None` if deliveries are unlimited.
+    /// Returns the delivery limit and the effective setting that contains it; `None` if deliveries are unlimited.
     pub(super) fn delivery_limit(&self) -> Option<(i64, &Effective)> {
         self.settings.delivery_limit().zip(self.settings.get("delivery-limit"))
     }
@@ -63,7 +63,7 @@ impl EffectiveQueue<'_> {
         self.settings.get("dead-letter-exchange").is_some()
     }
 
-    /// Returns true if the queue has no dead-letter exchange, although its declaration does not set `deadLetter: none`.
+    /// Returns true if the queue has no dead-letter exchange and its declaration does not set `deadLetter: none`.
     /// Always false for a stream, which does not dead-letter messages, and for a delayed retry queue.
     pub(super) fn drops_messages_silently(&self) -> bool {
         let is_intended = |declaration: &QueueSpec| {

@@ -156,7 +156,8 @@ impl Rule {
 
 impl Rule {
     /// Creates a finding about an effective setting of a queue, at the position of the queue argument or the policy key
-    /// that sets the value. If the spec contains neither, the position is that of the queue's declaration or retries.
+    /// that sets the value. If the spec contains neither, the finding has the position of the queue's declaration or
+    /// retries.
     pub(super) fn effective_finding(
         &self,
         subject: &Subject<'_>,

@@ -1,5 +1,5 @@
 //! Lints a spec and its expansion: finds settings that a broker version refuses or ignores, and probable mistakes.
-//! Rules are pure and do not require a broker. `plan` reports the hazards of applying a spec to a broker.
+//! Rules are pure functions and do not require a broker. `plan` reports the hazards of applying a spec to a broker.
 //!
 //! Each rule is a file in `rules`, with a documentation page of the same name. The examples on the page are the tests
 //! of the rule.
@@ -30,7 +30,7 @@ pub type Levels = BTreeMap<String, Level>;
 /// Returns all findings, sorted by file and line. `levels` take precedence over the levels in the spec.
 ///
 /// Equal findings about several objects at the same position are merged. If a specific rule explains a refusal, the
-/// finding of the generic rule `refused-by-broker` is omitted. Findings that a comment allows are omitted, too. A
+/// finding of the generic `refused-by-broker` rule is omitted. Findings that a comment allows are also omitted. A
 /// comment that allows no finding is reported as a finding.
 pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
     let enabled: Vec<&Rule> = enabled_rules(subject, levels).collect();
@@ -49,7 +49,7 @@ fn enabled_rules(subject: &Subject<'_>, levels: &Levels) -> impl Iterator<Item =
     RULES.iter().copied().filter(|rule| level(rule, subject, levels) != Some(Level::Off))
 }
 
-/// Runs rules and returns two lists: the findings that a comment allows, and the other findings.
+/// Runs rules and returns two lists: the findings that a comment allows, and all other findings.
 fn run_rules(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Finding>, Vec<Finding>) {
     let all = rules.iter().flat_map(|rule| set_level(level(rule, subject, levels), (rule.check)(subject)));
     let all = all.map(|finding| add_caveat(finding, subject));
@@ -104,7 +104,7 @@ fn is_allowed_by(finding: &Finding, allow: &Allow) -> bool {
     allow.rule == finding.rule && (allow.at.file, allow.line) == (finding.at.file, finding.at.line)
 }
 
-/// Sets the severity of findings according to a level. `Off` removes the findings; `None` keeps their severities.
+/// Sets the severity of findings according to a level. `Off` removes the findings. `None` keeps their severities.
 fn set_level(level: Option<Level>, found: Vec<Finding>) -> Vec<Finding> {
     match level.map(Level::severity) {
         None => found,

@@ -1,5 +1,5 @@
-//! Checks specs that have errors, so that one mistake does not hide another. Reports only errors, and only for objects
-//! that are complete. Less severe findings are omitted, because the missing parts of the spec could cause them.
+//! Lints specs that have errors, so that one run reports as many errors as possible. Reports only errors, and only for
+//! complete objects. Omits less severe findings, because the incomplete objects could cause them.
 
 use super::subject::Subject;
 use super::{Finding, Levels, Rule, enabled_rules, merge_findings, run_rules};
@@ -14,7 +14,7 @@ const UNDECLARED: &str = "undeclared";
 /// A spec with its errors.
 pub struct PartialSpec<'a> {
     spec: &'a Spec,
-    /// The positions of all declared objects.
+    /// The positions of all declared queues, exchanges and policies.
     declared: BTreeSet<Location>,
     /// The positions of the declared objects that are incomplete because of an error.
     incomplete: BTreeSet<Location>,
@@ -42,8 +42,8 @@ impl<'a> PartialSpec<'a> {
         partial
     }
 
-    /// Returns the position of the object that contains a position: the last declared object of the file that begins on
-    /// or before that position. Returns `None` if no object does.
+    /// Returns the position of the object that contains a position: the last declared object in the file that begins at
+    /// or before the position. Returns `None` if there is no such object.
     fn object_at(&self, at: Location) -> Option<Location> {
         let last = Location { end: usize::MAX, ..at };
         self.declared.range(..=last).next_back().filter(|it| it.file == at.file).copied()
@@ -65,8 +65,8 @@ impl<'a> PartialSpec<'a> {
         let rules: Vec<_> = rules.iter().filter(can_refuse).copied().collect();
         let (allowed, refusals) = run_rules(&rules, &subject, &levels);
         let is_complete = |finding: &&Finding| {
-            // A finding on a line with an error can be a consequence of that error: an error in a YAML anchor affects
-            // every object that uses the anchor.
+            // A finding on a line with an error can be a consequence of that error. For example, an error in a YAML
+            // anchor affects every object that uses the anchor.
             let has_error = self.lines.contains(&(finding.at.file, finding.at.line));
             !has_error && self.object_at(finding.at).is_none_or(|at| !self.incomplete.contains(&at))
         };

@@ -1,5 +1,5 @@
 //! Matches the policies of a spec with its queues and exchanges, and narrows the pattern of a policy to exclude some
-//! objects. Generated dead-letter policies are ignored, because they copy the keys of a declared policy.
+//! objects. Ignores generated dead-letter policies, because they copy the keys of a declared policy.
 
 use crate::expand::Expansion;
 use crate::model::names::pattern_of;
@@ -70,7 +70,7 @@ pub(super) fn is_set_by_argument(effective: &Effective) -> bool {
     }
 }
 
-/// Formats one or two names completely. Formats more names as the first name and a number, such as `` `a` and 2 more``.
+/// Formats one or two names in full, and more names as the first name and a count, such as `` `a` and 2 more``.
 pub(super) fn summarize_names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match names[..] {
@@ -88,7 +88,7 @@ const MAX_NAMES: usize = 4;
 /// if there is no readable pattern.
 ///
 /// The pattern only excludes names, because a list of the kept names would not match objects that exist only on the
-/// broker. Each candidate is checked with the broker's regular expression syntax, the shortest candidate first.
+/// broker. topo tests each candidate with the broker's regular expression syntax, starting with the shortest candidate.
 pub(super) fn narrow_pattern(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTreeSet<&str>) -> Option<String> {
     if kept.is_empty() {
         return None;
@@ -117,7 +117,7 @@ pub(super) fn narrow_pattern(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTr
 /// The pattern that matches the names of delayed retry queues.
 const TIER: &str = r".*\.retry\.\d+\.\w+$";
 
-/// Returns a partial pattern that matches any of the names; `None` if there are too many names or none.
+/// Returns a partial pattern that matches any of the names; `None` if there are no names or too many names.
 fn any_of(names: &[&str]) -> Option<String> {
     let escape = |name: &&str| {
         let pattern = pattern_of(name);

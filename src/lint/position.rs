@@ -1,5 +1,5 @@
-//! Finds the position of an object's setting in a spec: the position of its key if the key exists, otherwise the
-//! position of the declaration that causes the setting.
+//! Finds the position of an object's setting in a spec: the position of the setting's key if the key exists, otherwise
+//! the position of the declaration that causes the setting.
 
 use crate::expand::{CreatedFor, Expansion};
 use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName, RecordId};
@@ -32,11 +32,11 @@ pub(super) fn position(spec: &Spec, expansion: &Expansion, object: &ObjectId, se
             ("default_queue_type", Some(setting)) => Some(setting.at.into()),
             _ => None,
         },
-        ObjectId::Queue(name) => queue(spec, name).map(|queue| of_queue(queue, setting)),
+        ObjectId::Queue(name) => queue(spec, name).map(|queue| queue_position(queue, setting)),
         ObjectId::Exchange(name) => exchange(spec, name, because, setting),
         ObjectId::Policy(name) => policy(spec, name, because, setting),
         ObjectId::Binding(binding) => match (spec.bindings.get(binding), because) {
-            (Some(declaration), _) => Some(of_binding(declaration, setting).into()),
+            (Some(declaration), _) => Some(binding_position(declaration, setting).into()),
             (None, Some(CreatedFor::DeadLetterBinding(queue))) => {
                 dead_letter_queue(spec, queue).map(|it| it.queue.at.into())
             }
@@ -55,7 +55,7 @@ fn dead_letter_queue<'a>(spec: &'a Spec, name: &QueueName) -> Option<&'a DeadLet
     spec.dead_letter_queues.get(name)
 }
 
-fn of_queue(queue: &QueueSpec, setting: &str) -> Position {
+fn queue_position(queue: &QueueSpec, setting: &str) -> Position {
     fn source_of<T>(setting: Option<&Setting<T>>) -> Option<(Location, SetBy)> {
         setting.map(|it| (it.at, it.set_by))
     }
@@ -79,7 +79,7 @@ fn of_queue(queue: &QueueSpec, setting: &str) -> Position {
     }
 }
 
-fn of_binding(binding: &BindingSpec, setting: &str) -> Location {
+fn binding_position(binding: &BindingSpec, setting: &str) -> Location {
     match setting {
         "routing_key" => binding.key_at,
         argument => binding.arguments.get(argument).copied().unwrap_or(binding.at),
@@ -127,7 +127,7 @@ fn policy(spec: &Spec, name: &PolicyName, because: Option<&CreatedFor>, setting:
     }
     let Some(CreatedFor::DeadLetterPolicy(of)) = because else { return None };
     let wiring = queue(spec, of)?.dead_letter.as_ref()?.at;
-    // A generated dead-letter policy copies the keys of the policy that it displaces.
+    // A generated dead-letter policy copies the keys of the policy that it overrides.
     let copied = || spec.policies.values().find_map(key);
     match setting {
         "dead-letter-exchange" | "dead-letter-routing-key" => Some(wiring.into()),

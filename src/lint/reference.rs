@@ -1,4 +1,4 @@
-//! Renders the list of rules, `docs/rules.md`. A test compares the committed page with the rendered one;
+//! Renders `docs/rules.md`, the list of all rules. A test compares the committed page with the rendered page.
 //! `TOPO_UPDATE=1` updates the page.
 
 use super::RULES;
@@ -7,17 +7,17 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Lint rules
 
-On this page you can look up the lint rules; each rule links to its own page. `topo validate` checks a valid spec against the rules, and
-`topo plan` reports their findings with the plan. This page is generated.
+Use this page to look up lint rules. Each rule links to its own page. `topo validate` checks a valid spec against the rules, and
+`topo plan` reports the findings with the plan. This page is generated.
 
 An error makes `topo validate` fail, a warning indicates a probable mistake, and an info is advisory. The severity of some rules depends on the
-RabbitMQ version or on the form of the setting, as their pages describe.
+RabbitMQ version or on the form of the setting, as the pages of these rules describe.
 
 | rule | severity | what it finds |
 |---|---|---|
 ";
 
-/// Returns the page `docs/rules.md`.
+/// Returns the content of `docs/rules.md`.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     for rule in RULES {
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_names_of_the_spec_are_current() {
+    fn spec_rule_names_are_current() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/spec/rule_names.rs");
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
         let (head, _) = committed.split_once("= &[\n").expect("the file contains a list");

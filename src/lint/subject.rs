@@ -27,7 +27,7 @@ pub struct Subject<'a> {
     /// True if queues can exist that `live` does not contain. Findings can then be wrong.
     lacks_transient_queues: bool,
     // A dozen rules need the following values for every queue. Without this cache, `topo validate` would spend most of
-    // its time on computing them.
+    // its time recomputing them.
     effective_queues: OnceCell<Vec<EffectiveQueue<'a>>>,
     policy_targets: OnceCell<Vec<PolicyTarget<'a>>>,
     routing: OnceCell<Routing<'a>>,
@@ -55,7 +55,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Adds the live topology of the vhost, so that the simulated routing describes the broker. `live` contains the
+    /// Adds the live topology of the vhost, so that the simulated routing matches the broker. `live` contains the
     /// objects of the spec and all other objects of the vhost. `includes_transient_queues` is false for a definitions
     /// file, which does not contain exclusive and transient queues.
     pub fn with_live_topology(self, live: &'a Topology, includes_transient_queues: bool) -> Self {
@@ -88,7 +88,7 @@ impl<'a> Subject<'a> {
             .get_or_init(|| policy_targets::policy_targets(self.spec, self.expansion, self.routing().policies()))
     }
 
-    /// Returns the simulated routing of the live topology, if it is known, otherwise of the expansion.
+    /// Returns the simulated routing of the live topology if it is known, otherwise of the expansion.
     pub(super) fn routing(&self) -> &Routing<'a> {
         let external = &self.expansion.scope.external;
         let is_live = |live: &Topology, id: &ObjectId| match id {
@@ -100,14 +100,16 @@ impl<'a> Subject<'a> {
             | ObjectId::Binding(_)
             | ObjectId::Record(_) => live.object(id).is_some(),
         };
-        let others = &self.expansion.scope.external_dead_letter_queues;
-        let (topology, external, others) = match self.live {
+        let external_bindings = &self.expansion.scope.external_dead_letter_queues;
+        let (topology, external, external_bindings) = match self.live {
             // If all external objects exist, `live` contains their bindings. Otherwise, some bindings are unknown.
             Some(live) if external.iter().all(|id| is_live(live, id)) => (live, &NOTHING, &NO_EXTERNAL_BINDINGS),
-            Some(live) => (live, external, others),
-            None => (&self.expansion.topology, external, others),
+            Some(live) => (live, external, external_bindings),
+            None => (&self.expansion.topology, external, external_bindings),
         };
-        self.routing.get_or_init(|| Routing::new(topology, [], external, self.profile).with_external_bindings(others))
+        self.routing.get_or_init(|| {
+            Routing::new(topology, [], external, self.profile).with_external_bindings(external_bindings)
+        })
     }
 
     /// Returns the topology of the expansion, and the live topology if it is known.
@@ -116,7 +118,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Returns the bindings of the live topology that the expansion does not contain; empty without a live topology.
-    pub(super) fn other_bindings(&self) -> impl Iterator<Item = &'a Binding> {
+    pub(super) fn unmanaged_bindings(&self) -> impl Iterator<Item = &'a Binding> {
         let declared = &self.expansion.topology.bindings;
         self.live.into_iter().flat_map(|live| &live.bindings).filter(|binding| !declared.contains(*binding))
     }
@@ -143,7 +145,7 @@ impl<'a> Subject<'a> {
 
     /// Returns the routing keys of the messages that a queue dead-letters. Empty if no binding routes messages to the
     /// queue and the queue sets no dead-letter routing key.
-    pub(super) fn keys_of_dead_letters(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
+    pub(super) fn dead_lettered_keys(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
         if self.keys_at(queue).is_empty() && to.routing_key.is_none() {
             return BTreeSet::new();
         }

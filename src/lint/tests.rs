@@ -1,5 +1,5 @@
-//! Tests the documentation page of each rule: its headings, and its examples, which are the tests of the rule. Each
-//! example is a `yaml bad` or `yaml good` block. A RabbitMQ version follows if the example depends on it.
+//! Tests the documentation page of each rule: its headings and its examples. The examples are the tests for the rule.
+//! Each example is a `yaml bad` or `yaml good` block, followed by a RabbitMQ version if the example depends on it.
 
 use super::*;
 use crate::expand::expand;
@@ -85,7 +85,7 @@ fn rules_are_sorted_and_match_their_pages() {
 }
 
 #[test]
-fn bad_examples_have_findings_and_good_ones_do_not() {
+fn only_bad_examples_have_findings() {
     let mut wrong = Vec::new();
     for rule in RULES {
         let blocks = blocks(rule.page);
@@ -138,7 +138,7 @@ fn suggested_pattern_excludes_only_generated_queues() {
 #[test]
 fn examples_show_every_severity_of_a_rule() {
     let mut wrong = Vec::new();
-    // An optional rule has no findings by default, and `unused-allow` needs the findings of the other rules.
+    // An optional rule has no findings by default, and `unused-allow` needs the findings of all other rules.
     for rule in RULES.iter().filter(|rule| !rule.is_optional && rule.name != "unused-allow") {
         let mut shown = BTreeSet::new();
         for block in blocks(rule.page).iter().filter(|block| block.is_bad) {
@@ -162,7 +162,7 @@ fn default_causes_one_finding_for_all_queues() {
     assert_eq!(finding.objects.len(), 5);
     assert_eq!(finding.also.len(), 3);
     assert!(
-        finding.message().starts_with("queue `a` and 4 more: quorum queues read `x-consumer-timeout` only from"),
+        finding.message().starts_with("queue `a` and 4 more: quorum queues read `x-consumer-timeout` only on"),
         "{found:#?}"
     );
 }
@@ -188,7 +188,7 @@ fn permitted_transient_queues_are_a_warning() {
     assert!(lines(text, &permitting).contains("warning[transient-queue]"));
     assert!(lines(text, &permitting).contains("this broker (4.3.6) permits them"));
     assert!(lines(text, &profile("4.3")).contains("unless its configuration permits"));
-    assert!(lines(text, &profile("4.0")).contains("refused by default from RabbitMQ 4.3 on"));
+    assert!(lines(text, &profile("4.0")).contains("RabbitMQ 4.3 refuses them by default"));
     assert!(lines(text, &profile("3.8")).contains("info[transient-queue]"));
 }
 
@@ -286,7 +286,7 @@ fn comment_allows_findings_of_its_own_line_or_the_next() {
             "4:33: warning[no-dead-letter]: queue `q`: a message that still fails after 3 retries is lost\n\
              5:3: warning[unused-allow]: rule `no-dead-letter` has no finding here for RabbitMQ 4.3.6\n",
         ),
-        // The linter does not check comments for rules that are off.
+        // topo does not check comments for rules that are off.
         ("queues:\n  q: {type: quorum, deadLetter: none} # topo: allow unbounded-queue not checked\n", ""),
         (
             "lint: {unused-allow: off}\nqueues:\n  q: {type: quorum, deadLetter: none} # topo: allow no-dead-letter there is none\n",
@@ -299,10 +299,10 @@ fn comment_allows_findings_of_its_own_line_or_the_next() {
     }
 }
 
-/// The broker also routes dead-lettered messages by the header `CC` of their publisher, unless the queue sets a dead-letter
-/// routing key. Fanout and headers exchanges ignore routing keys.
+/// The broker also routes dead-lettered messages by the CC header that their publisher set, unless the queue sets a
+/// dead-letter routing key. Fanout and headers exchanges ignore routing keys.
 #[test]
-fn lost_dead_letters_are_an_info_if_an_unknown_key_can_arrive() {
+fn lost_messages_are_an_info_if_an_unknown_cc_key_can_reach_a_queue() {
     for (exchange, binding, key, expected) in [
         ("{type: direct}", "routingKey: other", "", Severity::Info),
         ("{type: topic}", "routingKey: 'other.*'", "", Severity::Info),

@@ -59,7 +59,7 @@ pub(super) async fn declare(
         | RunError::NoTransport(_)
         | RunError::UnsafeTransport(_)) => not_declared(vec![error.to_string()]),
     })?;
-    // Another run has declared the same topology since this plan was made.
+    // If the executed plan has fewer steps, another run has declared the same topology since this plan was created.
     let steps = |plan: &Plan| plan.parts().map(|part| part.steps.len()).sum::<usize>();
     if steps(outcome.plan.plan()) < steps(&plan) {
         return Err(LiveError::InUse(vhost.clone()));
@@ -91,7 +91,7 @@ async fn read(access: &Access, vhost: &VhostName) -> Result<Topology, LiveError>
     Ok(found.unwrap_or_else(|| Topology::missing(vhost.clone())))
 }
 
-/// Returns true if no object of the vhost affects the cases.
+/// Returns true if the vhost contains no object that affects the cases.
 fn is_empty(found: &Topology) -> bool {
     found.queues.is_empty()
         && found.bindings.is_empty()
@@ -103,21 +103,21 @@ fn is_empty(found: &Topology) -> bool {
 /// Deletes the objects that a run declared in a vhost.
 ///
 /// # Errors
-/// The broker could not be reached.
+/// The broker refused a request or could not be reached.
 pub async fn clear(access: &Access, vhost: &VhostName, preparation: &Preparation) -> Result<(), LiveError> {
     let snapshots = access.broker.read(std::slice::from_ref(vhost)).await?;
     let Some(snapshot) = snapshots.into_iter().next() else { return Ok(()) };
     let (found, declared) = (snapshot.topology, &preparation.desired.topology);
-    // Bindings of other exchanges and queues are deleted with them.
-    let is_kept = |binding: &&Binding| {
+    // The broker deletes other bindings together with their exchange or queue.
+    let needs_unbind = |binding: &&Binding| {
         let is_predeclared = |exchange: &ExchangeName| exchange.is_predeclared();
-        let to = match &binding.destination {
+        let is_to_predeclared = match &binding.destination {
             Destination::Exchange(exchange) => is_predeclared(exchange),
             Destination::Queue(_) => false,
         };
-        to && is_predeclared(&binding.source) && declared.bindings.contains(*binding)
+        is_to_predeclared && is_predeclared(&binding.source) && declared.bindings.contains(*binding)
     };
-    let unbind = found.bindings.iter().filter(is_kept).flat_map(|binding| {
+    let unbind = found.bindings.iter().filter(needs_unbind).flat_map(|binding| {
         let keys = snapshot.properties_keys.get(binding).into_iter().flatten();
         keys.map(|key| Action::Unbind { binding: binding.clone(), properties_key: key.clone() })
     });

@@ -1,5 +1,5 @@
-//! Runs a case on the broker: starts its workers, publishes its messages, waits until the messages reach their final queues,
-//! and reads the messages that remain.
+//! Runs a case on the broker: starts its workers, publishes its messages, waits until the messages reach their final
+//! queues, and reads the messages that remain.
 
 use super::log::{Log, number_of};
 use super::observation::Observation;
@@ -21,14 +21,14 @@ use tokio::time::sleep;
 const SETTLE_TIME: Duration = Duration::from_millis(250);
 /// The maximum time without progress while topo waits for messages that the simulation expects.
 const MAX_DELAY: Duration = Duration::from_secs(10);
-/// The maximum time that a queue needs to requeue the unacknowledged messages of a closed connection.
+/// The maximum time to wait until a queue requeues the unacknowledged messages of a closed connection.
 const MAX_REQUEUE_TIME: Duration = Duration::from_secs(5);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The maximum number of queues that are queried at the same time.
 const CONCURRENT_QUERIES: usize = 32;
 
-/// The observation of a case.
+/// The observed result of a case.
 #[derive(Default)]
 pub(super) struct Observed {
     pub(super) observation: Observation,
@@ -36,7 +36,7 @@ pub(super) struct Observed {
     pub(super) publishing: Duration,
 }
 
-/// A case, and the queues of its vhost.
+/// A case to execute, with the contracts and the queues of its vhost.
 pub(super) struct Execution<'c> {
     pub(super) case: &'c RunnableCase,
     pub(super) contracts: &'c BTreeMap<QueueName, Contract>,
@@ -44,7 +44,7 @@ pub(super) struct Execution<'c> {
 }
 
 impl Execution<'_> {
-    /// Runs the case. Afterwards, the queues are empty, except streams.
+    /// Runs the case. Afterwards, all queues except streams are empty.
     ///
     /// # Errors
     /// The broker refused a request, or the connection failed.
@@ -75,7 +75,7 @@ impl Execution<'_> {
             worker.close().await;
         }
         let observed = observation?;
-        self.empty(amqp, &observed.observation).await?;
+        self.purge_queues(amqp, &observed.observation).await?;
         Ok(observed)
     }
 
@@ -132,7 +132,8 @@ impl Execution<'_> {
         Ok(replies)
     }
 
-    /// Waits until the simulated events have happened, and a further time in which unexpected messages can arrive.
+    /// Waits until the time of the last simulated event, and for additional time in which unexpected messages can
+    /// arrive. Then waits for expected messages that are late.
     async fn wait(&self, channel: &ApplicationChannel, log: &Log) -> Result<(), BrokerError> {
         let simulated = &self.case.simulated;
         let due = Duration::from_millis(self.case.ended_at.try_into().unwrap_or(0)) + SETTLE_TIME;
@@ -149,7 +150,7 @@ impl Execution<'_> {
             }
             sleep(PAUSE).await;
         }
-        // If the broker is late, topo must not get a message that the broker would still dead-letter.
+        // topo waits for a slow broker, because it must not get a message that the broker would still dead-letter.
         let started = Instant::now();
         for (queue, expected) in simulated.ready().iter().filter(|(queue, _)| !self.is_stream(queue)) {
             while started.elapsed() < MAX_DELAY {
@@ -167,7 +168,7 @@ impl Execution<'_> {
         self.queues.get(queue).is_some_and(|queue| queue.queue_type() == Some(QueueType::Stream))
     }
 
-    /// Returns the number of ready messages of each queue.
+    /// Returns the number of ready messages in each queue.
     async fn counts(&self, amqp: &AmqpTransport) -> Result<Vec<(QueueName, u32)>, BrokerError> {
         let names: Vec<&QueueName> = self.queues.keys().collect();
         let mut counts = Vec::new();
@@ -182,8 +183,9 @@ impl Execution<'_> {
         Ok(counts)
     }
 
-    /// Purges the queues whose messages were requeued, and after a difference all queues.
-    async fn empty(&self, amqp: &AmqpTransport, observation: &Observation) -> Result<(), BrokerError> {
+    /// Purges the queues with workers, because the broker requeues their unacknowledged messages. If the results
+    /// differ, purges all queues. Does not purge streams.
+    async fn purge_queues(&self, amqp: &AmqpTransport, observation: &Observation) -> Result<(), BrokerError> {
         let agrees = observation.differences(&self.case.simulated).is_empty();
         let needs_purge = |queue: &&QueueName| self.case.workers.contains_key(*queue) || !agrees;
         let channel = amqp.application_channel().await?;
@@ -202,7 +204,8 @@ impl Execution<'_> {
     }
 }
 
-/// Reads the messages of a stream until the expected number of messages of the case was read.
+/// Reads the messages of a stream until it contains the expected number of messages of the case, for at most
+/// [`MAX_DELAY`].
 async fn read_stream(
     channel: &ApplicationChannel,
     stream: &QueueName,

@@ -14,29 +14,29 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Records that a worker consumes its queue.
-    pub(super) fn subscribed(&self, queue: &QueueName) {
+    /// Records that a worker consumes from its queue.
+    pub(super) fn record_subscription(&self, queue: &QueueName) {
         self.subscribed.borrow_mut().insert(queue.clone());
     }
 
-    /// Returns the number of queues whose worker consumes.
+    /// Returns the number of queues from which a worker consumes.
     pub(super) fn subscriptions(&self) -> usize {
         self.subscribed.borrow().len()
     }
 
-    /// Records a delivery.
-    pub(super) fn delivered(&self, queue: &QueueName) {
+    /// Records a delivery from a queue.
+    pub(super) fn record_delivery(&self, queue: &QueueName) {
         self.attempts.borrow_mut().entry(queue.clone()).or_default().push(Instant::now());
     }
 
-    /// Returns the times of the deliveries, in milliseconds since `start`.
+    /// Returns the times of the deliveries from each queue, in milliseconds since `start`.
     pub(super) fn attempts_since(&self, start: Instant) -> BTreeMap<QueueName, Vec<i64>> {
         let since = |at: &Instant| i64::try_from(at.saturating_duration_since(start).as_millis()).unwrap_or(i64::MAX);
         let attempts = self.attempts.borrow();
         attempts.iter().map(|(queue, times)| (queue.clone(), times.iter().map(since).collect())).collect()
     }
 
-    /// Returns the number of deliveries of a queue.
+    /// Returns the number of deliveries from a queue.
     pub(super) fn deliveries(&self, queue: &QueueName) -> usize {
         self.attempts.borrow().get(queue).map_or(0, Vec::len)
     }

@@ -7,13 +7,13 @@ use crate::model::count::{count, number};
 use crate::simulation::{End, Outcome, PublisherResult};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The time by which a delivery can seem early, in milliseconds: the broker rounds times.
+/// The time by which a delivery can seem early, in milliseconds, because the broker rounds times.
 const TOLERANCE: i64 = 2;
 
 /// The observable result of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Observation {
-    /// The number of published messages with each reply.
+    /// The number of published messages for each reply.
     pub(super) publisher: BTreeMap<PublisherResult, u64>,
     /// The times of the deliveries to the workers of each queue, in milliseconds since the first publish, in order.
     pub(super) attempts: BTreeMap<QueueName, Vec<i64>>,
@@ -21,12 +21,12 @@ pub(super) struct Observation {
     pub(super) remaining: BTreeMap<RemainingMessage, u64>,
 }
 
-/// The parts of a message that are compared.
+/// The components of a message that are compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Compared {
     /// The headers that the publisher or a worker sets.
     pub(super) headers: Vec<String>,
-    /// True if the number of the published message is compared. It is not if the order of the messages depends on workers.
+    /// True to compare the number of the published message. False if the order of the messages depends on workers.
     pub(super) numbers: bool,
 }
 
@@ -36,16 +36,16 @@ pub(super) struct RemainingMessage {
     pub(super) queue: QueueName,
     /// The number of the published message, if it is compared.
     number: Option<u64>,
-    /// The compared headers, as text.
+    /// The compared headers, with their values as strings.
     headers: BTreeMap<String, String>,
-    /// The reason of the last dead-lettering; empty if the message was not dead-lettered.
+    /// The reason for the last dead-lettering; empty if the message was not dead-lettered.
     reason: String,
     exchange: String,
     routing_key: String,
     deaths: BTreeSet<Death>,
 }
 
-/// An entry of the header `x-death`.
+/// An entry of the `x-death` header.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Death {
     queue: String,
@@ -56,7 +56,7 @@ struct Death {
 }
 
 impl Observation {
-    /// Returns the observable part of a simulated result.
+    /// Returns the observable components of a simulated result.
     pub(super) fn of_simulation(outcome: &Outcome, compared: &Compared) -> Self {
         let mut observation = Self {
             publisher: outcome.publisher.clone(),
@@ -185,7 +185,7 @@ impl Death {
     }
 }
 
-/// Describes the message: `orders.dead, rejected, exchange orders.dead.dlx, routing key a, x-death: …`.
+/// Describes the message, such as `orders.dead, rejected, exchange "orders.dead.dlx", routing key "a", x-death: …`.
 impl std::fmt::Display for RemainingMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let reason = if self.reason.is_empty() { "waiting" } else { &self.reason };
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn every_compared_part_can_differ() {
+    fn every_compared_component_can_differ() {
         let simulated = Observation::of_simulation(&outcome(), &COMPARED());
         let same = on_broker(1, "dead", &message());
         assert_eq!(same.differences(&simulated), [""; 0]);

@@ -22,7 +22,7 @@ pub struct Preparation {
     pub scale: Scale,
     /// The cases to run.
     pub cases: Vec<RunnableCase>,
-    /// The cases that do not run on the broker, by their position among the selected cases, with the reason.
+    /// The cases that do not run on the broker: the position among the selected cases, and the reason.
     pub not_run: Vec<(usize, String)>,
     /// The topology with scaled times.
     pub(super) desired: Desired,
@@ -48,16 +48,16 @@ pub struct RunnableCase {
     /// The simulated time of the last event, in milliseconds, with scaled times.
     pub(super) ended_at: i64,
     /// The simulated time of the first event after the publish, in milliseconds, with scaled times; `None` if there is
-    /// none.
+    /// no such event.
     pub(super) first_event: Option<i64>,
-    /// The parts of messages to compare.
+    /// The components of messages to compare.
     pub(super) compared: Compared,
     /// The simulated result, with scaled times.
     pub(super) simulated: Observation,
 }
 
-/// Prepares the cases whose names contain `filter`. The version must be the version of the broker. If the scale is
-/// `None`, the largest reliable scale is used. Cases that would take longer than `time_limit` do not run.
+/// Prepares the cases whose names contain `filter`. The version of `profile` must be the version of the broker. If the
+/// scale is `None`, topo uses the largest reliable scale. Cases that would take longer than `time_limit` do not run.
 pub fn prepare(
     file: &TestFile,
     filter: &str,
@@ -130,8 +130,9 @@ fn scaled(expansion: &Expansion, scale: Scale) -> Expansion {
     scaled
 }
 
-/// Returns true if the result depends on whether a worker replies before the next message is published: with several
-/// messages, the worker receives them in another order, or the queue overflows.
+/// Returns true if the result depends on whether a worker replies before the next message is published. If a case
+/// publishes several messages to a slow worker, messages can overflow or expire, or the worker can receive them in a
+/// different order.
 fn depends_on_speed(publication: &Publication, workers: &BTreeMap<QueueName, Worker>, routing: &Routing<'_>) -> bool {
     let is_sensitive = |(name, worker): (&QueueName, &Worker)| {
         let queue = routing.topology().queues.get(name);
@@ -146,8 +147,8 @@ fn depends_on_speed(publication: &Publication, workers: &BTreeMap<QueueName, Wor
     publication.count > 1 && workers.iter().any(is_sensitive)
 }
 
-/// Returns the objects to declare. Removes vhost limits and the cluster-name guard, which apply only to the vhost and the
-/// broker of the spec.
+/// Returns the objects to declare. Removes vhost limits and the cluster-name guard, which apply only to the vhost and
+/// the broker of the spec.
 fn desired(scaled: &Expansion) -> Desired {
     let mut desired = scaled.clone().into_desired();
     desired.topology.records.retain(|id, _| id.kind == RecordKind::OperatorPolicy);

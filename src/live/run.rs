@@ -1,4 +1,4 @@
-//! Runs the prepared cases of a file in scratch vhosts, several vhosts concurrently.
+//! Runs the prepared cases of a file in several scratch vhosts concurrently.
 
 use super::declare::declare;
 use super::error::LiveError;
@@ -15,9 +15,10 @@ use tokio::time::{sleep, timeout};
 
 /// The number of attempts for a case whose messages were published too slowly.
 const ATTEMPTS: usize = 3;
-/// The maximum time of a case in addition to its simulated time: for its connections, and for the progress of the broker.
+/// The maximum time of a case in addition to its simulated time. The case needs this time for its connections and for a
+/// slow broker.
 const MAX_MORE_TIME: Duration = Duration::from_secs(120);
-/// The additional time for each message.
+/// The additional maximum time for each message.
 const TIME_PER_MESSAGE: Duration = Duration::from_millis(100);
 /// The pause between two checks for an interruption.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -35,8 +36,8 @@ pub enum Verdict {
     NotStarted,
 }
 
-/// Declares the topology in the vhosts, and runs the cases. Each vhost must exist and be empty. Sets `has_declared` before a
-/// case runs, or if only a part of the topology was declared. Calls `observe` after each case.
+/// Declares the topology in the vhosts, and runs the cases. Each vhost must exist and be empty. Sets `has_declared`
+/// before a case runs, or if only a part of the topology was declared. Calls `observe` after each case.
 ///
 /// # Errors
 /// The topology could not be declared, a case could not run, or the run was interrupted.
@@ -54,7 +55,8 @@ pub async fn run<'p>(
     let results = RefCell::new(Vec::new());
     let in_vhost = async |vhost: &VhostName| {
         let amqp = access.amqp(vhost).await.map_err(LiveError::Amqp)?;
-        // An interruption must not cancel a request: the broker could create an object after topo deleted all objects.
+        // An interruption must not cancel a request. The broker could otherwise create an object after topo deletes all
+        // objects.
         declare(access, vhost, &preparation.desired, (interrupt, has_declared)).await?;
         loop {
             let Some(case) = waiting.borrow_mut().pop() else { break };
@@ -66,7 +68,7 @@ pub async fn run<'p>(
             let is_ended = verdict != Verdict::NotEnded;
             results.borrow_mut().push((case, verdict));
             observe();
-            // The messages of the case would disturb other cases in this vhost.
+            // The remaining messages of this case would affect other cases in this vhost.
             if !is_ended {
                 break;
             }
@@ -86,8 +88,8 @@ async fn interrupted(interrupt: &Interrupt) {
     }
 }
 
-/// Runs a case. If a message expired before all messages were published, the simulation is not comparable, and the case
-/// runs again.
+/// Runs a case. If the results differ, but publishing the messages took longer than the time until the first event, the
+/// result is not comparable. topo then runs the case again.
 async fn run_case(
     amqp: &AmqpTransport,
     case: &RunnableCase,

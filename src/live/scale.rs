@@ -6,19 +6,19 @@ use crate::rabbitmq::routing::Routing;
 use crate::simulation::Publication;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The minimum TTL or delay after the division, in milliseconds, for a queue without a worker. A message can be late: up to
-/// 148 ms on a busy machine with two processors (measured on 4.3.6). It is never early. The comparison accepts late
-/// deliveries.
-const LEAST: i64 = 25;
-/// The minimum time to live in a queue with a worker, in milliseconds. With a shorter time, a message can expire before the
-/// broker delivers it.
-const LEAST_WITH_WORKER: i64 = 1_000;
+/// The minimum TTL or delay after the division, in milliseconds, for a queue without a worker. A message is never
+/// early, but it can be late. On a busy machine with two processors, messages on RabbitMQ 4.3.6 were up to 148 ms late.
+/// The comparison accepts late deliveries.
+const MIN_TIME: i64 = 25;
+/// The minimum TTL for a queue with a worker, in milliseconds. With a shorter time, a message can expire before
+/// the broker delivers it.
+const MIN_TIME_WITH_WORKER: i64 = 1_000;
 
-/// The time in which a message is published and confirmed, in milliseconds. All messages of a case must be published before
-/// the first one expires.
+/// The time that topo needs to publish a message and receive the confirm, in milliseconds. topo must publish all
+/// messages of a case before the first message expires.
 const PUBLISH_TIME: i64 = 100;
 
-/// The settings that are times, in milliseconds, as policies name them. Arguments have the prefix `x-`.
+/// The policy keys whose values are times in milliseconds. The names of the arguments have the prefix `x-`.
 const TIMES: [&str; 3] = ["message-ttl", "delayed-retry-min", "delayed-retry-max"];
 
 /// The number by which times are divided.
@@ -26,7 +26,7 @@ const TIMES: [&str; 3] = ["message-ttl", "delayed-retry-min", "delayed-retry-max
 pub struct Scale(u64);
 
 impl Scale {
-    /// Times as in the spec.
+    /// The scale that leaves times unchanged.
     pub const NONE: Self = Self(1);
 
     /// Creates a scale; 0 becomes 1.
@@ -39,8 +39,9 @@ impl Scale {
         self.0
     }
 
-    /// Returns the largest scale at which the results are reliable. `workers` contains the queues that have a worker in at
-    /// least one case, and `counts` the largest number of messages that one case publishes to a queue.
+    /// Returns the largest scale at which the results are reliable. `workers` contains the queues that have a worker in
+    /// at least one case. `counts` contains, for each queue, the largest number of messages that a case publishes and
+    /// that reach the queue. `publications` contains the publication of each case, and true if the case has workers.
     pub(super) fn largest<'p>(
         routing: &Routing<'_>,
         workers: &BTreeSet<&QueueName>,
@@ -48,21 +49,20 @@ impl Scale {
         publications: impl Iterator<Item = (&'p Publication, bool)>,
     ) -> Self {
         let mut limits = Vec::new();
-        let mut limit =
-            |time: Option<i64>, least: i64| limits.extend(time.filter(|time| *time > 0).map(|it| it / least));
+        let mut limit = |time: Option<i64>, min: i64| limits.extend(time.filter(|time| *time > 0).map(|it| it / min));
         for (name, queue) in &routing.topology().queues {
             let settings = routing.settings_of(name, queue);
             let has_worker = workers.contains(name);
-            let least = least_for(counts.get(name).copied().unwrap_or(1));
-            limit(settings.integer("message-ttl"), if has_worker { LEAST_WITH_WORKER } else { least });
-            limit(settings.integer("delayed-retry-min"), LEAST);
+            let min = min_time_for(counts.get(name).copied().unwrap_or(1));
+            limit(settings.integer("message-ttl"), if has_worker { MIN_TIME_WITH_WORKER } else { min });
+            limit(settings.integer("delayed-retry-min"), MIN_TIME);
         }
         for (publication, has_workers) in publications {
-            let least = least_for(publication.count);
-            limit(publication.expiration, if has_workers { LEAST_WITH_WORKER } else { least });
+            let min = min_time_for(publication.count);
+            limit(publication.expiration, if has_workers { MIN_TIME_WITH_WORKER } else { min });
         }
-        let least = limits.into_iter().min().and_then(|least| u64::try_from(least).ok());
-        Self::new(least.unwrap_or(1))
+        let lowest = limits.into_iter().min().and_then(|limit| u64::try_from(limit).ok());
+        Self::new(lowest.unwrap_or(1))
     }
 
     /// Divides a time in milliseconds. A positive time stays positive.
@@ -109,11 +109,11 @@ impl Scale {
     }
 }
 
-/// Returns the minimum time to live of a queue that receives this number of messages.
-fn least_for(messages: u64) -> i64 {
+/// Returns the minimum TTL in milliseconds for a queue without a worker that receives `messages` messages.
+fn min_time_for(messages: u64) -> i64 {
     match i64::try_from(messages) {
         Ok(messages) if messages > 1 => PUBLISH_TIME.saturating_mul(messages),
-        Ok(_) | Err(_) => LEAST,
+        Ok(_) | Err(_) => MIN_TIME,
     }
 }
 
@@ -134,6 +134,6 @@ mod tests {
 
     #[test]
     fn several_messages_need_time() {
-        assert_eq!([1, 2, 10].map(least_for), [25, 200, 1_000]);
+        assert_eq!([1, 2, 10].map(min_time_for), [25, 200, 1_000]);
     }
 }

@@ -1,5 +1,5 @@
-//! The scratch vhosts of test runs: their names, tag and description, their creation and deletion, and the vhosts of
-//! earlier runs.
+//! Creates and deletes the scratch vhosts of test runs, and finds the scratch vhosts of other runs by name, tag and
+//! description.
 
 use crate::broker::{Access, BrokerError, ListedVhost};
 use crate::model::run_id;
@@ -7,15 +7,15 @@ use crate::model::{Vhost, VhostName};
 use crate::plan::Action;
 use std::time::{Duration, SystemTime};
 
-/// The prefix of the names. Eight hexadecimal digits follow.
+/// The prefix of the vhost names. Eight hexadecimal digits follow the prefix.
 const SCRATCH_PREFIX: &str = "topo-test-";
 /// The tag of scratch vhosts.
 const TAG: &str = "topo-test";
 /// The text before the holder and the time in the description.
 const DESCRIPTION: &str = "topo test by ";
-/// The text before the time.
+/// The text before the time in the description.
 const SINCE: &str = ", since ";
-/// The text after the time.
+/// The text after the time in the description.
 const NOTICE: &str = "; safe to delete after the run";
 
 /// A scratch vhost of an earlier run, or of a run in progress.
@@ -27,7 +27,7 @@ pub struct Leftover {
     pub age: Duration,
 }
 
-/// Returns a new name.
+/// Returns a new name for a scratch vhost.
 pub fn new_name() -> VhostName {
     VhostName::new(format!("{SCRATCH_PREFIX}{}", run_id()))
 }
@@ -46,12 +46,12 @@ pub async fn create(access: &Access, vhost: &VhostName, default_queue_type: Opti
 /// Deletes a scratch vhost with all its contents. Succeeds if the vhost does not exist.
 ///
 /// # Errors
-/// The broker could not be reached.
+/// The broker refused the request or could not be reached.
 pub async fn delete(access: &Access, vhost: &VhostName) -> Result<(), BrokerError> {
     access.broker.delete_vhost(vhost).await.map(|_| ())
 }
 
-/// Returns the scratch vhosts that are at least this old. topo recognizes them by name, tag and description.
+/// Returns the scratch vhosts whose age is at least `min_age`.
 ///
 /// # Errors
 /// The broker could not be read.
@@ -64,7 +64,7 @@ pub async fn leftovers(access: &Access, min_age: Duration) -> Result<Vec<Leftove
     Ok(found)
 }
 
-/// Recognizes a scratch vhost.
+/// Recognizes a scratch vhost by its name, tag and description. Returns `None` for other vhosts.
 fn leftover(vhost: &ListedVhost, now: SystemTime) -> Option<Leftover> {
     let digits = vhost.name.as_str().strip_prefix(SCRATCH_PREFIX)?;
     let is_id = digits.len() == 8 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

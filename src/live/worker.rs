@@ -1,4 +1,5 @@
-//! A worker of a queue: it receives one message at a time, and follows the behaviors of the case.
+//! A worker that consumes from a queue. The worker receives one message at a time, and follows the behaviors of the
+//! case.
 
 use super::log::{Log, number_of};
 use crate::broker::BrokerError;
@@ -27,7 +28,7 @@ impl<'c> LiveWorker<'c> {
         Self { queue, worker, contract, case, connection: RefCell::default() }
     }
 
-    /// Consumes until the future is dropped. The worker does not share its connections.
+    /// Consumes until the future is dropped. Each worker has its own connections.
     ///
     /// # Errors
     /// The broker refused the consumer or a message, or the connection failed.
@@ -40,14 +41,14 @@ impl<'c> LiveWorker<'c> {
             *self.connection.borrow_mut() = Some(connection.clone());
             let channel = connection.application_channel().await?;
             let mut subscription = channel.subscribe(self.queue).await?;
-            log.subscribed(self.queue);
+            log.record_subscription(self.queue);
             loop {
                 let delivered = subscription.next().await?;
                 if number_of(&delivered.message, self.case).is_none() {
                     delivered.reply(WorkerReply::Ack).await?;
                     continue;
                 }
-                log.delivered(self.queue);
+                log.record_delivery(self.queue);
                 let behavior = self.worker.behavior(deliveries).unwrap_or(Behavior::Hold);
                 deliveries += 1;
                 match behavior {
@@ -63,7 +64,7 @@ impl<'c> LiveWorker<'c> {
                     }
                 }
             }
-            // The broker requeues the message.
+            // After the connection is closed, the broker requeues the message.
             connection.close().await;
         }
     }
@@ -83,7 +84,7 @@ impl<'c> LiveWorker<'c> {
         delivered: &Delivered,
         gives_up: bool,
     ) -> Result<(), BrokerError> {
-        // A case without a contract uses other behaviors.
+        // `check` refuses these behaviors for a queue without a contract.
         let Some(contract) = self.contract else { return delivered.reply(WorkerReply::Nack(false)).await };
         let message = &delivered.message;
         let reaction = contract.reaction(retries(message), gives_up);
@@ -107,13 +108,13 @@ impl<'c> LiveWorker<'c> {
     }
 }
 
-/// Returns the number of retries that workers have counted.
+/// Returns the number of retries in the header that workers set.
 fn retries(message: &ReceivedMessage) -> u32 {
     let count = message.header(RETRY_COUNT).and_then(HeaderValue::as_integer);
     count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }
 
-/// Converts the value of a header; `None` if test files do not support it.
+/// Converts the value of a header; `None` if test files do not support the value.
 pub(super) fn header(value: &ArgumentValue) -> Option<HeaderValue> {
     match value {
         ArgumentValue::Boolean(value) => Some(HeaderValue::Boolean(*value)),

@@ -3,9 +3,9 @@
 //! The segments of `queues/shop/a%2Fb` are the kind, the vhost and the name. Segments are percent-encoded, because
 //! names can contain `/`, `:`, `@`, `,` and `*`. The address of a binding is
 //! `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`, with `exchanges` instead of `queues` for a destination exchange. The
-//! arguments of a binding form one more segment: `n=1,region=eu`, which is also percent-encoded. The address of a vhost
-//! is `vhosts/VHOST`, and the address of the cluster is `cluster`. The addresses of cluster records have no vhost
-//! segment.
+//! arguments of a binding form an additional segment, such as `n=1,region=eu`, which is also percent-encoded. The
+//! address of a vhost is `vhosts/VHOST`, and the address of the cluster is `cluster`. The addresses of cluster records
+//! have no vhost segment.
 
 use super::binding::Destination;
 use super::names::VhostName;
@@ -78,8 +78,8 @@ impl Address {
         })
     }
 
-    /// Parses an address that a user specified, without checking whether the object exists. Returns an error message
-    /// for a text that is not an address.
+    /// Parses an address that a user specified, without checking whether the object exists. Returns an error message if
+    /// `text` is not an address.
     pub fn parse(text: &str) -> Result<Self, String> {
         let kinds = ["vhosts", "exchanges", "policies", "queues", "bindings"];
         let mut segments = text.split('/');

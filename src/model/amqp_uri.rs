@@ -1,35 +1,37 @@
-//! AMQP URIs of shovels and federation upstreams, split into their parts. The password is separate from all other parts,
-//! which topo compares, stores and shows.
+//! AMQP URIs of shovels and federation upstreams, parsed into their components. The password is separate from the
+//! components that topo compares, stores and displays.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt;
 
-/// The characters that are percent-encoded in each part: all except the unreserved characters of RFC 3986.
+/// The characters that are percent-encoded in each component: all except the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The schemes, each with its default port.
 const SCHEMES: [(&str, u16); 2] = [("amqp", 5672), ("amqps", 5671)];
 /// The query parameter with the password of the client's private key.
 const KEY_PASSWORD: &str = "password";
 
-/// The reason why a text is not an AMQP URI. The text contains no part of the URI, because any part can be a password.
+/// The reason why a string is not an AMQP URI. The message contains no part of the string, because any part can be a
+/// password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UriProblem {
-    /// The text does not start with `amqp://` or `amqps://`.
+    /// The string does not start with `amqp://` or `amqps://`.
     Scheme,
-    /// The port is not a number.
+    /// The port is not a number from 0 to 65535.
     Port,
-    /// The text contains whitespace, a control character, or a character outside ASCII.
+    /// The string contains whitespace, a control character or a non-ASCII character, or its percent-encoded bytes are
+    /// not valid UTF-8.
     Characters,
-    /// The vhost contains a `/` that is not encoded.
+    /// The vhost contains an unencoded `/`.
     Vhost,
-    /// The text contains a fragment (`#`).
+    /// The string contains a fragment (`#`).
     Fragment,
-    /// The user name, the password or the vhost contains an `@` that is not encoded, or the password contains a `/` or a
-    /// `?` that is not encoded.
+    /// The user name, the password, the vhost or the query contains an unencoded `@`. An unencoded `/` or `?` in the
+    /// password has the same effect.
     At,
 }
 
-/// A parsed URI. All parts are decoded.
+/// A parsed URI. All components are decoded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AmqpUri {
     scheme: &'static str,
@@ -41,7 +43,7 @@ pub struct AmqpUri {
     query: Vec<(String, String)>,
 }
 
-/// Omits the password.
+/// Writes the URI without its passwords.
 impl fmt::Debug for AmqpUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AmqpUri({self})")
@@ -53,7 +55,7 @@ impl AmqpUri {
     /// the broker that opens the connection.
     ///
     /// # Errors
-    /// The reason why the text is not an AMQP URI.
+    /// Returns the reason why `text` is not an AMQP URI.
     pub fn parse(text: &str) -> Result<Self, UriProblem> {
         if text.contains(|c: char| !c.is_ascii_graphic()) {
             return Err(UriProblem::Characters);
@@ -151,13 +153,13 @@ impl AmqpUri {
         self.query == other.query
     }
 
-    /// Returns the URI with this password.
+    /// Returns the URI with `password` as its password.
     pub fn with_password(mut self, password: &str) -> Self {
         self.password = Some(password.to_owned());
         self
     }
 
-    /// Removes the path if it refers to this vhost.
+    /// Removes the path if it refers to the `default` vhost.
     pub fn without_vhost(mut self, default: &str) -> Self {
         self.vhost = self.vhost.filter(|vhost| vhost != default);
         self
@@ -194,7 +196,8 @@ impl AmqpUri {
     }
 }
 
-/// Writes the URI without its passwords, with a canonical encoding.
+/// Writes the URI with a canonical encoding and without the password of the user. Replaces the password of a private
+/// key with `***`.
 impl fmt::Display for AmqpUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hide = |name: &str, value: &str| if name == KEY_PASSWORD { "***".to_owned() } else { encode(value) };
@@ -202,13 +205,15 @@ impl fmt::Display for AmqpUri {
     }
 }
 
-/// Describes the problem, and how to solve it.
+/// Describes the problem and its solution.
 impl fmt::Display for UriProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Scheme => "it does not start with amqp:// or amqps://",
             Self::Port => "its port is not a number from 0 to 65535",
-            Self::Characters => "it contains a space, a control character or a non-ASCII character (percent-encode it)",
+            Self::Characters => {
+                "it contains a space, a control character, a non-ASCII character (percent-encode it) or invalid UTF-8"
+            }
             Self::Vhost => "its vhost contains a `/` (write %2F)",
             Self::Fragment => "it contains a `#` (write %23)",
             Self::At => {

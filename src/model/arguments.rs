@@ -19,7 +19,7 @@ use std::fmt;
 #[serde(untagged)]
 pub enum ArgumentValue {
     /// AMQP `void`. The management API refuses null in requests (status 500 for bindings, 400 for queues), and returns
-    /// the string `undefined` for it.
+    /// the string `undefined` for a void value.
     Null,
     /// `true` or `false`.
     Boolean(bool),
@@ -210,7 +210,7 @@ impl<'de> Deserialize<'de> for ArgumentValue {
     }
 }
 
-/// A deserializer for one part of an argument.
+/// A deserializer for an argument, or for a value nested in it.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     /// The remaining levels of nesting.

@@ -1,4 +1,4 @@
-//! Bindings. A binding is identified by all of its fields, so none of its fields can change in place.
+//! Bindings, which are identified by all of their fields. Therefore, no field of a binding can change in place.
 
 use super::arguments::Arguments;
 use super::names::{ExchangeName, QueueName};
@@ -44,9 +44,9 @@ impl Destination {
 impl Binding {
     /// Returns true if `GET /api/bindings/VHOST` fails while this binding exists. topo cannot plan without this list.
     ///
-    /// `rabbit_mgmt_format:pack_binding_props` replaces each `~` in the routing key with `re:replace`, and appends the
-    /// hash of the arguments to the result with `++`. After a replacement, the result can be an improper list, for
-    /// which `++` fails. On RabbitMQ 3.10.8, the POST that creates the binding returns 500 too.
+    /// `rabbit_mgmt_format:pack_binding_props` escapes each `~` in the routing key with `re:replace`, and appends the
+    /// hash of the arguments to the result with `++`. `re:replace` can return an improper list, for which `++` fails.
+    /// On RabbitMQ 3.10.8, the POST that creates the binding also returns 500.
     pub fn breaks_bindings_list(&self) -> bool {
         // The list is proper if the key contains `~` only at its end.
         !self.arguments.is_empty() && self.routing_key.trim_end_matches('~').contains('~')

@@ -84,8 +84,8 @@ impl Intervals {
         time.max(time.mul_f64(self.tick().as_secs_f64() / DEFAULT.as_secs_f64()))
     }
 
-    /// Returns the tick as a multiple of the default tick, rounded up. The result is at least 1. Up to this many times
-    /// as many messages can arrive between two ticks as between two default ticks.
+    /// Returns the tick as a multiple of the default tick, rounded up. The result is at least 1. The number of messages
+    /// that arrive between two ticks can be larger by this factor than with the default tick.
     pub fn ticks_by_default(self) -> i64 {
         i64::try_from(self.tick().as_millis().div_ceil(DEFAULT.as_millis())).unwrap_or(i64::MAX)
     }

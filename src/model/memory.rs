@@ -19,8 +19,8 @@ thread_local! {
     static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Runs `read`, which decodes a document with this number of bytes. Cuts the nested arguments that exceed the memory
-/// limit of the document.
+/// Runs `read`, which decodes a document of `bytes` bytes. While `read` runs, topo cuts the nested arguments that
+/// exceed the memory limit of the document.
 pub fn decode<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
     let outer = BUDGET.replace(bytes.saturating_mul(FACTOR).saturating_add(BASE).min(MAX));
     let decoded = read();

@@ -82,7 +82,7 @@ name!(
 /// The maximum length of a name, in bytes. It is the maximum length of an AMQP short string.
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// The vhost that a new broker has. The lock in this vhost also protects the records of the cluster, unless
+/// The vhost that exists on a new broker. The lock in this vhost also protects the records of the cluster, unless
 /// `--lock-vhost` sets a different vhost.
 pub const DEFAULT_VHOST: &str = "/";
 
@@ -122,7 +122,7 @@ pub fn pattern_of(name: &str) -> String {
 }
 
 impl ExchangeName {
-    /// Returns true for the default exchange, and for names with the prefix `amq.`. This prefix is reserved for the
+    /// Returns true for the default exchange, and for names with the `amq.` prefix. This prefix is reserved for the
     /// exchanges that the broker predeclares.
     pub fn is_predeclared(&self) -> bool {
         self.0.is_empty() || self.0.starts_with("amq.")
@@ -130,8 +130,8 @@ impl ExchangeName {
 }
 
 impl QueueName {
-    /// Returns true if the name is empty or has the prefix `amq.`, which is reserved for names that the broker chooses,
-    /// such as `amq.gen-…`.
+    /// Returns true if the name is empty or has the `amq.` prefix, which is reserved for names that the broker
+    /// generates, such as `amq.gen-…`.
     pub fn is_server_named(&self) -> bool {
         self.0.is_empty() || self.0.starts_with("amq.")
     }

@@ -1,4 +1,4 @@
-//! Creates and recognizes all names that topo generates.
+//! Creates and recognizes the names that topo generates.
 
 use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, MAX_NAME_BYTES, pattern_of as pattern_of_name};
 use super::names::{ExchangeName, PolicyName, QueueName};
@@ -27,9 +27,9 @@ const SHOVEL_PREFIX: &str = "topo.move.";
 pub const TRANSPORT_TAG: &str = "topo.move";
 
 /// Returns the guard exchange of a queue with a ladder. The guard exchange receives all dead-lettered messages of the
-/// queue. From RabbitMQ 3.13 on, it routes messages that expired, overflowed or reached the delivery limit to the final
-/// target. All other messages enter its alternate, the retry exchange. The name of the guard exchange has the form of a
-/// dead-letter queue's exchange. The names cannot collide, because a dead-letter queue has no ladder.
+/// queue. On RabbitMQ 3.13 and later, it routes messages that expired, overflowed or reached the delivery limit to the
+/// final target. All other messages go to its alternate exchange, the retry exchange. The name of the guard exchange
+/// has the form of a dead-letter queue's exchange. The names cannot collide, because a dead-letter queue has no ladder.
 pub fn guard_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", queue.as_str()))
 }
@@ -113,7 +113,7 @@ pub fn number_of_retry_key(queue: &QueueName, key: &str) -> Option<u32> {
     number(key.strip_prefix(queue.as_str())?.strip_prefix(RETRY_SUFFIX)?.strip_prefix('.')?)
 }
 
-/// The parts of a tier queue's name. The name contains the delay, so a tier with a different delay is a different
+/// The components of a tier queue's name. The name contains the delay, so a tier with a different delay is a different
 /// queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TierName {
@@ -141,8 +141,8 @@ impl TierName {
         QueueName::new(format!("{}{RETRY_SUFFIX}.{number}.{delay}{generation}", queue.as_str()))
     }
 
-    /// Parses a tier name; `None` if the name does not have the generated form. Parsing starts at the end, because a
-    /// queue name can contain any text, even `.retry.`.
+    /// Parses a tier name. Returns `None` if the name does not have the generated form. Parsing starts at the end,
+    /// because a queue name can contain any text, even `.retry.`.
     pub fn parse(name: &QueueName) -> Option<Self> {
         let (rest, generation) = match name.as_str().rsplit_once(GENERATION) {
             Some((rest, digits)) => match number(digits) {
@@ -163,7 +163,7 @@ fn stem(name: &str, suffix: &str) -> Option<QueueName> {
     name.strip_suffix(suffix).filter(|name| !name.is_empty()).map(QueueName::new)
 }
 
-/// Parses a number that is at least 1 and has no sign and no leading zeros; `None` for any other text.
+/// Parses a number that is at least 1 and has no sign and no leading zeros; `None` for any other string.
 fn number(digits: &str) -> Option<u32> {
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     if is_plain { digits.parse().ok() } else { None }
@@ -240,7 +240,7 @@ pub fn identity_queue(queue: &QueueName, token: u32) -> QueueName {
 pub const DEAD_LETTER_TAG: &str = "topo.dlq";
 
 /// Returns the consumer tag with which `topo dlq` reads a dead-letter queue. `number` starts at 0 and is less than 100.
-/// The broker returns the messages of several consumers in the order of their tags.
+/// A quorum queue requeues the messages of several consumers in the order of the consumer tags.
 pub fn dead_letter_tag(number: usize) -> String {
     format!("{DEAD_LETTER_TAG}.{number:02}")
 }
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_migrations_are_reserved() {
+    fn migration_names_are_reserved() {
         for name in ["q".to_owned(), "q".repeat(255)] {
             let names = MigrationNames::of(&QueueName::new(name));
             for generated in
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_replays_are_reserved() {
+    fn replay_names_are_reserved() {
         for name in ["q".to_owned(), "q".repeat(255)] {
             let queue = QueueName::new(name);
             for generated in [run_queue(&queue).to_string(), replay_exchange(&queue).to_string()] {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_shovels_are_short_enough() {
+    fn shovel_names_are_short_enough() {
         let name = shovel(&QueueName::new("a/b"));
         assert_eq!(name, "topo.move.a/b");
         let long = shovel(&QueueName::new("q".repeat(250)));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_retries_are_recognized() {
+    fn retry_names_are_recognized() {
         for name in ["orders.work", "a", "a.retry", "a.retry.1.5s", "a~2", "a.retry.1.5s~2", "x.retry.first", "é /.1.2"]
         {
             let queue = QueueName::new(name);

@@ -24,7 +24,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Returns the number of digits at the start.
+/// Returns the number of ASCII digits at the start.
 fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }

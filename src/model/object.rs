@@ -122,7 +122,7 @@ impl Destination {
 
 impl Binding {
     /// Returns true if the object is the source or the destination of the binding. The broker deletes the binding when
-    /// such an object is deleted.
+    /// it deletes either of these objects.
     pub fn involves(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Queue(name) => self.leads_to_queue(name),
@@ -173,7 +173,8 @@ impl Object {
     }
 }
 
-/// The JSON form of an object: one mapping that contains the name, if there is one, and the settings.
+/// The JSON form of an object: a mapping whose only key is the kind. The value contains the name, if the object has
+/// one, and the settings.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Document {
@@ -232,7 +233,7 @@ impl From<Document> for Object {
 /// The settings of a vhost. topo does not change a setting that is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Vhost {
-    /// A description for readers; since RabbitMQ 3.8.
+    /// A human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The tags; absent if the spec does not set them. Since RabbitMQ 3.10, a PUT without tags removes all tags.
@@ -244,8 +245,8 @@ pub struct Vhost {
 }
 
 impl Vhost {
-    /// Returns true if a spec can set the tag. The broker splits tags at commas and trims whitespace, and stores a tag as
-    /// an atom of at most 255 characters.
+    /// Returns true if a spec can set the tag. The broker splits tags at commas and trims whitespace, and stores a tag
+    /// as an atom of at most 255 characters.
     pub fn is_valid_tag(tag: &str) -> bool {
         !tag.is_empty() && !tag.contains(',') && tag.trim() == tag && tag.chars().count() <= 255
     }

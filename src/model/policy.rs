@@ -76,7 +76,7 @@ impl fmt::Display for ApplyTo {
 pub struct Priority(pub f64);
 
 impl Priority {
-    /// Returns a higher priority: the next integer, or the next representable number from 2^53 on.
+    /// Returns a higher priority: the next integer or, at 2^53 and above, the next representable number.
     pub fn above(self) -> Self {
         let next = self.0.floor() + 1.0;
         let above = if next > self.0 { next } else { self.0.next_up() };

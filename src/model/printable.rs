@@ -1,6 +1,6 @@
 //! Escapes names and external text for output.
 //!
-//! Names, file names and broker responses can contain any character. Every message, graph and table must show such text
+//! Names, file names and broker responses can contain any character. Every message, graph and table must pass such text
 //! through [`clean`]. Formats with their own escapes (JSON, YAML) use [`is_hidden`].
 
 use std::borrow::Cow;
@@ -24,8 +24,8 @@ pub fn is_hidden(c: char) -> bool {
         || (u32::from(c) & 0xfffe) == 0xfffe
 }
 
-/// Escapes a name or value for one line of text: hidden characters become `\u{…}`. The result contains no workflow
-/// commands of CI systems, which start with `::` at the start of a line, or with `##[` anywhere.
+/// Escapes a name or value for one line of text: hidden characters become `\u{…}`. The result contains no CI workflow
+/// commands. Such commands start with `::` at the beginning of a line, or with `##[` anywhere in a line.
 pub fn clean(text: &str) -> String {
     // The fast path for nearly all names.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' if byte != b'#')) && !text.contains("::") {
@@ -34,8 +34,8 @@ pub fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
         // Sentences are wrapped at spaces, so each word can start a line.
-        let begins = clean.chars().next_back().is_none_or(char::is_whitespace);
-        let is_command = begins && text[at..].starts_with("::") || text[at..].starts_with("##[");
+        let starts_word = clean.chars().next_back().is_none_or(char::is_whitespace);
+        let is_command = starts_word && text[at..].starts_with("::") || text[at..].starts_with("##[");
         if is_command || is_hidden(c) {
             clean.extend(c.escape_unicode());
         } else {
@@ -45,8 +45,8 @@ pub fn clean(text: &str) -> String {
     clean
 }
 
-/// Replaces each byte of a password in a URL with an asterisk: in the user info, which can contain spaces if the URL is in
-/// quotes, and in the query. Byte offsets into the text remain valid.
+/// Replaces each byte of a password in a URL with an asterisk, in the user info and in the `password` query parameter.
+/// The user info can contain spaces if the URL is quoted. Byte offsets into the text remain valid.
 pub fn mask_passwords(text: &str) -> Cow<'_, str> {
     let mut masked = String::new();
     let mut rest = text;
@@ -65,14 +65,14 @@ pub fn mask_passwords(text: &str) -> Cow<'_, str> {
         masked.push_str(before);
         masked.push_str(&url[..colon]);
         masked.push_str(&"*".repeat(at_sign - colon));
-        let (of_url, after) = url[at_sign..].split_at(length - at_sign);
-        masked.push_str(&mask_parameter(of_url));
+        let (remainder, after) = url[at_sign..].split_at(length - at_sign);
+        masked.push_str(&mask_parameter(remainder));
         rest = after;
     }
     if masked.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(masked + rest) }
 }
 
-/// Masks the value of the query parameter `password` in the rest of a URL.
+/// Masks the value of the `password` query parameter in the rest of a URL.
 fn mask_parameter(url: &str) -> Cow<'_, str> {
     const PARAMETER: &str = "password=";
     let lower = url.to_ascii_lowercase();
@@ -81,7 +81,7 @@ fn mask_parameter(url: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{}{}", &url[..start], "*".repeat(end - start), &url[end..]))
 }
 
-/// Escapes each line of a text.
+/// Escapes each line of a string.
 pub fn clean_lines(text: &str) -> String {
     text.lines().map(clean).collect::<Vec<_>>().join("\n")
 }
@@ -95,8 +95,8 @@ pub fn one_line(text: &str) -> String {
     clean(&if rest.is_empty() { first } else { format!("{}: {}", first.trim_end_matches(':'), rest.join("; ")) })
 }
 
-/// Escapes all hidden characters of a complete JSON document, because JSON writers escape only some of them. Outside of
-/// strings, a document contains no hidden characters except line breaks.
+/// Escapes all hidden characters of a complete JSON document, because JSON writers escape only some of them. Outside
+/// strings, a JSON document contains no hidden characters except line breaks.
 pub fn clean_json(document: String) -> String {
     if !document.chars().any(|c| is_hidden(c) && c != '\n') {
         return document;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_of_urls_are_masked() {
+    fn url_passwords_are_masked() {
         for (text, expected) in [
             ("fed by 'amqp://u:tulip@h', and by a@b", "fed by 'amqp://u:*****@h', and by a@b"),
             ("amqp://u:a@ü@h amqps://u:p@h", "amqp://u:****@h amqps://u:*@h"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn message_of_several_lines_becomes_one_line() {
+    fn multiline_message_becomes_one_line() {
         assert_eq!(one_line("Validation failed\n\n-1 is not valid\n"), "Validation failed: -1 is not valid");
         assert_eq!(one_line("a:\r\nb\nc"), "a: b; c");
         assert_eq!(one_line("a b"), "a b");

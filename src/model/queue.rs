@@ -1,4 +1,4 @@
-//! Queues, exchanges and the topic permissions of exchanges, as the broker stores them.
+//! Queues, exchanges and topic permissions, as the broker stores them.
 
 use super::arguments::Arguments;
 use super::names::OWN_ARGUMENT_PREFIX;
@@ -75,7 +75,8 @@ impl Queue {
         self.arguments.get("x-single-active-consumer") == Some(&super::ArgumentValue::Boolean(true))
     }
 
-    /// Returns true if the queue has the argument `x-expires`: the broker deletes it when it is unused for that time.
+    /// Returns true if the queue has the `x-expires` argument: the broker deletes the queue when it has been unused for
+    /// this time.
     pub fn expires(&self) -> bool {
         self.arguments.contains_key("x-expires")
     }
@@ -97,7 +98,8 @@ pub struct Exchange {
     pub durable: bool,
     /// True if the broker deletes the exchange when its last binding is deleted.
     pub auto_delete: bool,
-    /// True if clients cannot publish to the exchange. Other exchanges can route to it, and queues can dead-letter to it.
+    /// True if clients cannot publish to the exchange. Other exchanges can route to it, and queues can dead-letter to
+    /// it.
     pub internal: bool,
     /// The arguments. When the exchange is redeclared, the broker compares only `alternate-exchange`, except for the
     /// internal exchanges of federation.
@@ -118,7 +120,7 @@ impl Exchange {
 }
 
 /// The permission of a user to use certain routing keys on one exchange. Without a topic permission for the exchange,
-/// the user can use any routing key, so the loss of a topic permission widens access.
+/// the user can use any routing key, so deleting a topic permission widens access.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct TopicPermission {
     /// The user.

@@ -82,8 +82,9 @@ impl fmt::Display for RecordId {
 
 impl Record {
     /// Creates a record from JSON fields and the defaults of its kind. Keeps unknown fields of shovels and upstreams,
-    /// because a later version of RabbitMQ may support these fields. Ignores all other unknown fields. Returns `None` if
-    /// a required field is missing, or if the record has no effect, such as a negative limit or a flag that is false.
+    /// because a later version of RabbitMQ may support these fields. Ignores all other unknown fields. Returns `None`
+    /// if a required field is missing, or if the record has no effect, such as a negative limit or a flag that is
+    /// false.
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
         let mut normalized = Arguments::new();
         for field in id.fields() {
@@ -114,14 +115,15 @@ impl Record {
         Some((PolicyName::new(name.as_str()), policy))
     }
 
-    /// Returns the word that a spec accepts instead of the fields; `None` if there is no such word.
+    /// Returns the word that a spec accepts instead of the fields. Returns `None` if the kind has no such word, or if a
+    /// field has a different value.
     pub fn shorthand(&self) -> Option<&'static str> {
         let shorthand = self.id.kind.row().shorthand?;
         let has_value = |value: &ArgumentValue| value.as_text() == Some(shorthand.value);
         self.fields.values().all(has_value).then_some(shorthand.words[0])
     }
 
-    /// Returns the topic permission; `None` for a record of another kind.
+    /// Returns the topic permission; `None` for a record of a different kind.
     pub fn topic_permission(&self) -> Option<TopicPermission> {
         let (RecordKind::TopicPermission, [user, exchange]) = (self.id.kind, &self.id.key[..]) else { return None };
         let pattern = |field: &str| self.fields.get(field).and_then(ArgumentValue::as_text).unwrap_or_default();
@@ -133,7 +135,8 @@ impl Record {
         })
     }
 
-    /// Returns true if a missing record is equivalent to this record: a topic permission that permits every routing key.
+    /// Returns true if a missing record is equivalent to this record: a topic permission that permits every routing
+    /// key.
     pub fn is_without_effect(&self) -> bool {
         self.id.kind == RecordKind::TopicPermission
             && self.fields.values().all(|pattern| pattern.as_text() == Some(EVERYTHING))
@@ -150,7 +153,7 @@ impl Record {
         list.iter().filter_map(ArgumentValue::as_text)
     }
 
-    /// Returns the references to secrets in the fields, by field. A reference to a complete URI is a reference to a secret.
+    /// Returns the references to secrets, each with the name of its field. References to complete URIs are included.
     pub fn secrets(&self) -> impl Iterator<Item = (&str, SecretRef)> {
         let fields = self.id.kind.row().settings().iter();
         let is_secret =
@@ -161,7 +164,8 @@ impl Record {
         })
     }
 
-    /// Returns the items of a list, or the value itself if it is not a list.
+    /// Returns the items of a list field. If the field is not a list, returns its value as the only item. Returns no
+    /// items if the field is missing.
     pub fn items(&self, field: &str) -> &[ArgumentValue] {
         match self.fields.get(field) {
             Some(ArgumentValue::List(items)) => items,
@@ -170,7 +174,7 @@ impl Record {
         }
     }
 
-    /// Returns the names of the upstreams in an upstream set.
+    /// Returns the names of the upstreams in an upstream set; empty for a record of a different kind.
     pub fn upstreams(&self) -> impl Iterator<Item = &str> {
         fn name(member: &ArgumentValue) -> Option<&str> {
             if let ArgumentValue::Table(fields) = member { fields.get(MEMBER_NAME)?.as_text() } else { None }
@@ -179,13 +183,14 @@ impl Record {
         self.items("value").iter().filter(move |_| is_set).filter_map(name)
     }
 
-    /// Returns the field that contains the password of the URIs in a field. They belong to the same mapping of a spec.
+    /// Returns the field that contains the password for the URIs in the `uris` field. Both fields belong to the same
+    /// mapping in a spec.
     pub fn password_field(uris: &RecordField, kind: RecordKind) -> Option<&'static RecordField> {
         let fields = kind.row().settings().iter();
         fields.into_iter().find(|field| matches!(field.shape, FieldShape::Secret { .. }) && field.group == uris.group)
     }
 
-    /// Returns the value of a limit; `None` for any other record.
+    /// Returns the `value` field if it is a non-negative integer, such as the value of a limit.
     pub fn limit(&self) -> Option<u64> {
         self.fields.get("value").and_then(ArgumentValue::as_integer).and_then(|number| u64::try_from(number).ok())
     }
@@ -211,8 +216,8 @@ impl FieldShape {
         if has_default_vhost { uri.clone().without_vhost(DEFAULT_VHOST).to_string() } else { uri.to_string() }
     }
 
-    /// Normalizes a value, so that equivalent values are equal. Returns `None` for a negative limit and for a flag that is
-    /// false, which are equivalent to a missing record.
+    /// Normalizes a value, so that equivalent values are equal. Returns `None` for a negative limit and for a flag that
+    /// is false, which are equivalent to a missing record.
     fn normalize(self, value: ArgumentValue) -> Option<ArgumentValue> {
         match (self, value) {
             // 1 and 1.0 are the same priority.
@@ -222,7 +227,7 @@ impl FieldShape {
             (Self::Pattern, ArgumentValue::Text(pattern)) if pattern.is_empty() => Some("^$".into()),
             // The broker lists an empty object as an empty list.
             (Self::Any, ArgumentValue::Table(table)) if table.is_empty() => Some(ArgumentValue::List(Vec::new())),
-            // Up to 3.10, the broker lists an empty definition as an empty list.
+            // RabbitMQ 3.10 and earlier list an empty definition as an empty list.
             (Self::Definition, ArgumentValue::List(items)) if items.is_empty() => {
                 Some(ArgumentValue::Table(Arguments::new()))
             }
@@ -238,8 +243,8 @@ impl FieldShape {
         }
     }
 
-    /// Returns true if a missing field is equivalent to this value: an empty mapping, which the broker can list as an empty
-    /// list, or an empty routing key of a binding.
+    /// Returns true if a missing field is equivalent to this value: an empty mapping, which the broker can list as an
+    /// empty list, or an empty binding key.
     fn is_unset(self, value: &ArgumentValue) -> bool {
         match (self, value) {
             (Self::Table | Self::Arguments, ArgumentValue::Table(entries)) => entries.is_empty(),
@@ -249,7 +254,7 @@ impl FieldShape {
         }
     }
 
-    /// Returns URIs without passwords and in canonical form. A list of one URI is equivalent to the URI.
+    /// Returns URIs without passwords and in canonical form. A list with one URI becomes this URI.
     fn normalize_uris(self, uris: ArgumentValue) -> ArgumentValue {
         match uris {
             ArgumentValue::List(mut items) if items.len() == 1 => self.normalize_uris(items.remove(0)),
@@ -268,8 +273,8 @@ impl FieldShape {
     }
 }
 
-/// Sorts tags and removes duplicates, surrounding whitespace and empty tags. RabbitMQ 3.8 and earlier
-/// return a comma-separated string.
+/// Sorts tags and removes duplicates, surrounding whitespace and empty tags. RabbitMQ 3.8 returns a comma-separated
+/// string.
 fn normalize_tags(tags: ArgumentValue) -> ArgumentValue {
     let texts: Vec<&str> = match &tags {
         ArgumentValue::Text(joined) => joined.split(',').collect(),
@@ -290,7 +295,7 @@ const DEFAULT_VHOST: &str = "/";
 /// The replacement for a URI that topo cannot parse. Any part of such a URI can be a password.
 const INVALID_URI: &str = "(invalid URI)";
 
-/// Returns the mapping that a member of an upstream set is equivalent to.
+/// Converts a member of an upstream set that is only a name to the equivalent mapping.
 fn normalize_member(member: ArgumentValue) -> ArgumentValue {
     match member {
         ArgumentValue::Text(name) => {
@@ -340,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_a_set_are_names_of_upstreams() {
+    fn upstream_set_members_name_upstreams() {
         let members = fields(r#"{"value": ["us", {"upstream": "eu", "exchange": "x"}]}"#);
         let set = Record::new(RecordId::named(RecordKind::UpstreamSet, "regions"), members).unwrap();
         assert_eq!(set.upstreams().collect::<Vec<_>>(), ["us", "eu"]);

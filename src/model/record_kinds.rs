@@ -36,7 +36,7 @@ pub enum RecordKind {
     Permission,
     /// The restriction of a user's routing keys on an exchange.
     TopicPermission,
-    /// A user of the broker's internal database.
+    /// A user in the broker's internal database.
     User,
     /// A dynamic shovel.
     Shovel,
@@ -67,7 +67,7 @@ pub struct RecordRow {
     pub section: &'static str,
     /// The scope that the records belong to.
     pub scope: RecordScope,
-    /// The place of the records in a spec.
+    /// The position of the records in a spec.
     pub place: Place,
     /// The documentation of the spec key that contains the records.
     pub doc: &'static str,
@@ -88,7 +88,8 @@ pub struct RecordRow {
     pub path: &'static str,
     /// True if the fields of the record are the members of the `value` object of a runtime parameter.
     pub is_wrapped: bool,
-    /// The plugins of which one must be enabled to write these records, the usual one first; empty if there is none.
+    /// The plugins, the most common one first. To write these records, at least one of the plugins must be enabled.
+    /// Empty if no plugin is required.
     pub plugins: &'static [&'static str],
     /// The path of the broker's list of these records.
     pub list: ListPath,
@@ -125,24 +126,24 @@ pub enum ListPath {
     /// `vhosts/VHOST` alone. The response contains the fields of the kind's only record. A POST to [`RecordRow::path`]
     /// below the vhost creates the record.
     Vhost,
-    /// [`RecordRow::path`] alone, which lists the records of all vhosts. The path of a record contains, in this order: the
-    /// first segment of its key, the vhost, the other segments.
+    /// [`RecordRow::path`] alone, which lists the records of all vhosts. The path of a record contains, in this order:
+    /// the first segment of its key, the vhost, the other segments.
     OfAllVhosts,
 }
 
-/// The position of the writes of records in the order of a plan.
+/// The position of the steps that write records in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOrder {
-    /// Creations and changes precede all other objects, which can require these records. Deletions follow all other
-    /// deletions.
+    /// Creations and changes precede those of all other objects, which can require these records. Deletions follow all
+    /// other deletions.
     First,
-    /// Creations and changes precede the policies, which can use these records. Deletions follow all other deletions.
-    /// Kinds with a lower rank are created and changed earlier, and deleted later.
+    /// Creations and changes precede those of policies, which can use these records. Deletions follow all other
+    /// deletions. Kinds with a lower rank are created and changed earlier, and deleted later.
     BeforePolicies {
         /// The rank.
         rank: u8,
     },
-    /// Creations and changes precede the queues. Deletions follow all other deletions.
+    /// Creations and changes precede those of queues. Deletions follow all other deletions.
     BeforeQueues,
     /// Creations and changes follow all creations and changes of other objects. Deletions precede all other deletions.
     /// Therefore, applications find all objects as soon as they have permissions, and do not lose an object before they
@@ -175,7 +176,7 @@ pub struct Owners {
     pub remedy: &'static str,
 }
 
-/// The place of the records of a kind in a spec.
+/// The position of a kind's records in a spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a top-level mapping from names to records. Its key is [`RecordRow::section`].
@@ -283,13 +284,13 @@ impl RecordRow {
         format!("{} {}", number(many as u64), if many == 1 { self.word } else { self.plural })
     }
 
-    /// Returns true if the records belong to users, and the kind to vhosts. The globs of the cluster document then match
-    /// the names of the users, and the globs of the vhost's document do not.
+    /// Returns true if the kind belongs to vhosts and its records belong to users. The globs of the cluster document
+    /// then apply to the names of the users. The globs of the vhost document do not apply.
     pub fn is_named_after_users(&self) -> bool {
         self.scope == RecordScope::Vhost && self.owners.is_some()
     }
 
-    /// Returns true if the records contain AMQP URIs, and therefore passwords.
+    /// Returns true if the records contain AMQP URIs, which can contain passwords.
     pub fn has_uris(&self) -> bool {
         self.settings().iter().any(|field| matches!(field.shape, FieldShape::Uris { .. }))
     }

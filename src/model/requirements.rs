@@ -30,7 +30,7 @@ pub struct Requirements {
 #[schemars(with = "String")]
 pub struct VersionRange(VersionReq);
 
-/// The reason why a text is not a version range.
+/// The error message for a string that is not a version range.
 pub const EXPECTED_RANGE: &str =
     "write one or more of >=, >, <=, < and =, separated by commas, for example `>= 3.12, < 5`";
 
@@ -49,8 +49,8 @@ impl VersionRange {
     }
 }
 
-/// Parses comparisons that are separated by commas. Without an operator, it would be unclear whether later versions are in
-/// the range.
+/// Parses comparisons that are separated by commas. Each comparison must have an operator, because `3.12` alone does
+/// not indicate whether the range contains later versions.
 impl FromStr for VersionRange {
     type Err = &'static str;
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The maximum delay: ten years, in milliseconds. From 3.10 on, brokers refuse a longer TTL
+/// The maximum delay: ten years, in milliseconds. RabbitMQ 3.10 and later refuse a longer TTL
 /// (`rabbit_amqqueue:check_expires_arg`).
 pub const MAX_DELAY: i64 = 315_360_000_000;
 

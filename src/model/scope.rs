@@ -30,7 +30,8 @@ pub struct Scope {
     /// Globs for the names of objects that topo does not manage or report.
     pub ignore: Vec<Glob>,
     /// The globs and declarations of the cluster document that concern users. They apply to the records of users in a
-    /// vhost, such as permissions. Empty for the cluster itself, and without a cluster document.
+    /// vhost, such as permissions. Without a cluster document, they are empty. For the cluster itself, only
+    /// `with_permissions` is set.
     #[serde(default, skip_serializing_if = "UserScope::is_empty")]
     pub users: UserScope,
     /// The record kinds that have a section in the spec, each with its declared names. A section can be empty. topo
@@ -78,7 +79,7 @@ pub struct UserScope {
     pub protect: Vec<Glob>,
     /// Globs for the names of the users whose records topo does not manage or report.
     pub ignore: Vec<Glob>,
-    /// The users to which the vhost documents give permissions. Only in the scope of the cluster.
+    /// The users to which the vhost documents give permissions. Set only in the scope of the cluster.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub with_permissions: BTreeSet<String>,
 }
@@ -105,8 +106,8 @@ impl Scope {
         self.sections.keys().copied().chain(removed).collect()
     }
 
-    /// Returns true if an undeclared record is one of several settings, such as the limits of a user, and the spec has
-    /// an entry for its owner (the user or the vhost). The spec then requires that this setting is unset.
+    /// Returns true if an undeclared record is a setting, such as a user limit, and the spec has an entry for its owner
+    /// (the user or the vhost). The spec then requires this setting to be unset.
     pub fn leaves_unset(&self, id: &RecordId) -> bool {
         let is_setting = id.setting().is_some() || id.kind.row().key.is_empty();
         let declared = self.sections.get(&id.kind).filter(|_| is_setting);
@@ -128,8 +129,8 @@ impl Scope {
         matches_any(&self.ignore, name)
     }
 
-    /// Returns true if the spec manages an object with a name: a glob of `owns` matches the name, or the object is a
-    /// record of a user that the cluster document declares or owns.
+    /// Returns true if the spec owns an object with a name. A glob of `owns` must match the name. For the record of a
+    /// user, the cluster document must declare or own the user.
     pub fn owns_object(&self, id: &ObjectId) -> bool {
         id.name().is_some_and(|name| match is_of_user(id) {
             true => self.users.declared.contains(name) || matches_any(&self.users.owns, name),
@@ -137,7 +138,8 @@ impl Scope {
         })
     }
 
-    /// Returns true if topo never deletes or recreates the object: a glob of `protect` matches its name.
+    /// Returns true if topo never deletes or recreates the object: a glob of `protect` matches its name. For the record
+    /// of a user, the globs of the cluster document apply.
     pub fn protects_object(&self, id: &ObjectId) -> bool {
         id.name().is_some_and(|name| match is_of_user(id) {
             true => matches_any(&self.users.protect, name),
@@ -145,7 +147,8 @@ impl Scope {
         })
     }
 
-    /// Returns true if topo does not manage or report the object: a glob of `ignore` matches its name.
+    /// Returns true if topo does not manage or report the object: a glob of `ignore` matches its name. For the record
+    /// of a user, the globs of the cluster document apply.
     pub fn ignores_object(&self, id: &ObjectId) -> bool {
         id.name().is_some_and(|name| match is_of_user(id) {
             true => matches_any(&self.users.ignore, name),
@@ -158,9 +161,9 @@ impl Scope {
         self.super_streams.iter().find(|(_, streams)| streams.contains(stream)).map(|(name, _)| name)
     }
 
-    /// Returns true if topo accepts an existing queue with this argument although the spec does not set it: the leader
-    /// locator of a super stream. `rabbitmq-streams add_super_stream` sets it from 4.0 on, and it only concerns the
-    /// creation of a stream.
+    /// Returns true if topo accepts an existing queue with this argument although the spec does not set the argument.
+    /// This is the leader locator of a stream in a super stream. On RabbitMQ 4.0 and later, `rabbitmq-streams
+    /// add_super_stream` sets this argument, which affects only the creation of a stream.
     pub fn is_accepted_on_existing(&self, queue: &QueueName, argument: &str) -> bool {
         argument == "x-queue-leader-locator" && self.super_stream_of(queue).is_some()
     }
@@ -276,7 +279,7 @@ impl Desired {
     }
 }
 
-/// The position of an object in a spec, and the places that set its arguments.
+/// The position of an object in a spec, and the keys that set its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
@@ -290,13 +293,13 @@ pub struct Source {
     /// exchange.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part_of: Option<QueueName>,
-    /// The places in the spec that set each argument, by argument name. The effective place comes first. Arguments that
-    /// only a key of the object sets are omitted.
+    /// The spec keys that set each argument, by argument name. The effective key comes first. Arguments that are set
+    /// only by their own key in the object are omitted.
     #[serde(skip_serializing_if = "Places::is_empty", default)]
     pub places: Places,
 }
 
-/// The place in a spec that sets a value of an object.
+/// The key in a spec that sets an argument of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SetIn {
@@ -310,8 +313,8 @@ pub enum SetIn {
     DefaultArguments(usize),
 }
 
-/// The places in the spec that set each argument, by argument name. The effective place comes first. Arguments that
-/// only a key of the object sets are omitted.
+/// The spec keys that set each argument, by argument name. The effective key comes first. Arguments that are set only
+/// by their own key in the object are omitted.
 pub type Places = BTreeMap<String, Vec<SetIn>>;
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use std::fmt;
 const ENV: &str = "env";
 /// The key of a reference to a file.
 const FILE: &str = "file";
-/// The key that contains a reference in the body of a request.
+/// The key that contains a reference in a request body.
 const TEMPLATE: &str = "$secret";
-/// The key that contains a URI without its password in the body of a request.
+/// The key that contains a URI without its password in a request body.
 const URI: &str = "$uri";
 /// The key next to [`URI`] that contains the reference to the password.
 const PASSWORD: &str = "password";
-/// The key that contains the name of a field in the body of a request. topo sends the current value of the field.
+/// The key that contains the name of a field in a request body. topo sends the current value of this field.
 const CURRENT: &str = "$current";
 
 /// The source of a secret.
@@ -26,7 +26,7 @@ pub enum SecretRef {
     File(String),
 }
 
-/// A part of the body of a request that topo replaces immediately before it sends the request.
+/// A placeholder in a request body, which topo replaces immediately before it sends the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Template {
     /// The value of a secret.
@@ -43,7 +43,7 @@ pub enum Template {
 }
 
 impl SecretRef {
-    /// Returns the reference that a value represents, such as `{env: NAME}`.
+    /// Returns the reference that a value such as `{env: NAME}` represents; `None` for any other value.
     pub fn of(value: &ArgumentValue) -> Option<Self> {
         let ArgumentValue::Table(table) = value else { return None };
         let text = |key: &str| table.get(key).and_then(ArgumentValue::as_text).map(str::to_owned);
@@ -55,7 +55,7 @@ impl SecretRef {
         if let Self::Env(name) = self { Some(name) } else { None }
     }
 
-    /// Describes a secret without a value: `environment variable NAME is not set`, `file PATH does not exist`.
+    /// Describes a secret whose value is missing: `environment variable NAME is not set`, `file PATH does not exist`.
     pub fn missing(&self) -> String {
         match self {
             Self::Env(_) => format!("{self} is not set"),
@@ -84,7 +84,7 @@ impl fmt::Display for SecretRef {
 }
 
 impl Template {
-    /// Returns the JSON value that represents the template in the body of a request.
+    /// Returns the JSON value that represents the template in a request body.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Secret(secret) => json!({ TEMPLATE: json!(secret.value()) }),
@@ -93,7 +93,7 @@ impl Template {
         }
     }
 
-    /// Returns the template that a JSON value represents.
+    /// Returns the template that a JSON value represents; `None` for any other value.
     pub fn of(value: &Value) -> Option<Self> {
         let table = value.as_object()?;
         if let (Some(Value::String(uri)), Some(password), 2) = (table.get(URI), table.get(PASSWORD), table.len()) {
@@ -107,7 +107,7 @@ impl Template {
     }
 }
 
-/// Returns the reference that a JSON value represents.
+/// Returns the reference that a JSON value represents; `None` for any other value.
 fn reference(value: &Value) -> Option<SecretRef> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     text(ENV).map(SecretRef::Env).or_else(|| text(FILE).map(SecretRef::File))

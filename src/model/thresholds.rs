@@ -1,5 +1,5 @@
-//! Defines the thresholds of queues: the values from which `topo status` and the alerts of `topo alerts` report a queue.
-//! Thresholds are no arguments. The broker does not know them.
+//! Defines the thresholds of queues: the values at which `topo status` and the alerts from `topo alerts` report a
+//! queue. Thresholds are not arguments, and topo does not send them to the broker.
 
 /// The severity of a crossed threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,9 +13,9 @@ pub enum Severity {
 /// The values of one threshold, by severity; `None` if the severity has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels<T> {
-    /// The value from which the state is a warning.
+    /// The value at which the state becomes a warning.
     pub warning: Option<T>,
-    /// The value from which the state is critical.
+    /// The value at which the state becomes critical.
     pub critical: Option<T>,
 }
 
@@ -28,7 +28,7 @@ pub struct Growth {
     pub within: i64,
 }
 
-/// The thresholds of one queue. A threshold is crossed when the value of the queue is equal or greater.
+/// The thresholds of one queue. A threshold is crossed when the queue's value is equal to the threshold or greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thresholds {
     /// The number of messages, whether ready or unacknowledged.
@@ -42,10 +42,10 @@ pub struct Thresholds {
 }
 
 impl Severity {
-    /// Both severities, from the lower to the higher.
+    /// Both severities, the lower severity first.
     pub const ALL: [Self; 2] = [Self::Warning, Self::Critical];
 
-    /// Returns the name in JSON, in alert labels and in texts.
+    /// Returns the name of the severity in JSON, alert labels and text output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Warning => "warning",
@@ -55,7 +55,7 @@ impl Severity {
 }
 
 impl<T: Copy> Levels<T> {
-    /// Returns the value of a severity.
+    /// Returns the value for a severity.
     pub fn of(&self, severity: Severity) -> Option<T> {
         match severity {
             Severity::Warning => self.warning,
@@ -84,7 +84,7 @@ impl<T> Default for Levels<T> {
 }
 
 impl Thresholds {
-    /// The thresholds of a dead-letter queue without `thresholds`: the numbers of the article "Three strikes".
+    /// The thresholds of a dead-letter queue without `thresholds`. The numbers come from the article "Three strikes".
     pub const DEAD_LETTER_QUEUE: Self = Self {
         depth: Levels { warning: Some(50), critical: Some(200) },
         growth: Levels { warning: None, critical: None },

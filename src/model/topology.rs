@@ -53,15 +53,15 @@ impl Topology {
         Self { settings: Some(Vhost::default()), records, ..Self::missing(VhostName::cluster()) }
     }
 
-    /// Removes the objects with a value that topo did not read completely, together with their bindings. Returns the
-    /// removed objects.
+    /// Removes the objects with a value that topo did not read completely, and all bindings of these objects. Returns
+    /// the removed objects and bindings.
     pub fn remove_cut(&mut self) -> BTreeSet<ObjectId> {
         let mut cut = BTreeSet::new();
-        let mut note = |arguments: &Arguments, id: ObjectId| has_cut_value(arguments) && cut.insert(id);
-        self.queues.retain(|name, it| !note(&it.arguments, ObjectId::Queue(name.clone())));
-        self.exchanges.retain(|name, it| !note(&it.arguments, ObjectId::Exchange(name.clone())));
-        self.policies.retain(|name, it| !note(&it.definition, ObjectId::Policy(name.clone())));
-        self.records.retain(|id, it| !note(&it.fields, ObjectId::Record(id.clone())));
+        let mut record_if_cut = |arguments: &Arguments, id: ObjectId| has_cut_value(arguments) && cut.insert(id);
+        self.queues.retain(|name, it| !record_if_cut(&it.arguments, ObjectId::Queue(name.clone())));
+        self.exchanges.retain(|name, it| !record_if_cut(&it.arguments, ObjectId::Exchange(name.clone())));
+        self.policies.retain(|name, it| !record_if_cut(&it.definition, ObjectId::Policy(name.clone())));
+        self.records.retain(|id, it| !record_if_cut(&it.fields, ObjectId::Record(id.clone())));
         let involves = |it: &&Binding| has_cut_value(&it.arguments) || cut.iter().any(|id| it.involves(id));
         let bindings: Vec<Binding> = self.bindings.iter().filter(involves).cloned().collect();
         self.bindings.retain(|it| !bindings.contains(it));

@@ -1,4 +1,4 @@
-//! Formats numbers with their units for users. Parses durations (`30s`) and ages in RabbitMQ's notation (`7D`).
+//! Formats values with their units for users. Parses durations (`30s`) and ages in RabbitMQ's notation (`7D`).
 
 use super::arguments::ArgumentValue;
 use super::known_arguments::{KnownArgument, Unit};
@@ -8,8 +8,8 @@ pub fn unit_of(name: &str) -> Unit {
     KnownArgument::named(name).or_else(|| KnownArgument::of_policy_key(name)).map_or(Unit::None, KnownArgument::unit)
 }
 
-/// Formats a value. A string has quotes if it is empty, looks like another type, or contains special characters. The
-/// broker distinguishes `"30000"` from `30000`.
+/// Formats a value. A string is quoted if it is empty, looks like a value of a different type, or contains special
+/// characters. For example, the broker distinguishes `"30000"` from `30000`.
 pub fn value_text(value: &ArgumentValue) -> String {
     match value.as_text().filter(|text| is_ambiguous(text)) {
         Some(text) => format!("{text:?}"),
@@ -17,7 +17,8 @@ pub fn value_text(value: &ArgumentValue) -> String {
     }
 }
 
-/// Formats the value of an argument or policy key. If the value has a unit, its meaning follows: `30000 (30s)`.
+/// Formats the value of an argument or policy key. If the value has a unit, appends the duration or the size: `30000
+/// (30s)`.
 pub fn with_unit(name: &str, value: &ArgumentValue) -> String {
     let bare = value_text(value);
     let meaning = value.as_integer().and_then(|number| match unit_of(name) {
@@ -57,7 +58,7 @@ pub fn duration(milliseconds: i64) -> Option<String> {
     Some(text)
 }
 
-/// Parses the output of [`duration`] into milliseconds; `None` for any other text.
+/// Parses the output of [`duration`] into milliseconds; `None` for any other string.
 pub fn milliseconds(text: &str) -> Option<i64> {
     let mut total = 0_i64;
     let mut rest = text;
@@ -99,7 +100,7 @@ pub fn size(bytes: i64) -> Option<String> {
 /// A day, in milliseconds.
 const DAY: i128 = 86_400_000;
 
-/// Parses an age into milliseconds; `None` if the broker does not accept the text as an age.
+/// Parses an age into milliseconds; `None` if the broker does not accept the string as an age.
 ///
 /// The broker checks ages in arguments and policies in the same way (`rabbit_amqqueue:check_max_age`, 3.9 to 4.3). It
 /// refuses zero and ignores the text after a line break. A year has 365 days, and a month has 30 days
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parsing_reverses_formatting_of_durations() {
+    fn formatted_durations_are_parsed_unchanged() {
         for number in [1, 999, 5000, 90_000, 3_600_000, 86_400_001, 315_360_000_000] {
             assert_eq!(milliseconds(&duration(number).unwrap()), Some(number));
         }

@@ -14,7 +14,7 @@ pub struct BrokerVersion {
     pub major: u16,
     /// The minor version: 8 in 3.8.9.
     pub minor: u16,
-    /// The patch version: 9 in 3.8.9. If the text contains no patch version, this is the patch version of the newest
+    /// The patch version: 9 in 3.8.9. If the string contains no patch version, this is the patch version of the newest
     /// known release of the series, or 0 for an unknown series.
     pub patch: u16,
 }
@@ -58,8 +58,8 @@ impl BrokerVersion {
         (self.major, self.minor) >= (major, minor)
     }
 
-    /// Returns true if topo supports the version. topo supports all versions from [`Self::OLDEST_SUPPORTED`] on,
-    /// including unknown newer versions.
+    /// Returns true if topo supports the version. topo supports [`Self::OLDEST_SUPPORTED`] and all later versions,
+    /// including versions that it does not know.
     pub fn is_supported(self) -> bool {
         self >= Self::OLDEST_SUPPORTED
     }
@@ -76,7 +76,7 @@ impl BrokerVersion {
     }
 }
 
-/// The error for a text that is not a version.
+/// The error for a string that is not a version.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a RabbitMQ version such as 3.10 or 4.0.5")]
 pub struct NotAVersion(String);
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_means_its_newest_release() {
+    fn series_resolves_to_its_newest_release() {
         let read = |text: &str| text.parse::<BrokerVersion>().unwrap().to_string();
         assert_eq!(["3.10", "3.10.0", "4.3", "5.0"].map(read), ["3.10.25", "3.10.0", "4.3.6", "5.0.0"]);
         assert_eq!(BrokerVersion::NEWEST_KNOWN, *NEWEST_OF_SERIES.iter().max().unwrap());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_brokers_are_parsed() {
+    fn broker_versions_are_parsed() {
         assert_eq!("3.10.8".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(3, 10, 8));
         assert_eq!("4.3.0-rc.1".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(4, 3, 0));
         assert!("3.8.0".parse::<BrokerVersion>().unwrap().is_supported());

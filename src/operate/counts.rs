@@ -4,9 +4,9 @@ use crate::broker::{Access, BrokerError};
 use crate::model::{QueueName, QueueType, Topology};
 use crate::plan::Activity;
 
-/// Reads the counts of all queues of a vhost. The broker can list a quorum queue as empty for up to one tick after messages
-/// arrive, so topo queries these queues over AMQP if they are in `queues`. `topology` contains their types. If AMQP is not
-/// available, the listed counts remain.
+/// Reads the counts of all queues in a vhost. The broker can list a quorum queue as empty for up to one tick after
+/// messages arrive. topo therefore queries the quorum queues in `queues` over AMQP if the broker lists them as empty.
+/// `topology` provides the queue types. If AMQP is not available, the listed counts remain.
 ///
 /// # Errors
 /// The broker cannot be read, or the vhost does not exist.

@@ -7,8 +7,8 @@ use crate::model::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One operation on one object. Each operation changes the broker with one management API request, except moving
-/// messages.
+/// One operation on one object. Each operation except `MoveMessages` changes the broker with one management API
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
 pub enum Action {
@@ -69,7 +69,7 @@ pub enum Action {
         /// The condition for the deletion.
         guard: Guard,
     },
-    /// Deletes an exchange. The broker also deletes every binding from it and to it.
+    /// Deletes an exchange. The broker also deletes all bindings from and to the exchange.
     DeleteExchange {
         /// The name of the exchange.
         name: ExchangeName,
@@ -98,12 +98,12 @@ pub enum Action {
         from: QueueName,
         /// The exchange to publish to. It routes to exactly one queue.
         to: ExchangeName,
-        /// The level to which the queue is emptied.
+        /// How far the transport drains the queue.
         until: Level,
     },
 }
 
-/// The level to which a transport empties a queue.
+/// How far a transport drains a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Level {
@@ -123,7 +123,7 @@ pub enum Guard {
     /// The queue is out of use and has been empty for a second. Otherwise, topo keeps the queue without reporting a
     /// failure, and the next apply tries again.
     Drained,
-    /// The queue contains at most this number of messages: the limit of `--allow message-loss:N`.
+    /// The queue contains at most this number of messages, the limit from `--allow message-loss:N`.
     AtMost(u64),
     /// No condition: the messages are deleted with the queue. Used only if `message-loss` is allowed without a limit,
     /// or for a queue that topo created and that receives no messages.

@@ -1,5 +1,5 @@
 //! Defines the activity of a broker: message, consumer and connection counts, and other facts that determine the
-//! hazards of a plan. The values are those at the time of the read, and can change at any time.
+//! hazards of a plan. The broker's values can change at any time after topo reads them.
 
 use crate::model::count::number;
 use crate::model::{Intervals, QueueName, RecordId, RecordKind, TopicPermission, VhostName};
@@ -24,8 +24,8 @@ pub struct Activity {
     /// The queue that is the lock of the vhost; `None` for a plan without a broker.
     #[serde(skip)]
     pub lock_queue: Option<QueueName>,
-    /// The queues of interrupted migrations from which a shovel still moves messages, if this user may not delete the
-    /// shovel.
+    /// The queues, including holding queues, from which a shovel of an interrupted migration still moves messages, if
+    /// this user may not delete the shovel.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub unreachable: BTreeSet<QueueName>,
     /// The dynamic shovels that use queues of the vhost. topo reads the shovels only if the plan deletes or recreates
@@ -43,8 +43,8 @@ pub struct Activity {
     /// changes or deletes permissions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub connections: Option<BTreeMap<String, u64>>,
-    /// The shovels and federation upstreams that connect as a user, by user. Set only if the plan changes or deletes
-    /// users, and this user may read them.
+    /// The shovels and federation upstreams, by the user as which they connect. Set only if the plan changes or deletes
+    /// users, and this user may read the shovels and upstreams.
     #[serde(skip)]
     pub links: Option<BTreeMap<String, BTreeSet<String>>>,
     /// The intervals at which the broker updates these counts.
@@ -73,12 +73,12 @@ pub struct RecordFacts {
 /// The enabled plugins or feature flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Enabled {
-    /// topo did not read them.
+    /// topo did not read the plugins or feature flags.
     #[default]
     NotRead,
-    /// This user may not read them. The text is the required tag.
+    /// This user may not read the plugins or feature flags. Contains the required tag.
     NotReadable(&'static str),
-    /// Their names.
+    /// The names of the enabled plugins or feature flags.
     Names(BTreeSet<String>),
 }
 
@@ -208,23 +208,23 @@ pub struct DefaultExchangePublishes {
 }
 
 impl QueueActivity {
-    /// Returns the number of consumers; `None` if it is unknown. A queue with listed consumers has no unlisted ones, because
-    /// topo does not count them.
+    /// Returns the number of consumers; `None` if it is unknown. If the broker lists consumers of the queue, topo does
+    /// not count unlisted consumers.
     pub fn consumer_count(&self) -> Option<u64> {
         let listed = self.consumers.as_ref()?.len() as u64;
         Some(listed + self.unlisted_consumers.unwrap_or(0))
     }
 
-    /// Returns the number of unacknowledged messages if the broker lists no consumers; `None` if a consumer is listed,
-    /// or if the number is 0 or unknown. The list comes from the statistics, which omit consumers that subscribed in
-    /// the last few seconds, and clients that call `basic.get`.
+    /// Returns the number of unacknowledged messages if the broker lists no consumers. Returns `None` if a consumer is
+    /// listed, if the consumers are unknown, or if the number is 0 or unknown. The list comes from the statistics,
+    /// which omit consumers that subscribed in the last few seconds, and clients that call `basic.get`.
     pub fn held_by_unlisted(&self) -> Option<u64> {
         let is_unlisted = self.consumers.as_ref().is_some_and(Vec::is_empty);
         self.unacknowledged.filter(|held| is_unlisted && *held > 0)
     }
 }
 
-/// Describes consumers that will be canceled and that the queue reports, but not the broker's statistics.
+/// Describes consumers that will be canceled, that the queue reports, and that the broker's statistics do not list yet.
 pub(super) fn unlisted_consumers_text(count: u64) -> String {
     let consumers = if count == 1 { "1 consumer".to_owned() } else { format!("{count} consumers") };
     format!("{consumers} (not yet in the broker's statistics) will be canceled")

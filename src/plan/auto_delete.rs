@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn deleted_exchange_can_delete_its_source() {
+    fn deletion_cascades_to_auto_delete_sources() {
         let exchange = |name: &str| Destination::Exchange(name.into());
         let queue = Destination::Queue("q".into());
         let last = binding("c", queue.clone());

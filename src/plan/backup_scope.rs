@@ -8,8 +8,9 @@ use crate::model::{Binding, Object, ObjectId, RecordId, Topology};
 use std::collections::BTreeSet;
 
 impl VhostPlan {
-    /// Returns true if the plan deletes, unbinds or recreates objects, or changes a policy or a record. The spec cannot
-    /// restore the state that such a plan removes. A plan that only rolls back migrations is not destructive.
+    /// Returns true if the plan deletes or recreates objects, removes bindings, or changes a policy or a record. The
+    /// spec cannot restore the state that such a plan removes. A plan that only rolls back migrations is not
+    /// destructive.
     pub fn is_destructive(&self) -> bool {
         let changes_policy = |change: &super::PlannedChange| {
             change.kind == ChangeKind::Change && matches!(change.before, Some(Object::Policy(..) | Object::Record(_)))
@@ -35,9 +36,9 @@ impl VhostPlan {
             && (self.steps.iter().any(|step| is_deletion(&step.action)) || self.changes.iter().any(changes_policy))
     }
 
-    /// Returns the current objects that the plan changes, deletes or recreates, with all their bindings, including
-    /// unmanaged bindings, and with the settings of the vhost. Migrated queues are returned in their state before the
-    /// migration.
+    /// Returns the current objects that the plan changes, deletes or recreates, and the settings of the vhost. The
+    /// result includes all bindings of these objects, including unmanaged bindings. It contains migrated queues in
+    /// their state before the migration.
     pub fn affected_objects(&self, live: &Topology) -> Topology {
         let deleted_object = |action: &Action| match action {
             Action::DeleteQueue { .. }

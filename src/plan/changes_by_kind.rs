@@ -9,7 +9,7 @@ use crate::model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The changes of a plan, grouped by operation. Does not contain conflicts, or records that are created or changed.
+/// The changes of a plan, grouped by operation. Does not contain conflicts or records that are created or changed.
 #[derive(Default)]
 pub(super) struct ChangesByKind {
     pub(super) vhost: Option<Vhost>,
@@ -23,13 +23,13 @@ pub(super) struct ChangesByKind {
 
 impl ChangesByKind {
     /// Groups the changes of a plan by operation.
-    pub(super) fn sort(changes: &[PlannedChange]) -> Self {
-        let mut sorted = Self::default();
+    pub(super) fn group(changes: &[PlannedChange]) -> Self {
+        let mut grouped = Self::default();
         for change in changes {
             match (change.kind, &change.before, &change.after) {
-                (ChangeKind::Create | ChangeKind::Change, before, Some(after)) => sorted.put(before.as_ref(), after),
-                (ChangeKind::Recreate, _, Some(after)) => sorted.recreates.push(after.clone()),
-                (ChangeKind::Delete, Some(before), _) => sorted.deletions.push(before.clone()),
+                (ChangeKind::Create | ChangeKind::Change, before, Some(after)) => grouped.put(before.as_ref(), after),
+                (ChangeKind::Recreate, _, Some(after)) => grouped.recreates.push(after.clone()),
+                (ChangeKind::Delete, Some(before), _) => grouped.deletions.push(before.clone()),
                 (
                     ChangeKind::Create
                     | ChangeKind::Change
@@ -41,7 +41,7 @@ impl ChangesByKind {
                 ) => {}
             }
         }
-        sorted
+        grouped
     }
 
     fn put(&mut self, before: Option<&Object>, after: &Object) {
@@ -58,8 +58,8 @@ impl ChangesByKind {
                     )
                     | None => Vhost::default(),
                 };
-                // A PUT clears a missing description and missing tags (from 3.10 on), and resets a missing default
-                // queue type (from 4.1.1 on).
+                // A PUT clears a missing description and missing tags on RabbitMQ 3.10 and later, and resets a missing
+                // default queue type on 4.1.1 and later.
                 self.vhost = Some(Vhost {
                     description: desired.description.clone().or(live.description),
                     tags: desired.tags.clone().or(live.tags),

@@ -22,7 +22,8 @@ pub struct ClientGroup {
     pub hosts: Vec<String>,
 }
 
-/// Groups the consumers of a queue by product and version. Returns nothing if the consumers or their clients are unknown.
+/// Groups the consumers of a queue by product and version. Returns an empty list if the consumers or
+/// their clients are unknown.
 pub fn client_groups(live: &QueueActivity) -> Vec<ClientGroup> {
     matching_groups(live, |_| true)
 }
@@ -48,8 +49,8 @@ pub(super) fn matching_groups(live: &QueueActivity, matches: impl Fn(&QueueClien
 }
 
 impl ClientGroup {
-    /// Returns the known clients that match the group: several if the broker cannot distinguish them, none for an unknown
-    /// product. `exists` returns true for a queue of the vhost.
+    /// Returns the known clients that match the group: several if the broker cannot distinguish them, none for an
+    /// unknown product. `exists` returns true for the name of an existing queue of the vhost.
     pub fn known(&self, queue: &QueueName, exists: impl Fn(&str) -> bool) -> Vec<&'static KnownClient> {
         candidates(self.product.as_deref().unwrap_or_default(), queue.as_str(), exists)
     }
@@ -78,7 +79,8 @@ impl ClientGroup {
         name + &hosts
     }
 
-    /// Returns true if a canceled consumer of the group may declare the queue again. Returns true for an unknown client.
+    /// Returns true if a canceled consumer of the group may declare the queue again. Returns true for an unknown
+    /// client.
     pub fn may_declare(&self, known: &[&KnownClient]) -> bool {
         let declares = |client: &&KnownClient| {
             matches!(
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_without_a_single_framework_have_the_name_of_the_library() {
+    fn ambiguous_clients_are_named_after_the_library() {
         assert_eq!(texts(&[("a:1", None, None)], &[]), ["1 consumer of an unidentified client at a"]);
         assert_eq!(texts(&[("a:1", Some("lapin"), Some("4"))], &[]), ["1 consumer of the unknown client lapin 4 at a"]);
         assert_eq!(texts(&[("a:1", Some("aiormq"), Some("6.9"))], &[]), ["1 consumer of aiormq 6.9 at a"]);

@@ -1,5 +1,5 @@
-//! Adds the hazards for the client applications of queues that the plan deletes or recreates: what happens to each
-//! client, by name, and which messages are lost because applications publish through the default exchange.
+//! Adds the hazards for client applications of queues that the plan deletes or recreates. A hazard describes the effect
+//! on each client, or the loss of messages that applications publish to the queue through the default exchange.
 
 use super::activity::{DefaultExchangePublishes, QueueActivity};
 use super::changes_by_kind::PlanBuilder;
@@ -89,7 +89,7 @@ fn client_texts(
     let has_pause = needs_pause && is_migration;
     let remark = match may_subscribe_again(context.profile.version, is_quorum(&change.before)) {
         true if change.kind == ChangeKind::Recreate => {
-            " (RabbitMQ 3.8 sometimes subscribes consumers to the new queue itself, so that they continue)"
+            " (RabbitMQ 3.8 itself sometimes subscribes the consumers to the new queue; such consumers continue)"
         }
         true | false => "",
     };
@@ -137,7 +137,7 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
         (OnCancel::Exits, _) => "will exit: start the application again after the apply".to_owned(),
         (OnCancel::Hangs, _) if deleted => "will hang without an error".to_owned(),
         (OnCancel::Hangs, _) => "will hang without an error: restart the application after the apply".to_owned(),
-        // Such a client is not the client of a consumer.
+        // Not expected here: a client that the broker never cancels has no consumers.
         (OnCancel::NotCanceled, _) => "will not be canceled".to_owned(),
         (OnCancel::Declares, _) | (OnCancel::Subscribes, OnMissing::Declares) if deleted => {
             "will declare the queue again".to_owned()
@@ -152,8 +152,8 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
                 OnMissing::Subscribes | OnMissing::Declares => "subscribes again",
             };
             format!(
-                "will probably declare the old queue again before topo declares the new queue, so that topo rolls the \
-                 migration back; otherwise, it will exit with a 406 or hang: before the apply, stop the application, or \
+                "will probably declare the old queue again before topo declares the new queue, so topo rolls the migration \
+                 back; otherwise, it will exit with a 406 or hang: before the apply, stop the application, or \
                  configure it to use the queue without declaring it (it then {end})"
             )
         }
@@ -176,8 +176,8 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
     }
 }
 
-/// Returns the settings that a client must declare, after `prefix`: ` unless the application declares x-max-length 5000`.
-/// Returns an empty string if there are none.
+/// Returns the settings that a client must declare, after `prefix`: ` unless the application declares x-max-length
+/// 5000`. Returns an empty string if there are none.
 fn declared(change: &PlannedChange, prefix: &str) -> String {
     let settings: Vec<String> = change
         .fields
@@ -195,9 +195,10 @@ fn declared(change: &PlannedChange, prefix: &str) -> String {
     }
 }
 
-/// Describes consumers with a global prefetch count on a queue that becomes a quorum queue or a stream, which refuse such
-/// consumers with 540 NOT_IMPLEMENTED, quorum queues until 4.2. From 4.0 on, the broker does not list the count, so only the
-/// clients that use it by default are known.
+/// Describes consumers with a global prefetch count on a queue that becomes a quorum queue or a stream, which refuses
+/// such consumers with 540 NOT_IMPLEMENTED. RabbitMQ 4.0 and later does not list the global prefetch count, so topo
+/// knows only the clients that use it by default. Returns `None` on 4.3 and later, where quorum queues accept such
+/// consumers.
 fn global_prefetch_text(
     (queue, before): (&QueueName, &Queue),
     change: &PlannedChange,
@@ -254,7 +255,7 @@ mod tests {
     use crate::plan::QueueClient;
     use serde_json::json;
 
-    /// A change of the length limit, or of the type, of the queue `jobs`.
+    /// Returns a change of kind `kind` to the `jobs` queue. The queue type changes from classic to `after_type`.
     fn change(kind: &str, after_type: &str) -> PlannedChange {
         let queue = |kind: &str| json!({"queue": {"name": "jobs", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": kind}}});
         serde_json::from_value(json!({
@@ -277,7 +278,7 @@ mod tests {
     fn reactions_depend_on_the_client_and_the_pause() {
         let declares = "will declare the queue again, and exit with a 406 unless the application declares x-max-length 5000 \
                         and no x-max-priority";
-        let rolls_back = "will probably declare the old queue again before topo declares the new queue, so that topo rolls \
+        let rolls_back = "will probably declare the old queue again before topo declares the new queue, so topo rolls \
                           the migration back; otherwise, it will exit with a 406 or hang: before the apply, stop the application, \
                           or configure it to use the queue without declaring it (it then exits with a 404, and must be started again after the apply)";
         assert_eq!(texts(&["Celery"], "recreate", false), declares);
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_state_whether_they_are_exact() {
+    fn publish_rates_are_marked_as_exact_or_upper_bounds() {
         let text = |per_second, is_upper_bound| {
             default_exchange_text(DefaultExchangePublishes { per_second, is_upper_bound }, ChangeKind::Recreate)
         };
@@ -339,7 +340,7 @@ mod tests {
                 ..QueueActivity::default()
             };
             let change = change(kind, after);
-            let Some(Object::Queue(name, before)) = &change.before else { panic!("a queue") };
+            let Some(Object::Queue(name, before)) = &change.before else { panic!("expected a queue") };
             global_prefetch_text((name, before), &change, version.parse().unwrap(), &live, |_| false)
         };
         assert_eq!(

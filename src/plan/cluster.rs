@@ -1,5 +1,5 @@
-//! Plans the cluster: the records that belong to no vhost. [`plan_vhost`] plans these records as the only objects of a
-//! part without a vhost ([`VhostName::cluster`](crate::model::VhostName::cluster)).
+//! Plans the cluster: the records that belong to no vhost. [`plan_vhost`] plans these records like the objects of a
+//! vhost whose name is [`VhostName::cluster`](crate::model::VhostName::cluster).
 
 use super::activity::Enabled;
 use super::context::PlanContext;
@@ -23,9 +23,9 @@ pub struct ClusterFacts {
 /// Computes the plan of the cluster.
 pub fn plan_cluster(context: &PlanContext<'_>, facts: &ClusterFacts, options: &Options) -> ClusterPlan {
     let mut part = plan_vhost(context, options);
-    // The cluster has no settings of its own, in contrast to a vhost.
+    // Unlike a vhost, the cluster has no settings of its own.
     part.compared_objects -= 1;
-    let others = std::mem::take(&mut part.blocks);
+    let record_blocks = std::mem::take(&mut part.blocks);
     let cluster = context.address(&ObjectId::Vhost);
     if let Some(name) = &context.desired.scope.cluster_name
         && !facts.name.is_empty()
@@ -39,11 +39,12 @@ pub fn plan_cluster(context: &PlanContext<'_>, facts: &ClusterFacts, options: &O
         part.blocks.push(block(&cluster, text, remedy));
     }
     check_requirements(&mut part, &context.desired.scope.requires, (facts, context.profile.version), &cluster);
-    part.blocks.extend(others);
+    part.blocks.extend(record_blocks);
     ClusterPlan::new(part)
 }
 
-/// Blocks the plan if the cluster does not meet a requirement of the spec, or if topo may not check it.
+/// Blocks the plan if the cluster does not meet a requirement of the spec, or if this user may not read the plugins or
+/// feature flags. Adds a note if topo did not read them.
 fn check_requirements(
     part: &mut VhostPlan,
     requires: &Requirements,
@@ -52,7 +53,7 @@ fn check_requirements(
 ) {
     if let Some(range) = requires.version.as_ref().filter(|range| !range.contains(version)) {
         let text = format!("the spec requires RabbitMQ {range}; the broker is {version}");
-        let remedy = "connect to a broker of such a version, or change `requires.version` in the spec";
+        let remedy = "connect to a broker with such a version, or change `requires.version` in the spec";
         part.blocks.push(block(cluster, text, remedy.to_owned()));
     }
     for (word, required, enabled, remedy) in [
@@ -74,7 +75,7 @@ fn check_requirements(
             Enabled::NotReadable(tag) if !required.is_empty() => {
                 let text =
                     format!("topo could not check the {word}s that the spec requires: this user may not read them");
-                part.blocks.push(block(cluster, text, format!("connect as a user with the tag {tag}")));
+                part.blocks.push(block(cluster, text, format!("connect as a user with the {tag} tag")));
             }
             Enabled::NotRead if !required.is_empty() => {
                 let text = format!(

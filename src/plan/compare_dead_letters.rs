@@ -1,9 +1,10 @@
 //! Compares the queues that receive the dead-lettered messages of a queue before and after the steps of a plan.
 //!
-//! [`compare_routing`](super::compare_routing) compares the messages to an exchange, also those that queues dead-letter to
-//! it. This module compares the queues whose dead-letter exchange or routing key changes, and the queues whose dead-letter
-//! exchange topo generated, because applications do not publish to it. The messages are examples: one for each routing key
-//! or pattern with which messages reach the queue, and for each binding of the dead-letter exchange.
+//! [`compare_routing`](super::compare_routing) compares the messages that applications publish, or queues dead-letter,
+//! to an entry exchange. This module covers the remaining cases. It compares queues whose dead-letter exchange or
+//! routing key changes, and queues whose dead-letter exchange is not an entry, such as a generated exchange. The
+//! comparison uses example messages: one for each routing key or pattern with which messages reach the queue, and one
+//! for each binding of the dead-letter exchange.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -24,19 +25,19 @@ const MAX_QUEUES: usize = 5;
 pub(super) struct Sides<'r, 'a> {
     pub(super) before: &'r Routing<'a>,
     pub(super) after: &'r Routing<'a>,
-    /// The exchanges that receive messages from applications or queues.
+    /// The entry exchanges: exchanges that receive messages directly from applications or queues.
     pub(super) entries: &'r BTreeSet<ExchangeName>,
 }
 
 /// The queues that receive a dead-lettered message after all retries.
 #[derive(PartialEq, Eq)]
-struct Ends {
+struct FinalQueues {
     queues: BTreeSet<QueueName>,
     unclear: Option<String>,
 }
 
-/// Compares the dead letters, and adds a hazard for each queue whose messages reach a queue before, and no queue after the
-/// plan, although it still has a dead-letter exchange.
+/// Compares the dead-lettered messages of each queue before and after the plan. Adds a hazard for each queue that still
+/// has a dead-letter exchange, but whose dead-lettered messages no longer reach a queue.
 pub(super) fn compare(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -69,13 +70,13 @@ pub(super) fn compare(
     changes
 }
 
-/// Returns the change without its reasons.
+/// Returns the fields that describe the effect of the change.
 fn effect(it: &DeadLetterChange) -> impl PartialEq + use<'_> {
     (&it.lost, &it.gained, &it.example, &it.before, &it.after, &it.unknown)
 }
 
-/// Returns the reasons for which a queue dead-letters messages with its settings before or after the plan. Messages with an
-/// expiration of their own are not considered.
+/// Returns the reasons for which a queue dead-letters messages with its settings before or after the plan. Ignores the
+/// per-message `expiration`.
 fn reasons(sides: &Sides<'_, '_>, name: &QueueName) -> BTreeSet<Reason> {
     let mut reasons: BTreeSet<Reason> = [Reason::Rejected].into();
     for routing in [sides.before, sides.after] {
@@ -86,7 +87,8 @@ fn reasons(sides: &Sides<'_, '_>, name: &QueueName) -> BTreeSet<Reason> {
     reasons
 }
 
-/// Returns the queues that exist before and after the plan, and whose dead letters can change.
+/// Returns the queues that exist before and after the plan, and whose dead-lettered messages can reach different
+/// queues. Omits tiers and queues that topo created for its own use.
 fn candidates<'a>(sides: &Sides<'_, 'a>) -> Vec<&'a QueueName> {
     let (before, after) = (sides.before.topology(), sides.after.topology());
     let changed = changed_exchanges(before, after);
@@ -97,7 +99,7 @@ fn candidates<'a>(sides: &Sides<'_, 'a>) -> Vec<&'a QueueName> {
         if was != is {
             return true;
         }
-        // Through the default exchange, a message reaches the queue with the name of its routing key.
+        // The default exchange routes a message to the queue whose name is the routing key.
         let is_missing = |topology: &Topology, to: &DeadLettering| {
             let key = to.routing_key.as_deref().unwrap_or(name.as_str());
             !topology.queues.contains_key(&QueueName::new(key))
@@ -106,7 +108,7 @@ fn candidates<'a>(sides: &Sides<'_, 'a>) -> Vec<&'a QueueName> {
         if to_default.any(|to| is_missing(before, to) != is_missing(after, to)) {
             return true;
         }
-        // Messages to an entry are compared for all keys.
+        // Skips entry exchanges: `compare_routing` compares the messages to an entry for all keys.
         let mut open: Vec<&ExchangeName> = is.iter().flatten().map(|to| &to.exchange).collect();
         let mut seen = BTreeSet::new();
         while let Some(exchange) = open.pop() {
@@ -170,8 +172,8 @@ fn binding_keys<'a>(sides: &Sides<'_, 'a>) -> BTreeMap<&'a ExchangeName, BTreeSe
     keys
 }
 
-/// Returns routing keys with which messages reach the queue before and after the plan, and true. If no key reaches the queue
-/// on both sides, returns the keys of either side, and false.
+/// Returns example routing keys with which messages reach the queue both before and after the plan, and true. If there
+/// is no such key, returns the keys with which messages reach the queue before or after the plan, and false.
 fn examples(
     sides: &Sides<'_, '_>,
     arrivals: &[Arrivals; 2],
@@ -192,10 +194,10 @@ fn examples(
     let bound = bound.filter(|key| patterns().any(|class| includes(class, key)));
     let all = before.iter().chain(&after).map(example_of).chain(bound);
     let mut keys: Vec<String> = Vec::new();
-    let mut others: Vec<String> = Vec::new();
+    let mut one_sided: Vec<String> = Vec::new();
     for key in all {
         let arrives = |classes: &BTreeSet<Keys>| classes.iter().any(|class| includes(class, &key));
-        let list = if arrives(&before) && arrives(&after) { &mut keys } else { &mut others };
+        let list = if arrives(&before) && arrives(&after) { &mut keys } else { &mut one_sided };
         if list.len() < max && !list.contains(&key) {
             list.push(key);
         }
@@ -203,10 +205,10 @@ fn examples(
             break;
         }
     }
-    if keys.is_empty() { (others, false) } else { (keys, true) }
+    if keys.is_empty() { (one_sided, false) } else { (keys, true) }
 }
 
-/// Returns an example of the keys.
+/// Returns an example routing key of the class.
 fn example_of(keys: &Keys) -> String {
     match keys {
         Keys::One(key) => key.clone(),
@@ -229,10 +231,10 @@ fn change(
     keys: &[String],
 ) -> Option<DeadLetterChange> {
     let (mut lost, mut gained) = (BTreeSet::new(), BTreeSet::new());
-    let mut example: Option<(u8, &String, Ends, Ends)> = None;
+    let mut example: Option<(u8, &String, FinalQueues, FinalQueues)> = None;
     for key in keys {
-        let [was, is] =
-            [sides.before, sides.after].map(|routing| ends(routing, queue, key, (reason, context.profile.version)));
+        let version = context.profile.version;
+        let [was, is] = [sides.before, sides.after].map(|routing| final_queues(routing, queue, key, (reason, version)));
         if was == is {
             continue;
         }
@@ -267,13 +269,18 @@ fn change(
     })
 }
 
-/// Returns the final queues of a message that the queue dead-letters after each delivery. Retries return the message
-/// to the queue, so they are not final.
-fn ends(routing: &Routing<'_>, queue: &QueueName, key: &str, (reason, version): (Reason, BrokerVersion)) -> Ends {
-    let mut ends = Ends { queues: BTreeSet::new(), unclear: None };
+/// Returns the queues that finally receive a message that the queue dead-letters after each delivery. Omits tiers,
+/// which return the message to the queue.
+fn final_queues(
+    routing: &Routing<'_>,
+    queue: &QueueName,
+    key: &str,
+    (reason, version): (Reason, BrokerVersion),
+) -> FinalQueues {
+    let mut found = FinalQueues { queues: BTreeSet::new(), unclear: None };
     let targets = routing.dead_lettering(queue);
     if targets.len() > 1 {
-        ends.unclear = Some("different policies may govern the queue".to_owned());
+        found.unclear = Some("different policies may govern the queue".to_owned());
     }
     let (mut open, mut seen) = (vec![key.to_owned()], BTreeSet::new());
     while let Some(key) = open.pop() {
@@ -283,24 +290,25 @@ fn ends(routing: &Routing<'_>, queue: &QueueName, key: &str, (reason, version): 
         let message = Message::published(&key, &Arguments::new());
         for to in targets.iter().flatten() {
             let route = routing.route(&to.exchange, &routing.to_dead_lettered(&message, queue, reason, to));
-            ends.unclear = ends.unclear.take().or_else(|| route.unclear.map(|unclear| unclear.to_string()));
+            found.unclear = found.unclear.take().or_else(|| route.unclear.map(|unclear| unclear.to_string()));
             for target in route.certain_queues.into_iter().chain(route.possible_queues) {
                 match TierName::parse(&target).filter(|tier| tier.queue == *queue) {
-                    // Before 3.13, the broker drops a message that reaches a tier without a rejection, as a cycle.
+                    // Without a rejection, RabbitMQ 3.12 and earlier treats the tier as part of a cycle, and drops the
+                    // message.
                     Some(_) if reason != Reason::Rejected && !version.is_at_least(3, 13) => {}
                     Some(tier) => open.push(retry_key(queue, tier.number)),
-                    // The broker drops a message in a cycle without a rejection.
+                    // The broker drops a message that returns to the queue without a rejection (a cycle).
                     None if target == *queue && reason != Reason::Rejected => {}
-                    None => drop(ends.queues.insert(target)),
+                    None => drop(found.queues.insert(target)),
                 }
             }
         }
     }
-    ends
+    found
 }
 
-/// Adds the hazard of messages that are dropped after the plan. The removal of a dead-letter exchange is a hazard of its
-/// own.
+/// Adds a hazard if the messages of the example reach no queue after the plan. The removal of a dead-letter exchange is
+/// a separate hazard.
 fn hazard(builder: &mut PlanBuilder, sides: &Sides<'_, '_>, change: &DeadLetterChange) {
     let has_target = sides.after.dead_lettering(&change.queue).iter().any(Option::is_some);
     if !has_target || change.before.is_empty() || !change.after.is_empty() || change.unknown.is_some() {

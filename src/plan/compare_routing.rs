@@ -1,9 +1,9 @@
 //! Compares the routing before and after the steps of a plan: which messages reach different queues, and which become
 //! unroutable.
 //!
-//! The comparison covers messages that applications publish, or queues dead-letter, to an exchange that exists before and
-//! after. [`compare_dead_letters`](super::compare_dead_letters) covers changes of a queue's dead-letter exchange. Neither covers
-//! messages with the headers `CC` and `BCC`, and permissions.
+//! The comparison covers messages that applications publish, or queues dead-letter, to an exchange that exists before
+//! and after. [`compare_dead_letters`](super::compare_dead_letters) covers changes to a queue's dead-letter exchange.
+//! Neither module considers permissions, or messages with a CC or BCC header.
 
 use super::action::Action;
 use super::changes_by_kind::PlanBuilder;
@@ -24,15 +24,15 @@ use std::collections::BTreeSet;
 /// The maximum number of queues in the text of a hazard.
 const MAX_QUEUES: usize = 5;
 
-/// Compares the routing before and after the steps, and adds a hazard for each exchange with messages that reach a queue
-/// before, and no queue after the plan.
+/// Compares the routing before and after the steps. Adds a hazard for each exchange if some messages to the exchange
+/// reach a queue before the plan but no queue after it.
 pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) -> RoutingChanges {
     if !steps.iter().any(|step| changes_routing(&step.action)) {
         return RoutingChanges::default();
     }
     // If the steps cannot be simulated, the plan is blocked anyway.
     let Ok(after) = simulate::run(context.current, steps) else { return RoutingChanges::default() };
-    // While a migration is interrupted, messages are routed to its holding queues. topo moves them back.
+    // During an interrupted migration, the holding queues receive the messages. topo moves these messages back.
     let before = before_migrations(context.current).map_or(Cow::Borrowed(context.current), Cow::Owned);
     let after = before_migrations(&after).map_or(after, Cow::Owned);
     let none = BTreeSet::new();
@@ -59,7 +59,7 @@ pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
         );
         builder.hazard(HazardKind::RoutingLoss, &context.address(&ObjectId::Exchange(exchange)), text, None);
     }
-    let cause = |cause: Cause| of_cause(context, &before, cause);
+    let cause = |cause: Cause| routing_cause(context, &before, cause);
     let changes = found.changes.into_iter().map(|it| {
         let (all, unaffected) = match it.extent {
             Extent::All => (Some(true), None),
@@ -93,8 +93,8 @@ pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
     }
 }
 
-/// Returns true if the action can change the routing. A policy without an alternate exchange can have precedence over a
-/// policy with one.
+/// Returns true if the action can change the routing. This includes all changes of policies, because a policy without
+/// an alternate exchange can take precedence over a policy with one.
 fn changes_routing(action: &Action) -> bool {
     match action {
         Action::DeclareExchange { .. }
@@ -113,8 +113,9 @@ fn changes_routing(action: &Action) -> bool {
     }
 }
 
-/// Returns the exchanges that receive messages from applications or queues, before and after the plan: all exchanges except
-/// exchanges for retries, and internal exchanges that are not dead-letter exchanges.
+/// Returns the exchanges that exist before and after the plan and receive messages directly from applications or
+/// queues. Omits the default exchange, exchanges that topo generated or created for its own use, and internal exchanges
+/// that are not dead-letter exchanges.
 fn entries(context: &PlanContext<'_>, after: &Topology, before: &Routing<'_>) -> BTreeSet<ExchangeName> {
     let queues = before.topology().queues.keys();
     let dead_letterings = queues.flat_map(|queue| before.dead_lettering(queue).iter().flatten());
@@ -133,7 +134,7 @@ fn entries(context: &PlanContext<'_>, after: &Topology, before: &Routing<'_>) ->
     declared.map(|(name, _)| name.clone()).chain(predeclared).collect()
 }
 
-fn of_cause(context: &PlanContext<'_>, before: &Topology, cause: Cause) -> RoutingCause {
+fn routing_cause(context: &PlanContext<'_>, before: &Topology, cause: Cause) -> RoutingCause {
     let (kind, id, binding) = match cause {
         Cause::Binding(binding) => {
             let is_deleted = before.bindings.contains(&binding);

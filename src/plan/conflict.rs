@@ -186,7 +186,7 @@ pub(super) fn restore_auto_delete(builder: &mut PlanBuilder, context: &PlanConte
             continue;
         };
         let address = context.address(&id);
-        // A different field of the exchange is also in conflict. Recreating the exchange repairs both fields.
+        // Another field of the exchange is already in conflict. Recreating the exchange resolves both differences.
         if builder.changes.iter().any(|change| change.address == address && change.conflict.is_some()) {
             continue;
         }
@@ -196,7 +196,7 @@ pub(super) fn restore_auto_delete(builder: &mut PlanBuilder, context: &PlanConte
             let error = broker_error(&context.current.vhost, &after, &field, context.profile);
             let text = format!(
                 "it was imported without auto_delete: it routes messages, but the broker refuses every declaration of \
-                 it ({error}); --recreate {address}=discard repairs it"
+                 this exchange ({error}); --recreate {address}=discard repairs the exchange"
             );
             builder.info(&address, text);
         } else {

@@ -14,7 +14,7 @@ pub struct PlanContext<'a> {
     pub current: &'a Topology,
     /// The desired topology and its scope.
     pub desired: &'a Arc<Desired>,
-    /// The activity of the current queues.
+    /// The activity of the vhost.
     pub activity: &'a Activity,
     /// The keys under which the broker lists each current binding; empty for a binding that the management API cannot
     /// delete.
@@ -76,9 +76,9 @@ impl PlanContext<'_> {
             }
     }
 
-    /// Returns true if the management API cannot delete the object: a binding with an unusable properties key, or a record
-    /// whose path would contain an empty segment or a dot segment. A DELETE of a topic permission without an exchange
-    /// deletes all topic permissions of the user (3.8 to 4.3).
+    /// Returns true if the management API cannot delete the object: a binding with an unusable properties key, or a
+    /// record whose path would contain an empty segment or a dot segment. A DELETE of a topic permission without an
+    /// exchange deletes all topic permissions of the user (3.8 to 4.3).
     pub(super) fn is_undeletable(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Binding(binding) => self.properties_keys.get(binding).is_some_and(Vec::is_empty),
@@ -87,8 +87,8 @@ impl PlanContext<'_> {
         }
     }
 
-    /// Returns the reasons why the broker would refuse a binding. Each end of the binding is the desired object or, if
-    /// the spec does not declare that end, the current object.
+    /// Returns the reasons why the broker would refuse a binding. The check uses the desired source and destination. If
+    /// the spec does not declare one of them, the check uses the current object.
     pub(super) fn binding_refusals(&self, binding: &Binding) -> Vec<Refusal> {
         let desired = &self.desired.topology;
         let source = desired.exchanges.get(&binding.source).or_else(|| self.current.exchanges.get(&binding.source));
@@ -105,7 +105,7 @@ impl PlanContext<'_> {
         sources.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|index| sources[index].1.clone())
     }
 
-    /// Returns a change without details: with only its address, kind, source, `before` and `after`.
+    /// Returns a change in which only the address, kind, source, `before` and `after` are set.
     pub(super) fn change(&self, kind: ChangeKind, before: Option<Object>, after: Option<Object>) -> PlannedChange {
         let id = after.as_ref().or(before.as_ref()).map_or(ObjectId::Vhost, Object::id);
         PlannedChange {

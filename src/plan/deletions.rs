@@ -16,8 +16,8 @@ const MIN_OWNED: usize = 10;
 /// The percentage of owned objects above which deleting them is a `mass-delete` hazard.
 const MAX_PERCENT: usize = 30;
 
-/// Plans the deletions that the spec or `--prune` requests. Reports the other removals as unmanaged objects, notes or
-/// blocks.
+/// Plans the deletions that the spec or `--prune` requests. Reports most other removals as unmanaged objects, notes or
+/// blocks. Silently keeps untouchable objects that the spec does not list under `removed`, and this user's own records.
 pub(super) fn plan(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -29,7 +29,9 @@ pub(super) fn plan(
         let address = context.address(&id);
         if context.untouchable.contains(&id) {
             if reason == DeleteReason::Removed {
-                let text = format!("{id} is exclusive, auto-delete or internal to its owner: topo never changes it");
+                let text = format!(
+                    "{id} is exclusive, auto-delete, server-named, or internal to a plugin or topo: topo never changes it"
+                );
                 builder.block(&address, text, Some("remove it from `removed`".to_owned()));
             }
             continue;
@@ -47,7 +49,7 @@ pub(super) fn plan(
             }
             continue;
         }
-        if reason == DeleteReason::Unmanaged && lock_out::is_of_this_user(context, &id) {
+        if reason == DeleteReason::Unmanaged && lock_out::belongs_to_this_user(context, &id) {
             continue;
         }
         if reason == DeleteReason::Unmanaged && !options.prune.contains(&id.kind()) {
@@ -101,14 +103,14 @@ fn add_unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         if deleted.contains_key(&ObjectId::Binding(binding.clone())) {
             continue;
         }
-        let ends = [binding.destination.id(), ObjectId::Exchange(binding.source.clone())];
-        if let Some(index) = ends.iter().find_map(|id| deleted.get(id)) {
+        let bound = [binding.destination.id(), ObjectId::Exchange(binding.source.clone())];
+        if let Some(index) = bound.iter().find_map(|id| deleted.get(id)) {
             builder.changes[*index].unbound.push(binding.clone());
         }
     }
 }
 
-/// Returns true for a user to which a vhost document of the run gives permissions.
+/// Returns true for a user to whom a vhost document of the run grants permissions.
 pub(super) fn has_declared_permissions(context: &PlanContext<'_>, id: &ObjectId) -> bool {
     let ObjectId::Record(record) = id else { return false };
     let with_permissions = &context.desired.scope.users.with_permissions;
@@ -141,7 +143,7 @@ fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Addre
     }
 }
 
-/// Adds a hazard for the messages in a queue's tiers: these messages return to the queue before it is deleted.
+/// Adds a hazard for the messages in a queue's tiers. These messages return to the queue before topo deletes the queue.
 fn tier_hazard(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address, name: &QueueName) {
     let own = context.live(&ObjectId::Queue(name.clone())).and_then(|live| live.messages);
     let text = match retries::messages_in_tiers(context, name) {
@@ -201,10 +203,10 @@ pub(super) fn block_unmanaged_auto_delete(builder: &mut PlanBuilder, context: &P
         return;
     }
     let live = &context.current.exchanges;
-    let end = |name: &ExchangeName| ObjectId::Exchange(name.clone());
+    let exchange_id = |name: &ExchangeName| ObjectId::Exchange(name.clone());
     let is_lost = |binding: &Binding| {
         deleted.contains(&ObjectId::Binding(binding.clone()))
-            || deleted.contains(&end(&binding.source))
+            || deleted.contains(&exchange_id(&binding.source))
             || deleted.contains(&binding.destination.id())
     };
     let mut bound = context.current.bindings.clone();
@@ -213,18 +215,19 @@ pub(super) fn block_unmanaged_auto_delete(builder: &mut PlanBuilder, context: &P
     let lost = auto_delete::matching_bindings(&bound, is_lost);
     for (name, _) in auto_delete::unbind(&mut bound, lost, is_auto_delete) {
         let is_bound_again = desired.bindings.iter().any(|binding| binding.source == name);
-        if desired.exchanges.contains_key(&name) || deleted.contains(&end(&name)) || is_bound_again {
+        if desired.exchanges.contains_key(&name) || deleted.contains(&exchange_id(&name)) || is_bound_again {
             continue;
         }
         builder.block(
-            &context.address(&end(&name)),
+            &context.address(&exchange_id(&name)),
             format!("exchange {name} is auto-delete and unmanaged, and this plan would delete its last binding"),
             Some("ask its owner to bind another queue to it first, or keep the object that is bound to it".to_owned()),
         );
     }
 }
 
-/// Adds a hazard if the plan deletes a large part of the owned objects, because the spec may be the wrong file.
+/// Adds a hazard if the plan deletes a large part of the owned objects, or any object although the spec declares none.
+/// In both cases, the spec may be the wrong file.
 pub(super) fn mass_delete_hazard(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_object = |id: &ObjectId| !matches!(id, ObjectId::Binding(_));
     let deleted = builder
@@ -265,7 +268,7 @@ fn is_mass_delete(deleted: usize, all: usize) -> bool {
     all >= MIN_OWNED && deleted * 100 > all * MAX_PERCENT
 }
 
-/// Adds a hazard for each kind of which the plan deletes a large part, such as permissions.
+/// Adds a hazard for each kind of records, such as permissions, if the plan deletes a large part of the owned records.
 fn mass_delete_of_kind(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let mut deleted: BTreeMap<RecordKind, usize> = BTreeMap::new();
     for change in builder.changes.iter().filter(|change| change.kind == ChangeKind::Delete) {

@@ -31,7 +31,7 @@ pub struct Plan {
     /// A hash of the cluster name, the options, all changes and steps, and the hazards that do not depend on counts.
     /// The hash does not include unchanged objects.
     pub fingerprint: String,
-    /// Totals over all parts.
+    /// The totals for all parts.
     pub summary: Summary,
     /// The plan of the cluster; absent if no spec describes the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,8 +170,7 @@ impl Plan {
 struct ClusterDocument {
     /// The objects that differ, by kind and name.
     changes: Vec<PlannedChange>,
-    /// Owned objects that the spec does not declare. topo keeps these objects, because `--prune` does not include their
-    /// kind.
+    /// Unmanaged objects that match `owns`. topo keeps these objects, because `--prune` does not include their kind.
     unmanaged: Vec<Unmanaged>,
     /// Notes that do not block the plan.
     infos: Vec<Info>,

@@ -43,7 +43,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 }
 
 /// Returns the first object that references the exchange both in the current and in the desired topology. Returns
-/// `None` if a change adds a reference to the exchange.
+/// `None` if `id` is not an exchange, or if a change adds a reference to the exchange.
 fn existing_reference(builder: &PlanBuilder, context: &PlanContext<'_>, id: &ObjectId) -> Option<ObjectId> {
     let ObjectId::Exchange(exchange) = id else { return None };
     let exchange = exchange.as_str();
@@ -64,8 +64,8 @@ fn existing_reference(builder: &PlanBuilder, context: &PlanContext<'_>, id: &Obj
     queues.chain(exchanges).chain(policies).find(is_reference)
 }
 
-/// Returns true if the object references the exchange as a dead-letter exchange, as an alternate exchange, or as an end
-/// of a binding.
+/// Returns true if the object references the exchange as a dead-letter exchange, as an alternate exchange, or as the
+/// source or destination of a binding.
 fn references(object: &Object, exchange: &str) -> bool {
     let sets =
         |arguments: &Arguments, name: &str| arguments.get(name).and_then(ArgumentValue::as_text) == Some(exchange);

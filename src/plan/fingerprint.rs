@@ -65,8 +65,8 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
         return Some("its summary does not match its changes".to_owned());
     }
     let steps = plan.parts().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
-    let is_other = |(part, step): &(&VhostPlan, &Step)| request(&part.vhost, &step.action) != step.request;
-    if let Some((part, step)) = steps.into_iter().find(is_other) {
+    let differs = |(part, step): &(&VhostPlan, &Step)| request(&part.vhost, &step.action) != step.request;
+    if let Some((part, step)) = steps.into_iter().find(differs) {
         let (step, part) = (step.id, part.vhost.in_words());
         return Some(format!("the request of step {step} of {part} differs from the request of its action"));
     }
@@ -76,9 +76,10 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
         .then(|| format!("the hash of the whole document is {content}, but its contentHash is {stated}"))
 }
 
-/// Returns the hazards whose appearance shows that the same steps have a larger effect than at the time of the review.
-/// For example, a policy now governs one more queue of the spec, or a large part of the owned objects is now deleted.
-/// Omits hazards that depend on counts, and hazards of unmanaged queues, which other users create and delete.
+/// Returns the structural hazards. A new structural hazard means that the same steps now have a larger effect than at
+/// the time of the review. For example, a policy now governs one more queue of the spec, or a large part of the owned
+/// objects is now deleted. Omits hazards that depend on counts. Also omits hazards for unmanaged objects that the plan
+/// does not change, because other users create and delete such objects.
 fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
     let is_structural = |kind: HazardKind| match kind {
         HazardKind::AccessGain
@@ -131,8 +132,8 @@ pub enum Staleness {
     Same,
     /// Some steps of the saved plan are already done, and the new plan has no additional steps.
     Rest,
-    /// The new plan differs from the saved plan in more than completed steps. Contains the differences; an additional
-    /// step is `address: method path`.
+    /// The new plan differs from the saved plan in more than completed steps. Contains the differences. An additional
+    /// step has the form `address: method path`.
     Stale(Vec<String>),
 }
 

@@ -120,9 +120,9 @@ impl Blockers {
 /// Formats the counts: `1 conflict and 2 hazards`, `3 blockers`, or `1 conflict, 2 other blockers and 1 hazard`.
 impl fmt::Display for Blockers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = self.blocks.len() - self.conflicts;
+        let other_blocks = self.blocks.len() - self.conflicts;
         let blocker = if self.conflicts > 0 { "other blocker" } else { "blocker" };
-        let counts = [(self.conflicts, "conflict"), (others, blocker), (self.hazards.len(), "hazard")];
+        let counts = [(self.conflicts, "conflict"), (other_blocks, blocker), (self.hazards.len(), "hazard")];
         let parts = counts.into_iter().filter(|(number, _)| *number > 0);
         let parts: Vec<String> = parts.map(|(number, word)| count(number as u64, word)).collect();
         match parts.split_last() {
@@ -156,11 +156,12 @@ pub fn allowances_without_effect(plan: &Plan, allowed: &[Allowance]) -> Vec<Stri
 
 fn warnings_about(plan: &Plan, open: &[Hazard], allowance: &Allowance, allowed: &[Allowance]) -> Vec<String> {
     // Several allowances may be too small for one hazard. Reports only the allowance with the highest limit.
-    let is_nearest = |hazard: &Hazard| {
+    let has_highest_limit = |hazard: &Hazard| {
         let covering = allowed.iter().filter(|one| one.covers(hazard.kind, &hazard.address));
         covering.max_by_key(|one| one.messages) == Some(allowance)
     };
-    let too_small = open.iter().filter(|hazard| allowance.covers(hazard.kind, &hazard.address) && is_nearest(hazard));
+    let too_small =
+        open.iter().filter(|hazard| allowance.covers(hazard.kind, &hazard.address) && has_highest_limit(hazard));
     let mut lines: Vec<String> = too_small.map(|hazard| too_small_text(allowance, hazard)).collect();
     lines.dedup();
     let is_covering = plan.hazards().any(|hazard| allowance.covers(hazard.kind, &hazard.address));
@@ -189,7 +190,7 @@ fn no_effect_text(plan: &Plan, allowance: &Allowance) -> String {
         plan.hazards().filter(|hazard| hazard.kind == allowance.hazard).map(Hazard::flag).collect();
     flags.dedup();
     match flags.as_slice() {
-        [] => format!("`--allow {allowance}` has no effect: the plan has no hazard `{}`", allowance.hazard),
+        [] => format!("`--allow {allowance}` has no effect: the plan has no `{}` hazard", allowance.hazard),
         [only] => format!("`--allow {allowance}` has no effect: no such hazard at that address; use {only}"),
         [first, rest @ ..] => format!(
             "`--allow {allowance}` has no effect: no such hazard at that address; use {first} (or one of {} others)",

@@ -22,13 +22,13 @@ pub enum HazardKind {
     AccessGain,
     /// A user is deleted, or loses a tag or access to objects or routing keys.
     AccessLoss,
-    /// The password of a user with open connections, shovels or upstreams changes or is removed. Clients that use the old
-    /// password can no longer connect.
+    /// The password of a user with open connections, shovels or upstreams changes or is removed. Clients that use the
+    /// old password can no longer connect.
     CredentialChange,
     /// Messages are not routed to a queue or through an exchange, temporarily or permanently.
     RoutingGap,
-    /// Messages to an exchange that reach a queue before the apply are unroutable after it, or dead-lettered messages of a
-    /// queue are dropped.
+    /// Messages to an exchange that reach a queue before the apply are unroutable after it, or dead-lettered messages
+    /// of a queue are dropped.
     RoutingLoss,
     /// A shovel uses a queue that is deleted or recreated: the shovel may declare the queue again, or lose messages.
     ShovelInterference,
@@ -116,13 +116,14 @@ impl HazardKind {
                  unmanaged policy breaks generated retries or dead-letter queues."
             }
             Self::AccessGain => {
-                "Users gain access: a user has or gains the tag `administrator` or `policymaker`, a topic permission is deleted, or \
-                 the broker deletes topic permissions together with their exchange, and topo cannot restore them."
+                "Users gain access: a user has or gains the `administrator` or `policymaker` tag, a topic permission is \
+                 deleted, or the broker deletes topic permissions together with their exchange, and topo cannot \
+                 restore them."
             }
             Self::AccessLoss => {
-                "Users lose access: a user is deleted or loses a tag, a permission is deleted or no longer matches an object, or a new, changed or restored \
-                 topic permission restricts routing keys. topo restores topic permissions that an interrupted recreation \
-                 appears to have stored."
+                "Users lose access: a user is deleted or loses a tag, a permission is deleted or no longer matches an \
+                 object, or a new, changed or restored topic permission restricts routing keys. topo restores topic \
+                 permissions that an interrupted recreation appears to have stored."
             }
             Self::CredentialChange => {
                 "The password of a user with open connections changes or is removed. Open connections stay open, and clients \
@@ -134,8 +135,8 @@ impl HazardKind {
             }
             Self::RoutingLoss => {
                 "Messages to an exchange that currently reach a queue will be unroutable, because bindings, the alternate \
-                 exchange or the type of an exchange change. The broker drops them, or returns them to publishers that \
-                 set `mandatory`."
+                 exchange or the type of an exchange change. The broker drops these messages, or returns them to \
+                 publishers that set `mandatory`."
             }
             Self::ShovelInterference => {
                 "A dynamic shovel reads from or writes to a queue that is deleted or recreated. The shovel may declare \
@@ -162,7 +163,7 @@ impl HazardKind {
             }
             Self::ContractChange => {
                 "Before the apply, workers must be changed to handle failures or declare the queue differently: see \
-                 `topo contract`. The hazard also covers messages that lose the history that workers read."
+                 `topo contract`. The hazard also covers retried messages that lose their `x-death` history."
             }
             Self::DurabilityDown => "An object or its messages no longer survive a restart, or the loss of a node.",
             Self::MassDelete => {

@@ -1,8 +1,8 @@
 //! Builds the body of the request that writes a shovel or a federation upstream.
 //!
-//! The broker restarts a shovel or the links of an upstream if any part of the value differs, even if it means the same
-//! (3.8 to 4.3). Therefore, topo sends no request for an equivalent value. The body omits fields with their default, which
-//! older versions of RabbitMQ may not support.
+//! The broker restarts a shovel or the links of an upstream if the value differs in any way, even if the new value is
+//! equivalent (RabbitMQ 3.8 to 4.3). Therefore, topo sends no request for an equivalent value. The body omits fields
+//! that have their default value, because older versions of RabbitMQ may not support these fields.
 
 use crate::model::record_kinds::{FieldShape, RecordField};
 use crate::model::secret::Template;
@@ -41,7 +41,7 @@ pub(super) fn body(link: &Record) -> Value {
     json!({ "value": value })
 }
 
-/// Returns one URI or a list of URIs. The password belongs to each URI that contains a user.
+/// Returns one URI or a list of URIs. The password applies to each URI that contains a user name.
 fn uris(link: &Record, field: &RecordField) -> Value {
     let password = Record::password_field(field, link.id.kind);
     let password = password.and_then(|field| link.fields.get(field.name)).and_then(SecretRef::of);

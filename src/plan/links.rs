@@ -1,8 +1,8 @@
-//! Adds the hazards of changed and deleted shovels and federation upstreams, and blocks plans that need a plugin that is
-//! not enabled.
+//! Adds the hazards of changed and deleted shovels, federation upstreams and upstream sets. Blocks plans that require a
+//! disabled plugin.
 //!
-//! The broker restarts a shovel or the links of an upstream after any change (3.8 to 4.3). Messages that the source has
-//! delivered and that are not acknowledged are then delivered again, or lost with `no-ack`.
+//! The broker restarts a shovel or the links of an upstream after any change (RabbitMQ 3.8 to 4.3). The source then
+//! redelivers unacknowledged messages. With `no-ack`, the messages in flight are lost.
 
 use super::activity::Enabled;
 use super::changes_by_kind::PlanBuilder;
@@ -62,7 +62,8 @@ fn hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) ->
     }
 }
 
-/// Returns the hazard of an upstream set that loses or changes members. A changed member restarts its links.
+/// Returns the hazard for an upstream set that loses or changes members. The broker restarts the links of a changed
+/// member.
 fn set_hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>) -> Option<(HazardKind, String)> {
     let set = before.id.name().unwrap_or_default();
     let upstream = |name: &str| context.current.records.get(&RecordId::named(RecordKind::Upstream, name));
@@ -93,8 +94,8 @@ fn restart(what: &str, is_lossy: bool) -> (HazardKind, String) {
     }
 }
 
-/// Blocks the plan if it writes a shovel whose name a shovel has that topo does not manage. Adds a note if the plan should
-/// delete such a shovel.
+/// Blocks the plan if it writes a shovel whose name belongs to a shovel that topo does not manage. Adds a note if the
+/// spec lists such a shovel under `removed`.
 pub(super) fn block_excluded(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let what = "a shovel that deletes itself, or that the broker created, has this name";
     for id in &context.records.excluded {
@@ -109,15 +110,15 @@ pub(super) fn block_excluded(builder: &mut PlanBuilder, context: &PlanContext<'_
     }
 }
 
-/// Returns true if a record kind requires a plugin, and the desired records of this kind differ from the current records.
-/// topo reads the enabled plugins only in that case.
+/// Returns true if a record kind requires a plugin, and the desired records of this kind differ from the current
+/// records. topo reads the enabled plugins only in that case.
 pub fn needs_plugins(row: &RecordRow, desired: &Topology, current: &Topology) -> bool {
     let differs = |(id, record): (&RecordId, &Record)| current.records.get(id) != Some(record);
     !row.plugins.is_empty() && desired.records.iter().filter(|(id, _)| id.kind == row.kind).any(differs)
 }
 
-/// Blocks the plan if it writes records of a plugin that is not enabled. The broker would refuse these requests. It still
-/// lists and deletes such records.
+/// Blocks the plan if it writes records of a disabled plugin, because the broker would refuse these requests. The
+/// broker still lists and deletes such records. Adds a note if this user may not read the enabled plugins.
 pub(super) fn block_disabled_plugins(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_write = |change: &&PlannedChange| matches!(change.kind, ChangeKind::Create | ChangeKind::Change);
     let mut written: Vec<(&'static RecordRow, Address)> = Vec::new();
@@ -134,7 +135,7 @@ pub(super) fn block_disabled_plugins(builder: &mut PlanBuilder, context: &PlanCo
             Enabled::Names(enabled) if row.plugins.iter().any(|plugin| enabled.contains(*plugin)) => {}
             Enabled::Names(_) => {
                 let remedy = format!("enable it on every node: rabbitmq-plugins enable {plugin}");
-                builder.block(&address, format!("the plugin {plugin} is not enabled"), Some(remedy));
+                builder.block(&address, format!("the {plugin} plugin is not enabled"), Some(remedy));
             }
             Enabled::NotReadable(_) => drop(unknown.insert(plugin)),
             Enabled::NotRead => {}
@@ -144,7 +145,7 @@ pub(super) fn block_disabled_plugins(builder: &mut PlanBuilder, context: &PlanCo
         let (noun, are) = if unknown.len() == 1 { ("plugin", "is") } else { ("plugins", "are") };
         let names = unknown.into_iter().collect::<Vec<_>>().join(" and ");
         let right = match &context.records.plugins {
-            Enabled::NotReadable(tag) => format!(": reading plugins requires the tag {tag}"),
+            Enabled::NotReadable(tag) => format!(": reading plugins requires the {tag} tag"),
             Enabled::Names(_) | Enabled::NotRead => String::new(),
         };
         let text = format!("topo did not check whether the {noun} {names} {are} enabled{right}");

@@ -1,4 +1,4 @@
-//! Protects the access of this user, so that topo can apply further plans.
+//! Protects this user's access, so that topo can apply further plans.
 //!
 //! A pattern that topo cannot evaluate counts as lost access, unless the plan keeps the pattern.
 
@@ -14,13 +14,13 @@ use crate::model::{Binding, ExchangeName, ObjectId, Record, RecordKind};
 use crate::rabbitmq::predeclared_type;
 use std::collections::BTreeSet;
 
-/// The maximum number of objects that a text lists for each permission.
-const NAMED: usize = 3;
+/// The maximum number of objects that a message lists for each permission.
+const MAX_NAMED: usize = 3;
 const ADMINISTRATOR: &str = "administrator";
 const REMEDY: &str = "keep these permissions, or apply the plan as a different administrator";
 
 /// Returns true if the object is a record of this user, such as its permissions. topo does not prune such records.
-pub(super) fn is_of_this_user(context: &PlanContext<'_>, id: &ObjectId) -> bool {
+pub(super) fn belongs_to_this_user(context: &PlanContext<'_>, id: &ObjectId) -> bool {
     match id {
         ObjectId::Record(id) => {
             let is_of_user = id.kind == RecordKind::User || id.kind.row().is_named_after_users();
@@ -68,8 +68,8 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
         .filter(|(_, is_kept)| !is_kept)
         .filter_map(|(((right, after), (_, before)), _)| {
             let mut names: Vec<&str> = after.difference(before).map(String::as_str).collect();
-            let more = names.len().saturating_sub(NAMED);
-            names.truncate(NAMED);
+            let more = names.len().saturating_sub(MAX_NAMED);
+            names.truncate(MAX_NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             (!names.is_empty()).then(|| format!("{right} on {}{more}", names.join(", ")))
         })
@@ -83,8 +83,8 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
     }
 }
 
-/// Blocks the plan if a new topic permission of this user does not permit a binding of the plan. The broker requires read
-/// for the routing key of each binding of a topic exchange, and also to remove it.
+/// Blocks the plan if a new topic permission of this user does not permit a binding of the plan. To add or remove a
+/// binding of a topic exchange, the broker requires the read permission for the routing key.
 fn check_topics(builder: &mut PlanBuilder, context: &PlanContext<'_>, own: &str, steps: &[Step]) {
     let is_topic = |name: &ExchangeName| {
         let declared = context.current.exchanges.get(name).or_else(|| context.desired.topology.exchanges.get(name));
@@ -124,8 +124,8 @@ fn check_topics(builder: &mut PlanBuilder, context: &PlanContext<'_>, own: &str,
     }
 }
 
-/// Blocks the plan if this user would lose its tag `administrator` or its password, or if no administrator would remain
-/// that can authenticate with a password.
+/// Blocks the plan if it deletes this user, removes the user's `administrator` tag or password, or sets a password hash
+/// for the user. Also blocks the plan if no administrator with a password would remain.
 pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let changed = users::changed_users(builder);
     let of_own = changed.iter().filter(|changed| context.records.user.as_ref() == Some(&changed.name));
@@ -135,7 +135,7 @@ pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
         let (text, remedy) = match after {
             None => (format!("the plan deletes user {name}"), "keep this user"),
             Some(after) if before.has_tag(ADMINISTRATOR) && loses_tag(after) => {
-                (format!("the plan removes the tag administrator from user {name}"), "keep the tag")
+                (format!("the plan removes the administrator tag from user {name}"), "keep the tag")
             }
             Some(after) if !users::changes_password(before, after) => continue,
             Some(after) if !users::has_password(after) => {
@@ -164,7 +164,7 @@ pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
     for ChangedUser { name, before, after, .. } in &changed {
         remaining.remove(name.as_str());
         let Some(after) = after else { continue };
-        // Without a key, topo keeps the current value.
+        // If a key is missing, topo keeps the current value.
         let sets = |keys: &[&str]| before.is_none() || keys.iter().any(|key| after.fields.contains_key(*key));
         let effective = |keys| if sets(keys) { Some(after) } else { before.as_ref() };
         if let (Some(tags), Some(password)) = (effective(&["tags"]), effective(&["password", "passwordHash"]))
@@ -175,7 +175,11 @@ pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
     }
     let lost = changed.iter().find(|changed| administrators.contains(changed.name.as_str()));
     if let Some(lost) = lost.filter(|_| remaining.is_empty()) {
-        let text = "the plan leaves no user with the tag administrator and a password".to_owned();
-        builder.block(&lost.address, text, Some("keep one such user, or create another one first".to_owned()));
+        let text = "the plan leaves no user with the administrator tag and a password".to_owned();
+        builder.block(
+            &lost.address,
+            text,
+            Some("keep one such user, or create another administrator first".to_owned()),
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! Turns changes and the broker's activity into ordered steps with their hazards. Contains only pure functions.
+//! Turns changes and the broker's activity into ordered steps, hazards and blockers. All functions are pure.
 //!
 //! [`diff`](crate::diff) determines the differences, and [`verdict`](verdict::verdict) predicts the broker's response
-//! to each difference. A plan contains the steps, the hazards and the blockers. The plan that topo shows is the value
-//! that topo saves and executes.
+//! to each difference. A plan contains the steps, the hazards and the blockers. topo shows, saves and executes the same
+//! plan value.
 
 pub mod action;
 pub mod activity;

@@ -18,7 +18,7 @@ use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of bindings that a note lists, in the text and in its YAML.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Adds notes about old bindings that remain alongside new bindings.
 pub(super) fn report(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
@@ -75,8 +75,8 @@ pub(super) fn report(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 }
 
 fn text(destination: &Destination, bindings: &[&Binding], may_own: bool) -> String {
-    let named: Vec<String> = bindings.iter().take(NAMED).map(|binding| format!("`{binding}`")).collect();
-    let more = match bindings.len().saturating_sub(NAMED) {
+    let named: Vec<String> = bindings.iter().take(MAX_NAMED).map(|binding| format!("`{binding}`")).collect();
+    let more = match bindings.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -92,7 +92,7 @@ fn text(destination: &Destination, bindings: &[&Binding], may_own: bool) -> Stri
         false => String::new(),
     };
     let written: Vec<String> =
-        bindings.iter().take(NAMED).map(|binding| spec_keys::binding(binding).to_string()).collect();
+        bindings.iter().take(MAX_NAMED).map(|binding| spec_keys::binding(binding).to_string()).collect();
     format!(
         "{bindings_stay} alongside the new ones: {}{more}. If {it_is}: `removed: {{bindings: [{}]}}`{owned}",
         named.join(", "),

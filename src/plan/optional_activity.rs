@@ -65,7 +65,7 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
             };
             let text = format!(
                 "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user \
-                 may not read parameters (tag `policymaker`)"
+                 may not read parameters (this requires the policymaker tag)"
             );
             builder.hazards.push(Hazard {
                 kind: HazardKind::ShovelInterference,
@@ -88,7 +88,7 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
         let is_shovel_deleted =
             end.vhost == *vhost && builder.changes.iter().any(|change| is_deleted(change, &end.shovel));
         let is_shovel_redirected = end.vhost == *vhost && builder.changes.iter().any(|change| redirects(change, end));
-        // The deletion or change of a shovel precedes the deletions of queues, but not the recreations.
+        // topo deletes or changes a shovel before it deletes queues, but not before it recreates queues.
         if (is_shovel_deleted || is_shovel_redirected) && !*is_recreated {
             continue;
         }
@@ -127,13 +127,13 @@ const CONNECTIONS: &str = "max-connections";
 const QUEUES: &str = "max-queues";
 const CHANNELS: &str = "max-channels";
 
-/// Returns true if the plan sets or lowers a limit of connections or channels. topo reads the number of connections only in
+/// Returns true if the plan sets or lowers a connection or channel limit. topo reads the number of connections only in
 /// that case.
 pub fn limits_connections(part: &VhostPlan) -> bool {
     lowered_limits(&part.changes).any(|(_, record)| matches!(record.id.setting(), Some(CONNECTIONS | CHANNELS)))
 }
 
-/// Adds the hazards of limits that are set or lowered.
+/// Adds a hazard for each set or lowered limit that is reached, or whose current number is unknown.
 pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let found: Vec<_> = lowered_limits(&builder.changes)
         .filter_map(|(change, record)| {

@@ -24,8 +24,7 @@ pub struct VhostPlan {
     pub vhost: VhostName,
     /// The objects that differ, by kind and name.
     pub changes: Vec<PlannedChange>,
-    /// Owned objects that the spec does not declare. topo keeps these objects, because `--prune` does not include their
-    /// kind.
+    /// Unmanaged objects that match `owns`. topo keeps these objects, because `--prune` does not include their kind.
     pub unmanaged: Vec<Unmanaged>,
     /// Notes that do not block the plan.
     pub infos: Vec<Info>,
@@ -33,7 +32,7 @@ pub struct VhostPlan {
     pub blocks: Vec<Block>,
     /// The hazards of the plan, most severe first.
     pub hazards: Vec<Hazard>,
-    /// Descriptions of the interrupted migrations.
+    /// The interrupted migrations.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub interrupted: Vec<InterruptedMigration>,
     /// The migrations that the steps execute.
@@ -154,8 +153,8 @@ pub struct Conflict {
     /// The broker's error message for an application that declares the desired object now. `None` for drift: the broker
     /// accepts the declaration and changes nothing. The type of an integer in the message depends on the client.
     pub broker_error: Option<String>,
-    /// The broker's error message for an application that still declares the current object after it is recreated. A
-    /// passive declaration does not cause this error.
+    /// The broker's error message for an application that still declares the current settings after the object is
+    /// recreated. A passive declaration does not cause this error.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error_after_recreate: Option<String>,
     /// The result of a declaration without `x-queue-type`, if the broker's default type makes a difference.
@@ -180,7 +179,7 @@ pub struct KeptBindings {
     pub topic_permissions: Option<Vec<TopicPermission>>,
 }
 
-/// An existing, owned object that the spec does not declare.
+/// An unmanaged object that matches `owns`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Unmanaged {
     /// The address of the object.
@@ -211,8 +210,8 @@ pub struct InterruptedMigration {
 }
 
 impl InterruptedMigration {
-    /// Returns the label in a plan: `migrating` if another apply is running, because that apply may be migrating the
-    /// queue, and `interrupted` otherwise.
+    /// Returns the label for a plan. Returns `migrating` if another apply is running, because that apply may be
+    /// migrating the queue. Otherwise, returns `interrupted`.
     pub fn label(&self) -> &'static str {
         if self.applying.is_some() { "migrating" } else { "interrupted" }
     }
@@ -244,14 +243,15 @@ pub struct Step {
     /// The numbers of the steps that must be completed before this step.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub after: Vec<usize>,
-    /// The object that this step helps to recreate. After topo has started to recreate an object, topo completes the
-    /// recreation even if the user interrupts the apply.
+    /// The object that this step helps to recreate. Once topo starts to recreate an object, it completes the recreation
+    /// even if the user interrupts the apply.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recreate: Option<ObjectId>,
-    /// The stage of the migration that includes this step.
+    /// The migration stage to which this step belongs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stage: Option<Stage>,
-    /// True if the step of the cluster follows the steps of all vhosts. Deferred steps come after all others.
+    /// True if the step belongs to the cluster and runs after the steps of all vhosts. Deferred steps are the last
+    /// steps of the cluster.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub is_deferred: bool,
     /// The address of the object that the step changes.
@@ -270,7 +270,7 @@ impl VhostPlan {
         self.changes.iter().any(|change| is_vhost(change) && change.kind == ChangeKind::Create)
     }
 
-    /// Returns true if the plan migrates the queue at this address with this goal.
+    /// Returns true if the plan migrates the queue at `address` with `goal`.
     pub fn is_migrated(&self, address: &Address, goal: Goal) -> bool {
         self.migrations.iter().any(|migration| {
             let queue = ObjectId::Queue(migration.queue.clone());
@@ -278,8 +278,8 @@ impl VhostPlan {
         })
     }
 
-    /// Returns true if topo may delete the object while it has bindings. A queue may always have bindings; an exchange
-    /// may have bindings only if the plan contains a `routing-gap` hazard for the exchange.
+    /// Returns true if topo may delete the object while the object has bindings. topo may delete an exchange with
+    /// bindings only if the plan contains a `routing-gap` hazard for the exchange. Other objects are not restricted.
     pub fn may_be_bound(&self, address: &Address) -> bool {
         let exchange = self
             .changes

@@ -17,10 +17,10 @@ use crate::rabbitmq::Pattern;
 use crate::rabbitmq::profile::predeclared_in_every_vhost;
 use std::collections::BTreeSet;
 
-/// The patterns of topic permissions that match every routing key.
+/// The topic permission patterns that topo treats as matching every routing key.
 const EVERYTHING: [&str; 7] = [".*", "^.*", ".*$", "^.*$", ".+", "^", "."];
-/// The maximum number of objects that a text lists for each permission.
-const NAMED: usize = 3;
+/// The maximum number of objects that a message lists for each permission.
+const MAX_NAMED: usize = 3;
 
 /// Returns true if a plan changes or deletes permissions, or writes or deletes topic permissions. topo reads the
 /// connections of the vhost only in that case.
@@ -76,7 +76,8 @@ fn topic_permissions(change: &PlannedChange) -> Option<(Option<TopicPermission>,
     (before.is_some() || after.is_some()).then(|| (before.flatten(), after.flatten()))
 }
 
-/// Adds a hazard for each permission and topic permission with which a user loses or gains access.
+/// Adds a hazard for each changed permission with which a user loses access, and for each changed topic permission with
+/// which a user loses or gains access.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     permission_hazards(builder, context);
     topic_hazards(builder, context);
@@ -120,15 +121,14 @@ fn topic_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     }
 }
 
-/// The time at which a user has permissions.
+/// The point in time at which permissions are checked: before or after the plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     Before,
     After,
 }
 
-/// Returns false if a user has no permissions before or after the plan. If topo does not know the permissions, returns
-/// true.
+/// Returns true if the user has permissions at the given point in time, or if topo does not know the permissions.
 fn has_permission(builder: &PlanBuilder, context: &PlanContext<'_>, user: &str, when: When) -> bool {
     if !context.desired.scope.sections.contains_key(&RecordKind::Permission) {
         return true;
@@ -143,7 +143,8 @@ fn has_permission(builder: &PlanBuilder, context: &PlanContext<'_>, user: &str, 
     }
 }
 
-/// Adds a hazard for each permission with which a user loses access to an object.
+/// Adds a hazard for each changed permission with which a user loses access to an object or to the vhost. Adds a note
+/// for each changed permission with which a user gains access to an object.
 fn permission_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let changed: Vec<ChangedPermission> = builder.changes.iter().filter_map(changed_permission).collect();
     if changed.is_empty() {
@@ -181,7 +182,8 @@ fn permission_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 }
 
 /// Describes the connections of a user to the vhost that keep the old permissions for some time, and how to close them.
-/// Returns an empty text without connections. `has_consumers` is true if consumers also keep the old permissions.
+/// Returns an empty string if the user has no connections. `has_consumers` is true if consumers also keep the old
+/// permissions.
 fn connections(context: &PlanContext<'_>, user: &str, has_consumers: bool) -> String {
     let of_user = context.activity.connections.as_ref().map(|users| users.get(user).copied().unwrap_or_default());
     let open = match of_user {
@@ -203,7 +205,7 @@ fn connections(context: &PlanContext<'_>, user: &str, has_consumers: bool) -> St
 struct Names {
     /// The current and desired exchanges and queues.
     declared: Vec<String>,
-    /// Also the predeclared exchanges.
+    /// The declared names, and the names of the predeclared exchanges.
     all: Vec<String>,
 }
 
@@ -222,11 +224,11 @@ impl Names {
     }
 }
 
-/// The objects that one pattern matches and another pattern does not match.
+/// The objects that one pattern matches or may match, and that another pattern does not certainly match.
 #[derive(Default)]
 struct Difference<'a> {
     names: Vec<&'a str>,
-    /// The number of objects that the first pattern matches.
+    /// The number of objects that the first pattern matches or may match.
     all: usize,
     /// True if topo could not evaluate one of the patterns for some object.
     is_uncertain: bool,
@@ -258,13 +260,13 @@ pub(super) fn pattern(text: &str) -> Pattern {
 }
 
 impl Difference<'_> {
-    /// Describes the objects: `write on orders, events (2 of 9 objects)`. Returns `None` without objects.
+    /// Describes the objects: `write on orders, events (2 of 9 objects)`. Returns `None` if there are no objects.
     fn describe(&self, right: &str) -> Option<String> {
         if self.names.is_empty() {
             return None;
         }
-        let mut listed = self.names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-        if let more @ 1.. = self.names.len().saturating_sub(NAMED) {
+        let mut listed = self.names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+        if let more @ 1.. = self.names.len().saturating_sub(MAX_NAMED) {
             listed += &format!(" and {} more", number(more as u64));
         }
         let (lost, objects) = (number(self.names.len() as u64), count(self.all as u64, "object"));

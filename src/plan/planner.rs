@@ -231,8 +231,8 @@ fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>
     }
 }
 
-/// Blocks the deletion and the recreation of a queue while `topo dlq` holds or moves its messages. The command refuses to
-/// start while an apply holds the lock of the vhost.
+/// Blocks the deletion and the recreation of a queue while `topo dlq` holds or moves its messages. The command refuses
+/// to start while an apply holds the lock of the vhost.
 fn block_running_dlq_commands(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_removed = |kind| matches!(kind, ChangeKind::Delete | ChangeKind::Recreate);
     let removed = builder.changes.iter().filter(|change| is_removed(change.kind)).filter_map(PlannedChange::id);
@@ -252,8 +252,8 @@ fn block_running_dlq_commands(builder: &mut PlanBuilder, context: &PlanContext<'
     }
 }
 
-/// Blocks the plan if a queue is exclusive to a connection. The broker rejects every declaration from other
-/// connections, even an identical declaration.
+/// Blocks the plan if a desired queue exists and is exclusive to a connection. The broker rejects every declaration
+/// from other connections, even an identical declaration.
 fn block_exclusive_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for name in context.desired.topology.queues.keys() {
         let id = ObjectId::Queue(name.clone());

@@ -1,4 +1,4 @@
-//! Blocks a plan that requires records or owners of records that do not exist or that this user may not read.
+//! Blocks plans that require records that this user may not read, or records whose owner does not exist.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -40,24 +40,24 @@ pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, 
         let block = |text| Block {
             address: whole.clone(),
             text,
-            remedy: Some(format!("connect as a user with the tag {}", row.writer.as_str())),
+            remedy: Some(format!("connect as a user with the {} tag", row.writer.as_str())),
             flag: None,
         };
         if named > 0 {
             let (records, tag) = (row.format_count(named), row.writer.as_str());
-            part.blocks.push(block(format!("{records} not compared: reading {} requires the tag {tag}", row.plural)));
+            part.blocks.push(block(format!("{records} not compared: reading {} requires the {tag} tag", row.plural)));
         } else if options.prune.contains(&ObjectKind::Record(*kind)) {
             let (plural, tag) = (row.plural, row.writer.as_str());
-            part.blocks.push(block(format!("{plural} cannot be pruned: reading them requires the tag {tag}")));
+            part.blocks.push(block(format!("{plural} cannot be pruned: reading them requires the {tag} tag")));
         } else if scope.sections.contains_key(kind) && !is_declared(kind) {
             let text =
-                format!("{} are not compared: reading them requires the tag {}", row.plural, row.writer.as_str());
+                format!("{} are not compared: reading them requires the {} tag", row.plural, row.writer.as_str());
             part.infos.push(Info { address: whole.clone(), text });
         }
     }
 }
 
-/// Blocks the plan if it creates records that belong to an object that does not exist. Adds one block for each such
+/// Blocks the plan if it creates records that belong to an object that does not exist. Adds one block for each missing
 /// object, and a note if topo did not read the existing objects.
 pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let mut seen: BTreeSet<(&'static str, String)> = BTreeSet::new();
@@ -89,7 +89,7 @@ pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanCont
     for (word, (many, kind)) in unknown {
         let is_unreadable = context.records.unreadable.contains(&RecordKind::User);
         let right = match is_unreadable || context.records.owners.contains_key(&kind) {
-            true => format!(": reading them requires the tag {}", kind.row().writer.as_str()),
+            true => format!(": reading them requires the {} tag", kind.row().writer.as_str()),
             false => String::new(),
         };
         let exist = if many == 1 { "exists" } else { "exist" };

@@ -53,7 +53,9 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         return Refusal::never(format!("{id} is protected: it is never recreated"), remedy);
     }
     if context.untouchable.contains(&id) {
-        let text = format!("{id} is exclusive, auto-delete or internal to its owner: topo never changes it");
+        let text = format!(
+            "{id} is exclusive, auto-delete, server-named, or internal to a plugin or topo: topo never changes it"
+        );
         return Refusal::never(text, "wait until it is deleted, or use a different name");
     }
     let is_complete = |object: &Object| match object {
@@ -72,7 +74,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         );
         return Refusal::never(text, "remove that binding, or replace it with a different one");
     }
-    // The broker may refuse a current binding of the new object, because exchange types support different bindings.
+    // The broker may refuse to restore a current binding, because exchange types support different bindings.
     let refusal_of = |binding: &Binding| context.binding_refusals(binding).into_iter().next();
     if let Some((binding, why)) = bindings_of(context, &id).find_map(|one| Some((one, refusal_of(one)?))) {
         let text = format!("topo could not restore {binding} after the recreation: {}", why.text);
@@ -196,7 +198,7 @@ pub(super) fn drop_undesired_bindings(builder: &mut PlanBuilder) {
     }
 }
 
-/// Adds the hazards of recreating an object.
+/// Adds the hazards of recreating an object. If the queue is migrated, also adds the migration.
 pub(super) fn hazards(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,

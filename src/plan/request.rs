@@ -1,4 +1,5 @@
-//! Turns an action into a request, with a pure function: a plan shows the same request that an apply sends.
+//! Turns actions into management API requests. The conversion is a pure function, so a plan shows the exact request
+//! that an apply sends.
 
 use super::action::Action;
 use super::{link_request, user_request};
@@ -108,7 +109,8 @@ pub(crate) fn path(kind: &str, segments: &[&str]) -> String {
     path
 }
 
-/// Returns the request of an action in a vhost; `None` for moving messages, which requires more than one request.
+/// Returns the request for an action in a vhost. Returns `None` for moving messages, which requires more than one
+/// request.
 ///
 /// A declaration always sets all properties: `durable`, `auto_delete` and `arguments`, and for an exchange also `type`
 /// and `internal`. The broker treats missing booleans as false, so an empty body declares a transient queue (all
@@ -122,8 +124,8 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
     let in_vhost = |kind: &str, name: &str| path(kind, &[vhost.as_str(), name]);
     Some(match action {
         Action::PutVhost { vhost: settings } => {
-            // Sends all settings, because from 3.10 on, a PUT clears a missing description and missing tags. Omits a
-            // default queue type that is not set, because no value means "none" on all versions.
+            // Sends all settings, because a PUT clears a missing description and missing tags on RabbitMQ 3.10 and
+            // later. Omits a default queue type that is not set, because no value means "none" on all versions.
             let mut body = json!({
                 "description": settings.description.as_deref().unwrap_or_default(),
                 // A string, not a list: 3.8 splits the string, and later versions accept both
@@ -211,9 +213,9 @@ fn put_record(vhost: &VhostName, record: &Record, keeps_password: bool) -> Reque
     Request::put(record_path(vhost, &id), body)
 }
 
-/// Builds the path of a record: `/api/operator-policies/shop/ceiling`. The path of a cluster record contains no vhost. The
-/// path of a runtime parameter contains the component before the vhost: `/api/parameters/my-plugin/shop/main`. The path of
-/// a deletion protection is below the vhost: `/api/vhosts/shop/deletion/protection`.
+/// Builds the path of a record: `/api/operator-policies/shop/ceiling`. The path of a cluster record contains no vhost.
+/// The path of a runtime parameter contains the component before the vhost: `/api/parameters/my-plugin/shop/main`. The
+/// path of the deletion protection is below the vhost: `/api/vhosts/shop/deletion/protection`.
 pub(crate) fn record_path(vhost: &VhostName, id: &RecordId) -> String {
     let row = id.kind.row();
     if row.list == ListPath::Vhost {
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn body_of_a_queue_is_complete() {
+    fn queue_body_is_complete() {
         let queue = Queue {
             durable: true,
             auto_delete: false,
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn body_of_an_exchange_is_complete() {
+    fn exchange_body_is_complete() {
         let exchange = Exchange {
             kind: "topic".to_owned(),
             durable: true,
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn body_of_a_policy_has_the_keys_of_the_broker() {
+    fn policy_body_uses_the_broker_keys() {
         let policy = Policy {
             pattern: "^a".to_owned(),
             apply_to: ApplyTo::QuorumQueues,
@@ -369,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn body_of_a_vhost_is_complete() {
+    fn vhost_body_is_complete() {
         let settings =
             Vhost { description: None, tags: Some(["a".into(), "b".into()].into()), default_queue_type: None };
         let put = request(&"a/b".into(), &Action::PutVhost { vhost: settings }).unwrap();

@@ -1,4 +1,4 @@
-//! Determines the rights that a user lacks for a plan, and the minimal rights to grant.
+//! Determines the rights that a user lacks for a plan, and the patterns to grant.
 //!
 //! Sources: `rabbit_auth_backend_internal:check_resource_access` and `rabbit_channel`, 3.8 to 4.3. A permission is a
 //! pattern that the broker matches against object names in the same way as the pattern of a policy. An empty permission
@@ -26,8 +26,8 @@ pub struct User {
     pub name: String,
     /// The tags of the user.
     pub tags: BTreeSet<String>,
-    /// True if the broker itself stores the user and the permissions, and not a backend such as LDAP. `None` before
-    /// 4.0, because those versions do not report this property.
+    /// True if the broker itself, rather than a backend such as LDAP, stores the user and the permissions. `None` on
+    /// RabbitMQ 3.13 and earlier, which does not report this property.
     pub is_internal: Option<bool>,
 }
 
@@ -41,7 +41,7 @@ impl User {
             }
     }
 
-    /// Returns true if the user has the tag `administrator`.
+    /// Returns true if the user has the `administrator` tag.
     pub fn is_administrator(&self) -> bool {
         self.tags.contains("administrator")
     }
@@ -72,16 +72,16 @@ pub struct Needs {
 /// The rights that a user lacks for a vhost's plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingRights {
-    /// True if the plan writes the vhost, and the user lacks the required tag `administrator`.
+    /// True if the plan writes the vhost, and the user lacks the required `administrator` tag.
     pub administrator: bool,
-    /// True if the plan writes or deletes policies, and the user lacks the required tag `policymaker`.
+    /// True if the plan writes or deletes policies, and the user lacks the required `policymaker` tag.
     pub policymaker: bool,
     /// The record kinds that the plan writes or deletes, and that require a tag that the user lacks.
     pub records: BTreeSet<RecordKind>,
     /// The permissions that the user lacks.
     pub permissions: Needs,
-    /// The minimal configure, write and read patterns that permit the plan. `None` if the user's current patterns are
-    /// sufficient, or if they are unknown and the plan does not create the vhost.
+    /// The configure, write and read patterns to grant. `None` if the user's current patterns are sufficient. If the
+    /// current patterns are unknown, set only if the plan creates the vhost and the user is not an administrator.
     pub patterns: Option<[String; 3]>,
 }
 
@@ -132,8 +132,8 @@ impl Needs {
         }
     }
 
-    /// Adds the permissions to declare an object. If `argument` specifies an exchange, the broker also requires read
-    /// for the object, and write for the exchange.
+    /// Adds the permissions to declare an object. If `argument` specifies an exchange, the broker also requires the
+    /// read permission on the object and the write permission on the exchange.
     fn declare(&mut self, name: &str, arguments: &Arguments, argument: &str) {
         self.configure.insert(name.to_owned());
         if let Some(exchange) = arguments.get(argument).and_then(|value| value.as_text()) {
@@ -189,7 +189,7 @@ pub fn missing_rights(
     permission: Option<&Permission>,
 ) -> MissingRights {
     let mut missing = MissingRights::default();
-    let has_step = |is_such: fn(&Action) -> bool| part.steps.iter().any(|step| is_such(&step.action));
+    let has_step = |matches: fn(&Action) -> bool| part.steps.iter().any(|step| matches(&step.action));
     if part.steps.is_empty() {
         return missing;
     }

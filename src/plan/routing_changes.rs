@@ -23,7 +23,7 @@ pub struct RoutingChanges {
 }
 
 impl RoutingChanges {
-    /// Returns true if no message reaches other queues, and everything was compared.
+    /// Returns true if no known message reaches different queues, and all causes were compared.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.dead_letters.is_empty() && self.not_compared.is_empty()
     }
@@ -57,8 +57,8 @@ pub struct RoutingChange {
     /// The reason why the example may reach additional queues after the plan. Absent if the route is certain.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after_unclear: Option<String>,
-    /// True if the change affects every message to which the cause applies: for a binding, every message that it matches.
-    /// Absent if unknown.
+    /// True if the change affects every message to which the cause applies: for a binding, every message that it
+    /// matches. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub all: Option<bool>,
     /// A message to which the cause applies, and that the change does not affect.
@@ -66,7 +66,7 @@ pub struct RoutingChange {
     pub unaffected: Option<RoutedMessage>,
 }
 
-/// A message.
+/// An example message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoutedMessage {
@@ -98,7 +98,7 @@ impl From<ExampleMessage> for RoutedMessage {
     }
 }
 
-/// The change of the topology that causes a change of the routing.
+/// The topology change that causes a routing change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoutingCause {

@@ -24,7 +24,7 @@ pub(super) fn run<'a>(current: &'a Topology, steps: &[Step]) -> Result<Cow<'a, T
 /// Returns the topology of a vhost after its plan.
 ///
 /// # Errors
-/// The reason why topo cannot execute a step.
+/// Returns the reason why topo cannot execute a step.
 pub fn topology_after(current: &Topology, plan: &VhostPlan) -> Result<Topology, String> {
     run(current, &plan.steps).map(Cow::into_owned)
 }
@@ -83,7 +83,7 @@ fn unbind(state: &mut Topology, lost: Vec<Binding>) -> Vec<(ExchangeName, BTreeS
     deleted
 }
 
-/// Blocks the plan if its steps would not lead to the desired topology, which is a defect in topo. Does not check plans
+/// Blocks the plan if its steps would not produce the desired topology, which is a defect in topo. Does not check plans
 /// with targets or conflicts.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options, steps: &[Step]) {
     if !options.targets.is_empty() || builder.changes.iter().any(|change| change.kind == ChangeKind::Conflict) {
@@ -101,7 +101,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     if !left.is_empty() {
         let address = context.address(&ObjectId::Vhost);
         let text =
-            format!("defect in topo: this plan would not lead to the topology of the spec ({})", left.join(", "));
+            format!("defect in topo: this plan would not produce the topology of the spec ({})", left.join(", "));
         builder.block(
             &address,
             text,
@@ -110,8 +110,8 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     }
 }
 
-/// Returns true if the plan already contains a block for the object or, if the object is a binding, for one of its
-/// ends.
+/// Returns true if the plan already contains a block for the object or, if the object is a binding, for its source or
+/// destination.
 fn is_blocked(context: &PlanContext<'_>, blocked: &BTreeSet<Address>, id: &ObjectId) -> bool {
     let is_blocked = |id: &ObjectId| blocked.contains(&context.address(id));
     is_blocked(id)
@@ -131,8 +131,8 @@ fn is_blocked(context: &PlanContext<'_>, blocked: &BTreeSet<Address>, id: &Objec
         }
 }
 
-/// Returns the objects that would still differ after the steps, and the bindings that would be lost. Does not include
-/// differences that a plan only reports.
+/// Returns the objects that would still differ after the steps, the bindings that would be lost, and the keeps that
+/// would be left behind. Does not include differences that a plan only reports.
 fn remaining_differences(
     after: &Topology,
     context: &PlanContext<'_>,
@@ -150,7 +150,7 @@ fn remaining_differences(
             Change::Delete { object, reason } => {
                 let id = object.id();
                 let is_kept =
-                    lock_out::is_of_this_user(context, &id) || deletions::has_declared_permissions(context, &id);
+                    lock_out::belongs_to_this_user(context, &id) || deletions::has_declared_permissions(context, &id);
                 let is_pruned = options.prune.contains(&id.kind()) && !is_kept;
                 !desired.scope.protects_object(&id)
                     && !context.is_untouchable(&id)
@@ -162,7 +162,8 @@ fn remaining_differences(
         .collect();
     // A binding must remain unless its deletion was requested.
     let lost = context.current.bindings.iter().filter(|binding| {
-        let is_requested = undesired.contains(*binding) || diff_removes(context, binding) || !ends_stay(after, binding);
+        let is_requested =
+            undesired.contains(*binding) || spec_removes(context, binding) || !ends_exist(after, binding);
         !is_requested && !after.bindings.contains(*binding)
     });
     left.extend(lost.cloned().map(ObjectId::Binding));
@@ -177,14 +178,14 @@ fn remaining_differences(
     left
 }
 
-fn diff_removes(context: &PlanContext<'_>, binding: &Binding) -> bool {
+fn spec_removes(context: &PlanContext<'_>, binding: &Binding) -> bool {
     let desired = context.desired;
     let id = ObjectId::Binding(binding.clone());
     desired.scope.removed.contains(&id)
         || desired.scope.owns(binding.destination.name()) && !desired.topology.bindings.contains(binding)
 }
 
-fn ends_stay(after: &Topology, binding: &Binding) -> bool {
+fn ends_exist(after: &Topology, binding: &Binding) -> bool {
     let exchange = |name: &ExchangeName| name.is_predeclared() || after.exchanges.contains_key(name);
     exchange(&binding.source)
         && match &binding.destination {

@@ -1,6 +1,6 @@
-//! Blocks changes of super streams that would change the partition of existing routing keys. Clients select a partition by
-//! the position of a routing key, or by a hash and the number of partitions. topo adds partitions at the end, but removes
-//! and reorders none.
+//! Blocks super stream changes that would assign existing routing keys to different partitions. Clients select a
+//! partition by the position of a routing key, or by a hash and the number of partitions. topo adds partitions at the
+//! end, but never removes or reorders partitions.
 //!
 //! The broker treats each stream that is bound to the exchange of a super stream as a partition, with or without a
 //! position (`rabbit_stream_manager:super_stream_partitions`).
@@ -13,8 +13,8 @@ use crate::model::{Binding, Destination, ExchangeName, ObjectId, QueueName, Queu
 use std::collections::BTreeSet;
 
 /// Blocks the plan if a declared super stream has a partition on the broker that the spec does not declare at the same
-/// position, or if the spec binds another stream to the super stream. With `--target`, checks only the super streams that
-/// the plan changes.
+/// position, or if the spec binds another stream to the super stream. With `--target`, checks only the super streams
+/// that the plan changes.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     for (name, streams) in &context.desired.scope.super_streams {
         if !options.targets.is_empty() && !is_changed(builder, name, streams) {
@@ -22,7 +22,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
         }
         let declared = &context.desired.topology.bindings;
         let of_stream = |binding: &&Binding| binding.source == *name && is_stream(context, binding);
-        let mut others: Vec<String> = context
+        let mut undeclared: Vec<String> = context
             .current
             .bindings
             .iter()
@@ -30,14 +30,14 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
             .filter(|it| !declared.contains(*it))
             .map(describe)
             .collect();
-        others.sort();
+        undeclared.sort();
         let address = context.address(&ObjectId::Exchange(name.clone()));
-        if !others.is_empty() {
+        if !undeclared.is_empty() {
             let text = format!(
                 "the broker has partitions of super stream {name} that the spec does not declare at the same position: {}; \
                  topo does not remove or reorder partitions, because messages with the same routing key would go to a \
                  different partition",
-                others.join(", ")
+                undeclared.join(", ")
             );
             let remedy = "declare these partitions at the same positions, and add new partitions only at the end; or create a \
                           super stream with another name";

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// queue also includes the policies that match only this queue, such as the policy that wires its dead-lettering.
 ///
 /// A targeted change to a queue or its retries includes all changes to the retries of the queue. A targeted change that
-/// is not a deletion also includes its dependencies: the vhost, both ends of a binding, and an alternate or dead-letter
-/// exchange, with all exchanges to which that exchange routes. Without these exchanges, the broker would silently drop
-/// messages.
+/// is not a deletion also includes its dependencies: the vhost, the source and destination of a binding, and an
+/// alternate or dead-letter exchange, with all exchanges to which that exchange routes. Without these exchanges, the
+/// broker would silently drop messages.
 pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     if options.targets.is_empty() {
         return;
@@ -39,8 +39,8 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
     let mut open: Vec<ObjectId> = kept.iter().cloned().collect();
     while let Some(id) = open.pop() {
         for family in families.iter().filter(|family| family.contains(&id)) {
-            let others = family.iter().filter(|other| all.changes.contains_key(*other));
-            open.extend(others.filter(|other| kept.insert((*other).clone())).cloned().collect::<Vec<_>>());
+            let changed = family.iter().filter(|member| all.changes.contains_key(*member));
+            open.extend(changed.filter(|member| kept.insert((*member).clone())).cloned().collect::<Vec<_>>());
         }
         let Some(change) = all.changes.get(&id).filter(|change| change.kind != ChangeKind::Delete) else { continue };
         for needed in all.dependencies(change) {
@@ -75,7 +75,7 @@ struct Related<'a> {
     bindings_from: BTreeMap<&'a ExchangeName, Vec<ObjectId>>,
     /// For each queue, the policies whose pattern matches only this queue.
     policies_for: BTreeMap<QueueName, Vec<ObjectId>>,
-    /// For each of these policies, the queue.
+    /// For each policy whose pattern matches only one queue, the queue.
     only_queue: BTreeMap<ObjectId, QueueName>,
     /// For each exchange of the spec, the exchanges to which it routes through bindings or as its alternate exchange.
     /// Includes existing exchanges, because they may route to missing exchanges.

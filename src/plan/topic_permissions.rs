@@ -1,6 +1,6 @@
-//! Finds the topic permissions on exchanges that a plan deletes. A broker that stores its metadata in Khepri (4.3, or
-//! 4.0 to 4.2 with the feature flag `khepri_db`) deletes topic permissions together with their exchange. A user without
-//! topic permissions is not restricted, so topo must restore topic permissions after it recreates an exchange.
+//! Finds the topic permissions on exchanges that a plan deletes. A broker that stores its metadata in Khepri (RabbitMQ
+//! 4.3, or 4.0 to 4.2 with the `khepri_db` feature flag) deletes topic permissions together with their exchange. A user
+//! without topic permissions is not restricted, so topo must restore topic permissions after it recreates an exchange.
 
 use super::action::Action;
 use super::activity::TopicPermissions;
@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The exchange type to which topic permissions apply.
 const RESTRICTED_TYPE: &str = "topic";
-/// The maximum number of users that a text lists.
-const NAMED: usize = 3;
+/// The maximum number of users that a message lists.
+const MAX_NAMED: usize = 3;
 
 /// Returns true if a plan deletes or recreates an exchange, or if an interrupted run must still restore topic
 /// permissions. topo reads topic permissions only in that case.
@@ -25,8 +25,8 @@ pub fn deletes_exchanges(part: &VhostPlan, current: &Topology) -> bool {
     !deleted_exchanges(&part.steps, current).is_empty() || current.exchanges.values().any(is_kept)
 }
 
-/// Returns the current exchanges that are deleted, by a step or together with their last binding. The value is true if
-/// a step declares the exchange again.
+/// Returns the current exchanges that the steps delete or declare again. The value is true if a step declares the
+/// exchange again. In that case, the exchange may have been deleted together with its last binding.
 fn deleted_exchanges(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeName, bool> {
     let mut deleted = BTreeMap::new();
     for step in steps {
@@ -52,7 +52,8 @@ fn deleted_exchanges(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeNam
     deleted
 }
 
-/// Returns the topic permissions that the broker deletes together with an exchange; empty if topo may not read them.
+/// Returns the topic permissions that the broker deletes together with an exchange. Returns an empty list if they are
+/// unknown, or if the broker does not delete topic permissions.
 pub(super) fn on_exchange(context: &PlanContext<'_>, exchange: &ExchangeName) -> Vec<TopicPermission> {
     deleted_with(context, &ObjectId::Exchange(exchange.clone())).unwrap_or_default()
 }
@@ -92,10 +93,10 @@ pub(super) fn restore_hazard(
     }
     let shown: Vec<String> = permissions
         .iter()
-        .take(NAMED)
+        .take(MAX_NAMED)
         .map(|TopicPermission { user, write, read, .. }| format!("user {user}: write {write:?}, read {read:?}"))
         .collect();
-    let more = match permissions.len().saturating_sub(NAMED) {
+    let more = match permissions.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         more => format!("; {more} more"),
     };
@@ -116,16 +117,16 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
         match &context.activity.topic_permissions {
             TopicPermissions::NotRead | TopicPermissions::Kept => {}
             TopicPermissions::Hidden => {
-                let ends = [&context.desired.topology, context.current];
-                if ends.iter().any(|end| is_topic(end.exchanges.get(&name))) {
+                let topologies = [&context.desired.topology, context.current];
+                if topologies.iter().any(|topology| is_topic(topology.exchanges.get(&name))) {
                     let then = if is_declared {
-                        "users that they restrict may then"
+                        "restricted users may then"
                     } else {
-                        "if it is declared again, users that they restrict may"
+                        "if it is declared again, restricted users may"
                     };
                     let text = format!(
                         "the broker deletes the topic permissions on it, if there are any, and this user may not read \
-                         them (tag `administrator`): {then} use any routing key"
+                         them (this requires the administrator tag): {then} use any routing key"
                     );
                     builder.hazard(HazardKind::AccessGain, &address, text, None);
                 }
@@ -152,8 +153,8 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
 
 /// Formats topic permissions: `2 topic permissions (users alice, bob)`.
 pub(super) fn describe(permissions: &[TopicPermission]) -> String {
-    let mut users: Vec<String> = permissions.iter().take(NAMED).map(|it| it.user.to_string()).collect();
-    if let more @ 1.. = permissions.len().saturating_sub(NAMED) {
+    let mut users: Vec<String> = permissions.iter().take(MAX_NAMED).map(|it| it.user.to_string()).collect();
+    if let more @ 1.. = permissions.len().saturating_sub(MAX_NAMED) {
         users.push(format!("{more} more"));
     }
     let noun = if users.len() == 1 { "user" } else { "users" };

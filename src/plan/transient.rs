@@ -57,8 +57,8 @@ fn use_of(context: &PlanContext<'_>, object: &Object) -> Option<String> {
     }
 }
 
-/// Describes the queues that have consumers, except one queue; `None` if there are none. A queue whose consumers are
-/// unknown counts as used.
+/// Describes the queues that have consumers, other than `except`. Returns `None` if there are none. A queue
+/// whose consumers are unknown counts as used.
 fn in_use(context: &PlanContext<'_>, queues: &BTreeSet<QueueName>, except: &QueueName) -> Option<String> {
     let used = |name: &&QueueName| *name != except && consumers(context, name) != Some(0);
     let mut used = queues.iter().filter(used);
@@ -114,7 +114,8 @@ impl Reached {
         }
     }
 
-    /// Adds a queue, and returns its dead-letter exchange if the exchange is not added yet.
+    /// Adds a queue, and the queues to which it dead-letters through the default exchange. Returns the next dead-letter
+    /// exchange, unless the exchange is already added.
     fn add_queue(&mut self, context: &PlanContext<'_>, name: &QueueName) -> Option<ExchangeName> {
         let mut next = Some(name.clone());
         while let Some(name) = next.take() {
@@ -125,7 +126,7 @@ impl Reached {
             if !to.exchange.as_str().is_empty() {
                 return (!self.exchanges.contains(&to.exchange)).then_some(to.exchange);
             }
-            // The default exchange routes to the queue with the name of the routing key.
+            // The default exchange routes to the queue whose name is the routing key.
             next = to.routing_key.map(QueueName::new);
         }
         None

@@ -14,15 +14,16 @@ const PASSWORD_FIELDS: [&str; 3] = ["password", "initialPassword", "passwordHash
 /// The tags that allow a user to change policies and runtime parameters, or everything.
 const WRITER_TAGS: [&str; 2] = ["administrator", "policymaker"];
 
-/// The maximum number of shovels and upstreams that a text lists.
-const NAMED: usize = 3;
+/// The maximum number of shovels and upstreams that a message lists.
+const MAX_NAMED: usize = 3;
 
 /// Returns true if a plan changes or deletes users. topo reads the connections of all vhosts only in that case.
 pub fn changes_users(part: &VhostPlan) -> bool {
     part.changes.iter().any(|change| change.kind != ChangeKind::Create && changed_user(change).is_some())
 }
 
-/// Returns the users that a plan changes or deletes, including users whose limits change. The value is true for a deleted user.
+/// Returns the users that a plan changes or deletes, including users whose limits change. The value is true for a
+/// deleted user.
 pub fn affected_users(part: &VhostPlan) -> BTreeMap<String, bool> {
     let mut affected: BTreeMap<String, bool> = BTreeMap::new();
     for change in part.changes.iter().filter(|change| change.kind != ChangeKind::Create) {
@@ -64,11 +65,11 @@ pub(super) fn has_password(user: &Record) -> bool {
 
 /// Returns true if a change sets, changes or deletes the password of an existing user.
 pub(super) fn changes_password(before: &Record, after: &Record) -> bool {
-    let is_other = |field: &&str| {
+    let is_set = |field: &&str| {
         let desired = after.fields.get(*field);
         desired.is_some() && desired != before.fields.get(*field)
     };
-    ["password", "passwordHash"].iter().any(is_other)
+    ["password", "passwordHash"].iter().any(is_set)
 }
 
 /// Adds the blockers, hazards and notes for created, changed and deleted users.
@@ -115,9 +116,12 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     }
 }
 
-/// Formats tags: `tag monitoring`, `tags administrator, monitoring`.
+/// Formats tags: `monitoring tag`, `tags administrator, monitoring`.
 fn tags(tags: &[&str]) -> String {
-    format!("{} {}", if tags.len() == 1 { "tag" } else { "tags" }, tags.join(", "))
+    match tags {
+        [tag] => format!("{tag} tag"),
+        _ => format!("tags {}", tags.join(", ")),
+    }
 }
 
 fn tag_hazards(builder: &mut PlanBuilder, (name, address): (&str, &Address), before: &Record, after: &Record) {
@@ -165,12 +169,13 @@ pub(super) fn connections(context: &PlanContext<'_>, user: &str) -> Option<u64> 
     context.activity.connections.as_ref().map(|users| users.get(user).copied().unwrap_or_default())
 }
 
-/// Lists the shovels and federation upstreams that connect as a user. They run until they connect again.
+/// Lists the shovels and federation upstreams that connect as a user. They keep running until they reconnect. Returns
+/// an empty string if there are none.
 fn links(context: &PlanContext<'_>, user: &str) -> String {
     let of_user = context.activity.links.as_ref().and_then(|links| links.get(user));
     let Some(of_user) = of_user.filter(|links| !links.is_empty()) else { return String::new() };
-    let mut listed = of_user.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if let more @ 1.. = of_user.len().saturating_sub(NAMED) {
+    let mut listed = of_user.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if let more @ 1.. = of_user.len().saturating_sub(MAX_NAMED) {
         listed += &format!(" and {} more", number(more as u64));
     }
     format!("; URIs that contain this user: {listed}")

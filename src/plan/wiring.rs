@@ -43,16 +43,16 @@ pub(super) fn adapt<'a>(
     if wired_queues(topology).next().is_none() {
         return Cow::Borrowed(desired);
     }
-    let others = other_policies(desired, current, options);
-    let policies = Policies::new(others.iter().map(|(name, policy)| (*name, *policy)), profile.version);
+    let unwired = other_policies(desired, current, options);
+    let policies = Policies::new(unwired.iter().map(|(name, policy)| (*name, *policy)), profile.version);
     let mut adapted: BTreeMap<PolicyName, Policy> = BTreeMap::new();
     for Wired { name, policy, queue_name, queue } in wired_queues(topology) {
         let candidates = policies.matching(queue_name.as_str(), Governed::from(&*with_default_type(queue, profile)));
         let mut wires = policy.definition.clone();
         wires.retain(|key, _| WIRING_KEYS.contains(&key.as_str()));
         let mut adapted_policy = wiring_policy(&queue_name, &candidates, wires);
-        // Keeps a current priority that is higher. If a plan lowered the priority and deleted a competing policy, the
-        // competing policy could govern the queue between the two steps, and rejected messages would be lost.
+        // Keeps the current priority if it is higher. If a plan lowered the priority and deleted a competing policy,
+        // the competing policy could govern the queue between the two steps, and rejected messages would be lost.
         if let Some(live) = current.policies.get(name) {
             adapted_policy.priority = adapted_policy.priority.max(live.priority);
         }
@@ -79,16 +79,16 @@ fn other_policies<'a>(
         let is_kept = scope.protects(name.as_str()) || scope.ignores(name.as_str());
         !is_kept && (scope.removed.contains(&ObjectId::Policy(name.clone())) || is_pruned())
     };
-    let mut others: BTreeMap<_, _> = current.policies.iter().filter(|(name, _)| !is_deleted(name)).collect();
-    others.extend(&topology.policies);
+    let mut policies: BTreeMap<_, _> = current.policies.iter().filter(|(name, _)| !is_deleted(name)).collect();
+    policies.extend(&topology.policies);
     for wired in wired_queues(topology) {
-        others.remove(wired.name);
+        policies.remove(wired.name);
     }
-    others
+    policies
 }
 
 /// Returns the exchanges that route dead-lettered messages: the dead-letter exchanges of queues and policies, the
-/// exchanges of retries, and all exchanges to which these exchanges route through bindings or as alternate exchanges.
+/// exchanges of retries, and all exchanges to which these exchanges route through bindings or alternate exchanges.
 pub(super) fn dead_letter_exchanges(desired: &Topology, families: &[Family]) -> BTreeSet<ExchangeName> {
     let by_queue = desired.queues.values().filter_map(|queue| queue.arguments.get("x-dead-letter-exchange"));
     let by_policy = desired.policies.values().filter_map(|policy| policy.definition.get("dead-letter-exchange"));

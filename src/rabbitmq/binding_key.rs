@@ -10,8 +10,8 @@
 
 use crate::model::{ArgumentValue, Arguments};
 
-/// Returns whether a binding that is created over HTTP with these arguments has this properties key; `None` if topo
-/// cannot predict the key.
+/// Returns true if creating a binding with `arguments` over HTTP results in this properties key. Also returns true if
+/// `arguments` is empty. Returns `None` if the key contains no hash, or if topo cannot predict the hash.
 pub fn is_reproducible_over_http(properties_key: &str, arguments: &Arguments) -> Option<bool> {
     if arguments.is_empty() {
         return Some(true);
@@ -24,7 +24,7 @@ pub fn is_reproducible_over_http(properties_key: &str, arguments: &Arguments) ->
 }
 
 /// Returns the hash of the AMQP table that HTTP creates. The outer `None` means that the hash is unknown. The inner
-/// `None` means that HTTP cannot create the table, because it does not support null.
+/// `None` means that the table contains null, which cannot be sent over HTTP.
 fn hash(arguments: &Arguments) -> Option<Option<u32>> {
     let contains_any =
         |predicate: fn(&ArgumentValue) -> bool| arguments.values().any(|value| contains(value, predicate));
@@ -45,7 +45,7 @@ fn hash(arguments: &Arguments) -> Option<Option<u32>> {
     Some(Some(hash.0))
 }
 
-/// Returns true if a value, or a value that is nested in it, satisfies a predicate.
+/// Returns true if `value` or a value nested in `value` satisfies `predicate`.
 fn contains(value: &ArgumentValue, predicate: fn(&ArgumentValue) -> bool) -> bool {
     predicate(value)
         || match value {
@@ -111,7 +111,7 @@ impl Hash {
         self.words(arity, 0, constant(9));
     }
 
-    /// Hashes the empty list, which ends every list.
+    /// Hashes the empty list, which terminates every list.
     fn nil(&mut self) {
         self.words(2, 0, constant(2));
     }

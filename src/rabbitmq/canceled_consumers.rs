@@ -2,19 +2,21 @@
 
 use crate::model::BrokerVersion;
 
-/// Returns true if consumers are lost without a cancel when a queue is declared again immediately after it was deleted.
-/// Every channel must then first notice that the queue does not exist, so clients can receive a 404.
+/// Returns true if topo must pause between deleting a queue and declaring it again. During the pause, every channel
+/// detects the deletion, and clients that use the queue can receive a 404. Without the pause, consumers can stop
+/// receiving messages without a `basic.cancel`.
 ///
-/// From 3.9 to 3.13, a channel whose queue was deleted subscribes its consumers again if a queue with the same name
-/// exists. The channel then forgets the new subscriptions (`rabbit_channel`: `handle_consuming_queue_down_or_eol`, then
-/// `rabbit_queue_type:remove`). These consumers receive neither a cancel nor further messages. topo also waits for quorum
-/// queues on 3.8.
+/// On 3.9 to 3.13, a channel whose queue was deleted resubscribes its consumers if a queue with the same name exists.
+/// The channel then forgets the new subscriptions (`rabbit_channel`: `handle_consuming_queue_down_or_eol`, then
+/// `rabbit_queue_type:remove`). These consumers receive neither a `basic.cancel` nor further messages. topo also pauses
+/// for quorum queues on 3.8.
 pub fn needs_pause(version: BrokerVersion, is_quorum: bool) -> bool {
     !version.is_at_least(4, 0) && (version.is_at_least(3, 9) || is_quorum)
 }
 
-/// Returns true if the broker itself may subscribe the consumers of a deleted queue to a new queue with the same name, without
-/// a cancel. This happens on 3.8 if the new queue exists before the channel notices the deletion. The consumers continue.
+/// Returns true if the broker can move the consumers of a deleted queue to a new queue with the same name, without a
+/// `basic.cancel`. This happens for classic queues on 3.8 if the new queue exists before the channel detects the
+/// deletion. The consumers then receive messages from the new queue.
 pub fn may_subscribe_again(version: BrokerVersion, is_quorum: bool) -> bool {
     !version.is_at_least(3, 9) && !is_quorum
 }

@@ -18,10 +18,10 @@ pub fn default_delivery_limit(version: BrokerVersion) -> Option<i64> {
     version.is_at_least(4, 0).then_some(20)
 }
 
-/// Returns the delays of the redeliveries of a queue with delayed retries, in milliseconds. The broker delays the k-th
-/// redelivery by k times the minimum, up to the maximum (measured on 4.3.6).
-pub fn redelivery_delays(least: i64, most: i64, redeliveries: i64) -> impl Iterator<Item = i64> {
-    (1..=redeliveries).map(move |number| least.saturating_mul(number).min(most))
+/// Returns the delay before each redelivery of a queue with delayed retries, in milliseconds. The broker delays the
+/// k-th redelivery by k times `min_delay`, up to `max_delay` (measured on 4.3.6).
+pub fn redelivery_delays(min_delay: i64, max_delay: i64, redeliveries: i64) -> impl Iterator<Item = i64> {
+    (1..=redeliveries).map(move |number| min_delay.saturating_mul(number).min(max_delay))
 }
 
 /// The origin of an effective value.
@@ -79,13 +79,14 @@ pub fn effective_definition(policy: Option<Named<'_>>, operator: Option<Named<'_
     merged
 }
 
-/// The effective settings of a queue, by policy key. Contains only keys that the queue type supports. Empty for a queue
-/// type from a plugin.
+/// The effective settings of a queue, by policy key. Contains only keys that an existing queue of this type reads.
+/// Empty if a plugin provides the queue type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveSettings {
     kind: Option<QueueType>,
     version: BrokerVersion,
-    /// The values, sorted by key. A list uses less memory than a map: there are many queues, each with few keys.
+    /// The values, sorted by key. A slice uses less memory than a map, which matters because there are many queues with
+    /// few keys each.
     values: Box<[(String, Effective)]>,
 }
 
@@ -150,7 +151,7 @@ impl EffectiveSettings {
         self.overflow_behavior_with(self.text("overflow"))
     }
 
-    /// Returns the behavior of the queue when it is full, for a different `overflow` value.
+    /// Returns the behavior of the queue when it is full, with a different `overflow` value.
     pub(super) fn overflow_behavior_with(&self, overflow: Option<&str>) -> OverflowBehavior {
         OverflowBehavior::of(overflow, self.kind)
     }
@@ -163,13 +164,15 @@ impl EffectiveSettings {
         (limit >= 0 || !self.version.is_at_least(4, 0)).then_some(limit.max(0))
     }
 
-    /// Returns the delay of each redelivery in milliseconds; empty if the queue does not delay redeliveries, or delivers
-    /// messages without a limit.
+    /// Returns the delay before each redelivery in milliseconds. Returns an empty list if delayed retries are disabled
+    /// or lack a minimum or a maximum, or if the queue has no delivery limit.
     pub fn redelivery_delays(&self) -> Vec<i64> {
-        let limits = self.integer("delayed-retry-min").zip(self.integer("delayed-retry-max"));
+        let delay_range = self.integer("delayed-retry-min").zip(self.integer("delayed-retry-max"));
         let is_delayed = self.text("delayed-retry-type").is_some_and(|it| it != "disabled");
-        match limits.zip(self.delivery_limit()) {
-            Some(((least, most), limit)) if is_delayed => redelivery_delays(least, most, limit).collect(),
+        match delay_range.zip(self.delivery_limit()) {
+            Some(((min_delay, max_delay), limit)) if is_delayed => {
+                redelivery_delays(min_delay, max_delay, limit).collect()
+            }
             Some(_) | None => Vec::new(),
         }
     }
@@ -200,7 +203,7 @@ pub struct ActivePolicies<'p, 'a> {
 }
 
 impl<'p, 'a> ActivePolicies<'p, 'a> {
-    /// Creates the set from policies, without operator policies.
+    /// Creates a set of policies without operator policies.
     pub fn of(policies: &'p Policies<'a>, profile: &'p BrokerProfile) -> Self {
         Self { policies, operator_policies: None, profile }
     }
@@ -261,8 +264,9 @@ impl OverflowBehavior {
     }
 }
 
-/// Returns the alternate exchange of an exchange, from its argument, otherwise from the policy
-/// (`rabbit_policy:get_arg`, all versions); `None` if neither sets it. Operator policies do not support the key.
+/// Returns the alternate exchange that the argument sets, otherwise the one that the policy sets
+/// (`rabbit_policy:get_arg`, all versions). Returns `None` if neither sets an alternate exchange. Operator policies do
+/// not support the key.
 pub fn effective_alternate(exchange: &Exchange, policy: Option<Named<'_>>) -> Option<Effective> {
     let key = "alternate-exchange";
     let setting = |arguments: &Arguments, source: Source| {
@@ -279,7 +283,7 @@ mod tests {
     use super::*;
     use crate::model::{ApplyTo, Policy, Priority};
 
-    /// Only `target-group-size` has the precedence [`Precedence::Largest`], and a live test would require a cluster.
+    /// Only `target-group-size` uses [`Precedence::Largest`], and a live test would require a cluster.
     ///
     /// [`Precedence::Largest`]: crate::rabbitmq::Precedence::Largest
     #[test]

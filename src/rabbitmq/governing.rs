@@ -1,8 +1,8 @@
-//! Selects the policy that governs a queue or an exchange: of all matching policies whose keys the queue type supports,
-//! the policy with the highest priority.
+//! Selects the policy that governs a queue or an exchange: the highest-priority matching policy whose keys the queue
+//! type supports.
 //!
-//! The rules follow `rabbit_policy:match_all` and apply to policies and operator policies separately. Up to 3.8, a
-//! policy with unsupported keys can also govern a new queue until any policy of the vhost is set or cleared, because
+//! The rules follow `rabbit_policy:match_all` and apply to policies and operator policies separately. On 3.8, a policy
+//! with unsupported keys can also govern a new queue until any policy in the vhost is set or cleared, because
 //! `rabbit_amqqueue:is_policy_applicable` does not find the new queue. This module ignores that temporary state.
 
 use super::pattern::{Pattern, Shape};
@@ -43,15 +43,15 @@ pub struct Governing<'a> {
 }
 
 impl<'a> Governing<'a> {
-    /// Returns the policy that most likely governs the object; `None` if probably no policy governs it.
+    /// Returns the policy that most likely governs the object; `None` if most likely no policy governs it.
     pub fn likely(&self) -> Option<Named<'a>> {
         self.possible[0]
     }
 
     /// Returns all policies that can govern the object, the most likely first.
     ///
-    /// There are several if topo cannot evaluate a pattern, or if several matching policies have the highest priority.
-    /// Of policies with the same priority, the broker uses the policy that its store lists first.
+    /// There are several candidates if topo cannot evaluate a pattern, or if several matching policies have the highest
+    /// priority. Among policies with the same priority, the broker uses the policy that its store lists first.
     pub fn possible(&self) -> &[Option<Named<'a>>] {
         &self.possible
     }
@@ -69,20 +69,20 @@ impl<'a> Governing<'a> {
     }
 }
 
-/// A policy whose pattern and `apply-to` match an object, or may match it.
+/// A policy whose `apply-to` matches an object and whose pattern matches or may match the object's name.
 #[derive(Clone, Copy, Debug)]
 pub struct MatchingPolicy<'a> {
     /// The policy.
     pub named: Named<'a>,
     /// True if the pattern certainly matches; false if topo cannot evaluate it.
     pub is_certain: bool,
-    /// A key that the queue type does not support, so that the broker skips the policy; `None` if all keys are
-    /// supported.
+    /// A key that the queue type does not support, which makes the broker skip the policy; `None` if the queue type
+    /// supports all keys.
     pub unsupported_key: Option<&'a str>,
 }
 
-/// The policies of a vhost with their compiled patterns, and an index of the patterns that match one name or one
-/// prefix.
+/// The policies of a vhost with their compiled patterns, indexed by the exact name or the prefix that a pattern
+/// matches.
 pub struct Policies<'a> {
     version: BrokerVersion,
     /// The policies, the highest priority first.
@@ -90,7 +90,8 @@ pub struct Policies<'a> {
     exact: BTreeMap<String, Vec<usize>>,
     prefixes: BTreeMap<String, Vec<usize>>,
     prefix_lengths: BTreeSet<usize>,
-    others: Vec<usize>,
+    /// The policies whose patterns match neither a single name nor a known prefix.
+    unindexed: Vec<usize>,
 }
 
 impl<'a> Policies<'a> {
@@ -106,7 +107,7 @@ impl<'a> Policies<'a> {
             exact: BTreeMap::new(),
             prefixes: BTreeMap::new(),
             prefix_lengths: BTreeSet::new(),
-            others: Vec::new(),
+            unindexed: Vec::new(),
         };
         for (index, (_, pattern)) in all.entries.iter().enumerate() {
             match pattern.shape() {
@@ -115,7 +116,7 @@ impl<'a> Policies<'a> {
                     all.prefix_lengths.insert(prefix.len());
                     all.prefixes.entry(prefix.clone()).or_default().push(index);
                 }
-                Shape::Any => all.others.push(index),
+                Shape::Any => all.unindexed.push(index),
             }
         }
         all
@@ -126,14 +127,13 @@ impl<'a> Policies<'a> {
         self.version
     }
 
-    /// Returns all policies whose pattern and `apply-to` match or may match an object, sorted by descending priority,
-    /// then by name.
+    /// Returns all policies that match or may match an object, sorted by descending priority, then by name.
     pub fn matching(&self, name: &str, governed: Governed) -> Vec<MatchingPolicy<'a>> {
         let exact = self.exact.get(name.strip_suffix('\n').unwrap_or(name));
         let lengths = self.prefix_lengths.range(..=name.len());
         let prefixes = lengths.filter_map(|length| self.prefixes.get(name.get(..*length)?));
         let mut candidates: Vec<usize> = exact.into_iter().chain(prefixes).flatten().copied().collect();
-        candidates.extend(&self.others);
+        candidates.extend(&self.unindexed);
         candidates.sort_unstable();
         let to_matching = |index: usize| {
             let (named, pattern) = &self.entries[index];

@@ -10,18 +10,18 @@ use std::fmt;
 pub enum NoEffect {
     /// Queues of this type do not read the setting.
     Type(QueueType),
-    /// Queues of this type read the setting only from this version on.
+    /// Queues of this type read the setting only on this version and later.
     NotYet(QueueType, BrokerVersion),
     /// The setting has had no effect since this version.
     Since(BrokerVersion),
-    /// A broker of this version no longer reads the setting.
+    /// Queues of this type no longer read the setting on the broker's version.
     NoLonger,
     /// Version 1 of classic queues was removed in 4.0 (`rabbit_variable_queue:set_queue_version/2`).
     RemovedQueueVersion,
     /// A quorum queue drops the oldest message despite `reject-publish-dlx`, and logs a warning
     /// (`rabbit_quorum_queue:overflow/3`, 3.8 to 4.3).
     DropsOldest,
-    /// The limits of delayed retries require `delayed-retry-type`, whose default is `disabled`.
+    /// The delays of delayed retries require `delayed-retry-type`, whose default is `disabled`.
     WithoutDelayedRetryType,
     /// A dead-letter strategy requires a dead-letter exchange (`rabbit_quorum_queue:dlh/5`).
     WithoutDeadLetterExchange,
@@ -33,11 +33,13 @@ impl fmt::Display for NoEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Type(kind) => write!(f, "{kind} queues do not read it"),
-            Self::NotYet(kind, since) => write!(f, "{kind} queues read it from RabbitMQ {} on", since.series()),
+            Self::NotYet(kind, since) => {
+                write!(f, "{kind} queues read it only on RabbitMQ {} and later", since.series())
+            }
             Self::Since(since) => write!(f, "no effect since RabbitMQ {}", since.series()),
             Self::NoLonger => f.write_str("no longer read"),
             Self::RemovedQueueVersion => f.write_str("removed in RabbitMQ 4.0: the queue uses version 2"),
-            Self::DropsOldest => f.write_str("no effect on a quorum queue: it drops the oldest message"),
+            Self::DropsOldest => f.write_str("no effect on a quorum queue, which drops the oldest message"),
             Self::WithoutDelayedRetryType => f.write_str("no effect without delayedRetryType"),
             Self::WithoutDeadLetterExchange => f.write_str("no effect without a dead-letter exchange"),
             Self::WithoutRejectPublish => f.write_str("no effect without overflow: reject-publish"),
@@ -46,8 +48,8 @@ impl fmt::Display for NoEffect {
 }
 
 impl EffectiveSettings {
-    /// Returns the reason why a value of a known argument has no effect on the queue; `None` if the value has an
-    /// effect.
+    /// Returns the reason why a value of a known argument has no effect on the queue. Returns `None` if the value has
+    /// an effect, or if a plugin provides the queue type.
     pub fn no_effect(&self, known: &KnownArgument, value: &ArgumentValue) -> Option<NoEffect> {
         let kind = self.kind()?;
         match known.name {
@@ -72,8 +74,8 @@ impl EffectiveSettings {
     }
 }
 
-/// Returns the reason why a policy key has no effect on any queue of a broker of this version. Returns `None` if the
-/// key has an effect on some queues, or if the key is unknown.
+/// Returns the reason why a policy key with this value has no effect on any queue on this broker version. Returns
+/// `None` if the key has an effect on some queues, or if the key is unknown.
 pub fn no_effect_in_policy(key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<NoEffect> {
     if key == "queue-version" && version.is_at_least(4, 0) {
         return removed_queue_version(value);

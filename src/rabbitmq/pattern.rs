@@ -1,33 +1,33 @@
 //! Evaluates policy patterns as the broker does.
 //!
 //! The broker runs `re:run(Name, Pattern)` without `unicode` (`rabbit_policy:matches`, all versions). A pattern is
-//! therefore an unanchored PCRE over bytes. Since 4.3, the broker sets a match limit of 50,000 (`rabbit_re`). Uncertain
-//! results are `None`.
+//! therefore an unanchored PCRE over bytes. Since 4.3, the broker sets a match limit of 50,000 (`rabbit_re`). A result
+//! that topo cannot predict is `None`.
 
 use pcre2::bytes::{Regex, RegexBuilder};
 use std::cell::Cell;
 
-/// The prefix that topo adds to every pattern to limit the time of a match. 50,000 is also the broker's limit since
-/// 4.3, and a name has at most 255 bytes. The unit of the heap limit is KiB.
+/// The prefix that topo adds to every pattern to limit the matching time. RabbitMQ 4.3 and later use the same match
+/// limit. A name has at most 255 bytes. The heap limit is in KiB.
 const LIMITS: &str = "(*LIMIT_MATCH=50000)(*LIMIT_HEAP=20000)";
 
-/// The number of names that may exhaust the match limit before topo treats a pattern as uncertain for every name. Each
-/// such match takes about a millisecond, and there can be thousands of names.
+/// The number of names that can exhaust the match limit before topo stops evaluating a pattern. Each exhausted match
+/// takes about a millisecond, and there can be thousands of names.
 const MAX_EXHAUSTED: u32 = 20;
 
 /// The errors that every PCRE version reports, by PCRE2 error code (`pcre2.h`). Other errors can depend on the version.
-const WRONG_EVERYWHERE: [(i32, &str); 5] = [
+const VERSION_INDEPENDENT_ERRORS: [(i32, &str); 5] = [
     (101, "a trailing backslash"),
     (106, "a missing `]`"),
     (109, "nothing to repeat before a quantifier"),
     (114, "a missing `)`"),
-    (122, "a `)` without its `(`"),
+    (122, "an unmatched `)`"),
 ];
 
 /// Describes the error in a pattern; `None` if some brokers may accept the pattern.
 pub fn pattern_error(text: &str) -> Option<&'static str> {
     let error = RegexBuilder::new().utf(false).ucp(false).build(&format!("{LIMITS}{text}")).err()?;
-    WRONG_EVERYWHERE.iter().find(|(code, _)| *code == error.code()).map(|(_, problem)| *problem)
+    VERSION_INDEPENDENT_ERRORS.iter().find(|(code, _)| *code == error.code()).map(|(_, problem)| *problem)
 }
 
 /// A compiled pattern.
@@ -59,7 +59,7 @@ impl Pattern {
     /// Compiles a pattern.
     pub fn new(text: &str) -> Self {
         let shape = shape(text);
-        // Policies for one queue are common and often generated. They need no regular expression.
+        // Policies for a single queue are common and often generated. Such patterns need no regular expression.
         let regex = match shape {
             Shape::Exact(_) => None,
             Shape::Prefix(_) | Shape::Any if depends_on_version(text) => None,
@@ -120,7 +120,8 @@ fn shape(text: &str) -> Shape {
         let Some((at, c)) = chars.next() else { break "" };
         match c {
             '\\' => match chars.next() {
-                // A backslash escapes punctuation. Before an alphanumeric character, a backslash begins a class.
+                // A backslash makes punctuation literal. Before an alphanumeric character, it starts a sequence with a
+                // special meaning.
                 Some((_, escaped)) if escaped.is_ascii() && !escaped.is_ascii_alphanumeric() => literal.push(escaped),
                 Some(_) | None => break &rest[at..],
             },
@@ -134,8 +135,8 @@ fn shape(text: &str) -> Shape {
     if rest.starts_with(['*', '+', '?', '{']) {
         literal.pop();
     }
-    // Without a group around it, an alternative does not have to begin with the prefix. If brackets can be literal,
-    // topo assumes that no group surrounds the alternative.
+    // An alternative outside all groups does not have to begin with the prefix. If parentheses can be literal or part
+    // of a comment, topo assumes that every alternative is outside all groups.
     let mut depth = 0_usize;
     let unclear = ['[', '\\', '#'].iter().any(|c| rest.contains(*c));
     let alternative = rest.chars().any(|c| {
@@ -149,7 +150,8 @@ fn shape(text: &str) -> Shape {
     if literal.is_empty() || alternative { Shape::Any } else { Shape::Prefix(literal) }
 }
 
-/// Returns true if a pattern uses character classes or ignores case.
+/// Returns true if the matches of a pattern depend on character tables: if the pattern contains `\w`, `\b`, `\s`, one
+/// of their negations, or a POSIX class, or ignores case.
 fn uses_tables(text: &str) -> bool {
     let mut escaped = false;
     let classes = text.chars().any(|c| {
@@ -164,14 +166,14 @@ fn uses_tables(text: &str) -> bool {
     classes || ignores_case || text.contains("[:")
 }
 
-/// Returns true if the matches of a pattern depend on the PCRE version. Erlang up to 27 uses PCRE 8; Erlang 28 and topo
-/// use PCRE2. The broker version does not determine the Erlang version.
+/// Returns true if the matches of a pattern depend on the PCRE version. Erlang 27 and earlier use PCRE 8. Erlang 28 and
+/// topo use PCRE2. The broker version does not determine the Erlang version.
 fn depends_on_version(text: &str) -> bool {
     has_ambiguous_repetition(text) || recurses(text)
 }
 
 /// Returns true if a pattern calls a group: `(?1)`, `(?-1)`, `(?R)`, `(?&n)`, `(?P>n)`, `\g<n>`. PCRE 8 never
-/// backtracks into such a call; PCRE2 does, from 10.30 on.
+/// backtracks into such a call, but PCRE2 10.30 and later do.
 fn recurses(text: &str) -> bool {
     let calls = text.match_indices("(?").any(|(at, _)| {
         let inside = &text[at + 2..];
@@ -181,8 +183,8 @@ fn recurses(text: &str) -> bool {
     calls || text.contains(r"\g<") || text.contains(r"\g'")
 }
 
-/// Returns true if a pattern contains text such as `{,3}` or `{1, 3}`, which is literal in PCRE 8, and a repetition in
-/// PCRE2 from 10.43 on.
+/// Returns true if a pattern contains a sequence such as `{,3}` or `{1, 3}`, which is literal in PCRE 8 and a
+/// repetition in PCRE2 10.43 and later.
 fn has_ambiguous_repetition(text: &str) -> bool {
     text.match_indices('{').any(|(at, _)| {
         let inside = text[at + 1..].split_once('}').map_or("", |(inside, _)| inside);
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_every_pcre_version_are_described() {
+    fn version_independent_errors_are_described() {
         for wrong in ["(", "a)", "*", "[a", "a\\"] {
             assert!(pattern_error(wrong).is_some(), "{wrong}");
         }

@@ -1,12 +1,12 @@
-//! Defines the broker properties that determine how a broker behaves, and the exchanges that the broker itself
-//! declares. `tests/facts/exchanges.rs` verifies the exchanges of a new vhost on real brokers.
+//! Defines the properties that determine how a broker behaves, and the exchanges that RabbitMQ predeclares.
+//! `tests/facts/exchanges.rs` verifies the exchanges of a new vhost on real brokers.
 
 use crate::model::{BrokerVersion, ExchangeName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The deprecated feature that permits queues that are neither durable nor exclusive.
 pub const TRANSIENT_QUEUES: &str = "transient_nonexcl_queues";
-/// The deprecated feature that permits `x-queue-master-locator` and the policy key `queue-master-locator`.
+/// The deprecated feature that permits `x-queue-master-locator` and the `queue-master-locator` policy key.
 pub const QUEUE_MASTER_LOCATOR: &str = "queue_master_locator";
 
 /// The properties of a broker and a vhost that determine how the broker behaves.
@@ -20,13 +20,13 @@ pub struct BrokerProfile {
     /// The supported exchange types; empty if they are unknown.
     pub exchange_types: BTreeSet<String>,
     /// The deprecated features that the broker reports; true if the feature is permitted. The state depends on the
-    /// configuration (`deprecated_features.permit.…`) and on the package: the Debian package of 4.3.6 permits features
-    /// that other packages deny.
+    /// configuration (`deprecated_features.permit.…`) and on the package. For example, the Debian package of 4.3.6
+    /// permits features that other packages deny.
     pub deprecated_features: BTreeMap<String, bool>,
 }
 
 impl BrokerProfile {
-    /// Creates the profile of a broker with this version and the default settings. The exchange types and the states of
+    /// Creates the profile of a broker that has this version and default settings. The exchange types and the states of
     /// deprecated features are unknown.
     pub fn of(version: BrokerVersion) -> Self {
         Self {
@@ -43,9 +43,9 @@ impl BrokerProfile {
     }
 }
 
-/// The name and the type of each predeclared exchange, and true if every vhost has the exchange. `rabbit_vhost:add`
-/// declares the exchanges of every vhost. The plugin `rabbitmq_event_exchange` declares `amq.rabbitmq.event` in one
-/// vhost, and the exchange logger declares `amq.rabbitmq.log` in one vhost.
+/// The predeclared exchanges: name, type, and true if every vhost has the exchange. `rabbit_vhost:add` declares the
+/// exchanges of every vhost. The `rabbitmq_event_exchange` plugin declares `amq.rabbitmq.event` in one vhost, and the
+/// exchange logger declares `amq.rabbitmq.log` in one vhost.
 const PREDECLARED: [(&str, &str, bool); 9] = [
     ("", "direct", true),
     ("amq.direct", "direct", true),

@@ -1,7 +1,7 @@
 //! Defines the dead-letter target of a queue, and generates the policy that sets the target.
 //!
-//! Only one policy governs a queue. Therefore, the generated policy has the highest priority of all matching policies,
-//! and copies the keys of the policy that would otherwise govern the queue.
+//! Only one policy governs a queue. Therefore, the generated policy has a higher priority than all other matching
+//! policies, and copies the keys of the policy that would otherwise govern the queue.
 
 use super::governing::{MatchingPolicy, select_governing};
 use crate::model::{
@@ -17,11 +17,12 @@ pub struct DeadLettering {
     pub routing_key: Option<String>,
 }
 
-/// The policy keys of a dead-letter target.
+/// The policy keys that set a dead-letter target.
 pub const WIRING_KEYS: [&str; 2] = ["dead-letter-exchange", "dead-letter-routing-key"];
 
 /// Returns the dead-letter target of a queue from its arguments, or from the policy that `wiring: policy` generates. In
-/// the second case, also returns the name of the policy. Returns `None` if neither sets a target.
+/// the second case, also returns the name of the policy. Returns `None` if neither sets a target, or if the queue does
+/// not exist.
 ///
 /// `topo export` and the resolutions of a plan use this function to write a queue to a spec.
 pub fn queue_wiring(topology: &Topology, name: &QueueName) -> Option<(DeadLettering, Option<PolicyName>)> {
@@ -53,11 +54,11 @@ pub fn has_dead_letter_name(name: &str) -> bool {
 /// The minimum priority of a generated policy, above the default of 0.
 const MIN_PRIORITY: f64 = 1.0;
 
-/// Generates the policy that sets the dead-letter target of a queue. `matching` contains the other policies that match
+/// Generates the policy that sets the dead-letter target of a queue. `matching` contains all other policies that match
 /// the queue, and `wiring` contains the dead-letter keys.
 pub fn wiring_policy(queue: &QueueName, matching: &[MatchingPolicy<'_>], wiring: Arguments) -> Policy {
-    // The priority is above the priorities of all matching policies, even of policies with unsupported keys. A lower
-    // priority would surprise users, and up to 3.8, policies with unsupported keys can govern a new queue.
+    // The priority is higher than the priority of every matching policy, even of a policy with unsupported keys. A
+    // lower priority would surprise users, and on 3.8, a policy with unsupported keys can govern a new queue.
     let highest = matching.iter().map(|it| it.named.policy.priority.above()).max();
     let governing = select_governing(matching).likely();
     let mut definition = governing.map_or_else(Arguments::new, |named| named.policy.definition.clone());

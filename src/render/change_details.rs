@@ -31,7 +31,7 @@ pub(super) fn spec_line(change: &PlannedChange) -> Option<String> {
     change.source.as_ref().map(place)
 }
 
-/// Formats the position in a spec: `shop.yaml:14`.
+/// Formats a position in a spec, such as `shop.yaml:14`. Omits the folder of the file.
 pub(super) fn place(source: &Source) -> String {
     let file = source.file.rsplit('/').next().unwrap_or(&source.file);
     format!("{}:{}", clean(file), source.line)
@@ -102,8 +102,8 @@ fn object_details(object: &Object) -> Vec<String> {
     }
 }
 
-/// Returns the value of a record with one field, the word for all fields, or the fields that differ from their defaults.
-/// Returns all fields if none differs.
+/// Returns the details of a record: its value, its shorthand, or the fields that differ from their defaults. Returns
+/// all fields if none differs.
 fn record_details(record: &Record) -> Vec<String> {
     let row = record.id.kind.row();
     if let Layout::Value([field]) = row.layout {
@@ -172,7 +172,7 @@ pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
     (clean(&field.field), before, value(&field.after))
 }
 
-/// Returns true if the value represents a password of the broker that differs from the spec.
+/// Returns true if the value represents a password on the broker that differs from the spec.
 fn is_set(value: &ArgumentValue) -> bool {
     [Some(PASSWORD_IS_SET), Some(PASSWORDS_DIFFER)].contains(&value.as_text())
 }
@@ -194,7 +194,7 @@ fn secret_of(name: &str, value: &ArgumentValue) -> Option<SecretRef> {
     SecretRef::of(value).filter(|_| is_in_table)
 }
 
-/// Formats the value of a setting. For a secret, formats the place that contains it.
+/// Formats the value of a setting. For a secret, formats the reference to the secret.
 fn shown(name: &str, value: &ArgumentValue) -> String {
     let fields = RECORD_KINDS.iter().flat_map(|row| row.settings());
     let of_name = fields.into_iter().find(|field| field.name == name && field.shape == FieldShape::Seconds);
@@ -226,7 +226,7 @@ fn is_member(value: &ArgumentValue) -> bool {
     matches!(value, ArgumentValue::Table(fields) if fields.contains_key(MEMBER_NAME))
 }
 
-/// Formats a member of an upstream set: `us`, `us (exchange orders-us)`.
+/// Formats a member of an upstream set, such as `us` or `us (exchange orders-us)`.
 fn member(member: &ArgumentValue) -> String {
     let ArgumentValue::Table(fields) = member else { return member.to_string() };
     let name = fields.get(MEMBER_NAME).and_then(ArgumentValue::as_text).unwrap_or_default();
@@ -278,8 +278,9 @@ pub(super) fn full_binding(binding: &Binding) -> String {
     clean(&format!("{binding}{kind}"))
 }
 
-/// Returns the remark that applications can receive the error with a different integer type, if it contains the type that
-/// the management API sends. Client libraries send other types ([`Library::integer_type`]), also for the current value.
+/// Returns a remark if a broker error contains the integer type that the management API sends. Applications can receive
+/// the error with different types, because client libraries send other integer types ([`Library::integer_type`]), also
+/// for the current value. Otherwise, returns an empty string.
 ///
 /// [`Library::integer_type`]: crate::model::known_clients::Library::integer_type
 pub(super) fn integer_remark(broker_error: &str) -> &'static str {

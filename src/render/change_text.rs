@@ -35,7 +35,7 @@ pub(super) struct Shape {
     pub(super) lists_all: bool,
 }
 
-/// The indentation of a broker error message.
+/// The minimum indentation of a broker error message.
 const ERROR: usize = 17;
 
 /// Writes an object, its differences, its changed bindings and its retries.
@@ -129,7 +129,8 @@ fn field_line(text: &mut String, field: &FieldVerdict) {
     let _ = writeln!(text, "      {} {name:<22} {before} → {after}{remark}", Painted(YELLOW, "~"));
 }
 
-/// Writes the broker's error, the current counts, and the stages of the recreation or the resolutions.
+/// Writes the broker's error, the current counts, the bindings that are kept, and the stages of the recreation or the
+/// resolutions.
 fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full: bool) {
     // Users search for an error by its text, so lines break only at spaces.
     let mut line = |label: &str, value: String| {
@@ -187,7 +188,7 @@ fn recreate_stages(change: &PlannedChange, how: OnConflict) -> String {
     format!("{delete} → declare → bind {bindings}")
 }
 
-/// Formats a binding without its destination, as `orders ─ order.# →`.
+/// Formats a binding without its destination, such as `orders ─ order.# →`.
 fn source_and_key(binding: &Binding) -> String {
     clean(&format!("{} ─ {} →", binding.source, KeyAndArguments(binding)))
 }

@@ -146,7 +146,7 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
         let (exchange, keys) = (exchange(&arrival.exchange), keys(&arrival.routing_keys, true));
         lines.line("a retry", &format!("arrives from {exchange} with {keys}"));
     } else if contract.max_retries > 0 {
-        lines.line("a retry", "keeps its exchange and routing key, and has the flag `redelivered`");
+        lines.line("a retry", "keeps its exchange and routing key, and has the `redelivered` flag");
     }
     if let Some(original) = &contract.original {
         let unbroken = |field: &str| clean(field).replace(' ', "\u{a0}");
@@ -201,7 +201,7 @@ pub(super) fn method(answer: &Answer) -> String {
     format!("{}{flag}", answer.method.as_str())
 }
 
-/// Formats the AMQP method, and the publish that precedes the method, if any.
+/// Formats the AMQP method of an answer, and the publish that precedes the method, if any.
 fn answer(answer: &Answer, is_one_key: bool) -> String {
     let method = method(answer).replace(' ', "\u{a0}");
     match &answer.publish {

@@ -43,10 +43,10 @@ pub fn definitions(
 
 /// Renders a definitions file that contains only topic permissions.
 ///
-/// Before 4.3, RabbitMQ imports topic permissions before exchanges. In 4.0 to 4.2 with Khepri, the declaration of an
-/// exchange fails if a topic permission for the exchange already exists (rabbitmq-server#14407). The import then omits
-/// the exchange without an error. For these versions, a backup contains the topic permissions in a second file, which
-/// must be imported after the first file.
+/// RabbitMQ 4.2 and earlier import topic permissions before exchanges. On RabbitMQ 4.0 to 4.2 with Khepri, the
+/// declaration of an exchange fails if a topic permission for the exchange already exists (rabbitmq-server#14407). The
+/// import then omits the exchange without an error. For these versions, a backup contains the topic permissions in a
+/// second file, which must be imported after the first file.
 pub fn topic_permissions_only(permissions: &[(VhostName, TopicPermission)], version: &str) -> String {
     let document = json!({ "rabbit_version": version, "topic_permissions": topic_permissions(permissions) });
     clean_json(format!("{document:#}\n"))
@@ -60,7 +60,7 @@ fn topic_permissions(permissions: &[(VhostName, TopicPermission)]) -> Vec<Value>
     permissions.iter().map(entry).collect()
 }
 
-/// Returns the vhost with its settings. An import clears a description and tags that are missing.
+/// Returns the vhost with its settings. An import clears the description or the tags if they are missing.
 fn vhost(topology: &Topology) -> Vec<Value> {
     let mut entry = json!({ "name": topology.vhost });
     let Vhost { description, tags, default_queue_type } = topology.settings.clone().unwrap_or_default();
@@ -81,7 +81,7 @@ fn policies(topology: &Topology) -> Vec<Value> {
     entries.map(|entry| encoding::with_vhost(&topology.vhost, entry)).collect()
 }
 
-/// Renders the permissions of users. An import requires that the users exist.
+/// Renders the permissions of users. An import requires that these users exist.
 fn permissions_of_users(topology: &Topology) -> Vec<Value> {
     let permissions = topology.records.values().filter(|record| record.id.kind == RecordKind::Permission);
     let entry = |record: &Record| {
@@ -93,12 +93,12 @@ fn permissions_of_users(topology: &Topology) -> Vec<Value> {
     permissions.map(entry).collect()
 }
 
-/// Renders the records that definitions files contain as runtime parameters. A parameter contains all records with the same kind and name, such as all
-/// limits of a vhost.
+/// Renders the records that definitions files contain as runtime parameters. A parameter contains all records with the
+/// same component and name, such as all limits of a vhost.
 fn parameters(topology: &Topology) -> Vec<Value> {
     let mut values: BTreeMap<(&str, &str), Value> = BTreeMap::new();
-    // Shovels and upstreams are in `SecretDefinitions`: the URIs in a topology contain no passwords, so they could not
-    // restore a connection.
+    // Omits shovels and upstreams, because the URIs in a topology contain no passwords, so they could not restore a
+    // connection. A backup adds them from `SecretDefinitions`.
     let records = topology.records.iter().filter(|(id, _)| !id.kind.row().has_uris());
     for (id, record) in records {
         let row = id.kind.row();

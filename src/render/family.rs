@@ -1,5 +1,5 @@
-//! Renders the retries of a queue: one line for all generated objects, or each generated object below the queue, in the
-//! order in which a failed message passes through the objects.
+//! Renders the changes to the retries of a queue: a summary line for the created objects, and a summary line for the
+//! retired objects. Optionally lists each object, in the order in which a failed message passes through the objects.
 
 use super::change_details::{details, spec_line};
 use super::style::{DIM, GREEN, Painted, RED, clean, columns, wrap};
@@ -19,13 +19,13 @@ const HOW_TO_SEE: &str = "--show all lists them";
 /// queue.
 pub(super) struct FoldedRetries<'a> {
     families: BTreeMap<&'a QueueName, RetryChanges<'a>>,
-    /// The ids of the objects that the plan text shows only as a part of their family.
+    /// The IDs of the objects that the plan text shows only as part of their family.
     hidden: BTreeSet<ObjectId>,
-    /// True to list each object.
+    /// True to list each generated object.
     all: bool,
 }
 
-/// The changes of one queue's retries.
+/// The changes to the retries of one queue.
 pub(super) struct RetryChanges<'a> {
     queue: &'a QueueName,
     /// The retries in the spec, or `None` if the spec no longer declares retries.
@@ -66,12 +66,12 @@ impl<'a> FoldedRetries<'a> {
         Self { families, hidden, all }
     }
 
-    /// Returns true if the plan text shows an object only as a part of its family.
+    /// Returns true if the plan text shows an object only as part of its family.
     pub(super) fn hides(&self, id: &ObjectId) -> bool {
         self.hidden.contains(id)
     }
 
-    /// Returns true if each object is listed.
+    /// Returns true if the plan text lists each generated object.
     pub(super) fn lists_all(&self) -> bool {
         self.all
     }
@@ -81,8 +81,8 @@ impl<'a> FoldedRetries<'a> {
         self.families.iter().filter(|(_, it)| !it.created.is_empty() || !it.retired.is_empty()).map(|(queue, _)| *queue)
     }
 
-    /// Returns the changes of a queue's retries. Returns `None` if the object is not a queue, or if the queue has no
-    /// retries and no retired objects.
+    /// Returns the changes to the retries of a queue. Returns `None` if the object is not a queue, or if the queue has
+    /// no retries and no retired objects.
     pub(super) fn get(&self, id: &ObjectId) -> Option<&RetryChanges<'a>> {
         match id {
             ObjectId::Queue(name) => self.families.get(name),
@@ -102,8 +102,9 @@ impl RetryChanges<'_> {
         self.family.map(|family| clean(&format!("retries {}: {}", family.retries, family.path)))
     }
 
-    /// Writes a line for the created objects, such as `+ ladder: 4 exchanges, 3 tier queues, 8 bindings`, and a line
-    /// for the retired objects, such as `- retired: 1 tier queue`. If `all` is true, lists each object below its line.
+    /// Writes a summary line for the created objects, such as `+ ladder: 4 exchanges, 3 tier queues, 8 bindings`, and a
+    /// summary line for the retired objects, such as `- retired: 1 tier queue`. If `all` is true, lists the objects
+    /// below their summary line.
     pub(super) fn lines(&self, text: &mut String, width: usize, all: bool) {
         for Summary { what, style, sign, members } in self.parts() {
             let at = members.values().find_map(|change| spec_line(change));

@@ -69,7 +69,7 @@ pub fn lines(diagnostics: &Diagnostics, files: &[SourceFile], width: usize) -> S
     text
 }
 
-/// Wraps a text at words. Indents the lines after the first line by `indent`.
+/// Wraps a string between words. Indents the lines after the first line by `indent`.
 fn wrap_text(text: &str, indent: &str, width: usize) -> String {
     let start: String = text.chars().take_while(|c| *c == ' ').collect();
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
@@ -86,14 +86,14 @@ pub fn markdown(diagnostics: &Diagnostics, files: &[SourceFile]) -> Vec<String> 
     diagnostics.iter().map(line).collect()
 }
 
-/// Formats a location as `topology.yaml:12`.
+/// Formats a location, such as `topology.yaml:12`.
 fn format_location(at: Location, files: &[SourceFile]) -> String {
     let source = source(at, files);
     format!("{}:{}", source.file, source.line)
 }
 
-/// Renders an annotation for each diagnostic, at its line. If many diagnostics are of the same kind, renders only the
-/// first of these diagnostics, and one annotation with the number of the remaining diagnostics.
+/// Renders an annotation for each diagnostic, at its line. If there are many diagnostics of the same kind, renders
+/// annotations for the first ones, and one annotation with the number of remaining diagnostics.
 pub fn github(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
     let mut text = String::new();
     let grouped = Grouped::new(diagnostics);
@@ -122,7 +122,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// Returns the line and column after a location. Both start at 1.
+/// Returns the line and the column of the first character after a location. Both start at 1.
 fn end(at: Location, files: &[SourceFile]) -> (usize, usize) {
     let text = files.get(at.file).and_then(|file| file.text.get(at.start..at.end)).unwrap_or_default();
     match text.rsplit_once('\n') {

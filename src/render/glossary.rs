@@ -8,7 +8,7 @@ use crate::lint::RULES;
 use crate::plan::HazardKind;
 use std::fmt::Write as _;
 
-/// A term of the output or of the documentation.
+/// A term that the output or the documentation uses.
 #[derive(Debug)]
 pub struct Term {
     /// The word as topo prints it, with hyphens instead of spaces.
@@ -48,12 +48,12 @@ impl Term {
         std::iter::once(self.word).chain(self.also.iter().copied())
     }
 
-    /// Returns the page of the entry, in Markdown.
+    /// Returns the entry as a Markdown page with a heading.
     pub fn page(&self) -> String {
         format!("# {}\n\n{}", self.word, self.body())
     }
 
-    /// Returns the page without its heading.
+    /// Returns the Markdown page without its heading.
     pub fn body(&self) -> String {
         let see: Vec<String> = self.see.iter().map(|word| format!("`topo explain {word}`")).collect();
         format!("{}\n\nSee also: {}.\n", self.paragraphs(), see.join(", "))
@@ -72,8 +72,8 @@ pub fn reference() -> String {
     let mut page = "\
 # Glossary
 
-This page explains the terms of plans, reports and this documentation. `topo explain WORD` prints the same entries. This
-command also explains each lint rule, hazard, spec key and error code. This page is generated.
+This page explains the terms that are used in plans, in reports and in this documentation. `topo explain WORD` prints
+the same entries, and also explains each lint rule, hazard, spec key and error code. This page is generated.
 "
     .to_owned();
     for term in terms() {
@@ -83,7 +83,8 @@ command also explains each lint rule, hazard, spec key and error code. This page
     page
 }
 
-/// Returns a Markdown link to the entry for a word, or to the page of a rule, a hazard or a key.
+/// Returns a Markdown link to the entry for a word. If the glossary has no such entry, returns a link to the
+/// documentation of the lint rule, hazard or spec key with this name.
 fn link(word: &str) -> String {
     if terms().any(|term| term.word == word) {
         return format!("[{word}](#{})", word.to_lowercase());

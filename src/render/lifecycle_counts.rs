@@ -1,4 +1,4 @@
-//! Renders the current counts of the queues in which a message can be.
+//! Renders the current message and consumer counts of the queues in a lifecycle.
 
 use crate::contract::lifecycle::Explanation;
 use crate::model::count::{count, number};
@@ -30,7 +30,7 @@ pub fn explanation_json(explanation: &Explanation, live: Live<'_>) -> Value {
     document
 }
 
-/// Returns the current counts of a queue after a separator; an empty string without a broker.
+/// Returns the current counts of a queue, prefixed with a separator. Returns an empty string without a broker.
 pub(super) fn live_counts(live: Live<'_>, vhost: &VhostName, queue: &QueueName) -> String {
     let Some(live) = live else { return String::new() };
     let Some(activity) = live.get(vhost).and_then(|activity| activity.queues.get(queue)) else {
@@ -47,7 +47,7 @@ pub(super) fn live_counts(live: Live<'_>, vhost: &VhostName, queue: &QueueName) 
     format!(" · {messages}{held}{consumers}")
 }
 
-/// Returns the counts of one of several queues.
+/// Adds the name of a queue to its counts, if there are several queues.
 pub(super) fn counts_of_one(queue: &QueueName, counts: &str) -> String {
     counts.strip_prefix(" · ").map_or_else(String::new, |counts| format!(" · {queue}: {counts}"))
 }

@@ -1,5 +1,5 @@
-//! Renders the lifecycle of a message as text: a drawing with times, all ways in which a message leaves the queue, what
-//! the worker must do, the headers of a dead-lettered message, and the origin of each setting.
+//! Renders the lifecycle of a message as text: a drawing with times, every way in which a message can leave the queue,
+//! the contract of the worker, the headers of a dead-lettered message, and the origin of each setting.
 
 use super::contract_table::{publish_target, terms};
 use super::lifecycle_counts::{Live, counts_of_one, live_counts};
@@ -144,7 +144,7 @@ fn draw(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
                 }
             }
             State::Attempt { number } => {
-                // The broker does not report how often the messages of a queue have been attempted.
+                // Only the first attempt has counts, because the broker does not report the attempts of each message.
                 let counts = if *number == 1 { own.as_str() } else { "" };
                 state(text, (BOLD, "●"), &format!("attempt {number}"), &format!("{time}{counts}"), width);
             }
@@ -225,7 +225,12 @@ fn dead_lettered_properties(text: &mut String, dead_lettered_message: &DeadLette
         sentence(text, &format!("  {label:<w$}", w = TIMES - 2), &entry, width);
     }
     if dead_lettered_message.may_have_more {
-        sentence(text, "                 ", "and the entries of the published copies, up to RabbitMQ 3.13", width);
+        sentence(
+            text,
+            "                 ",
+            "and the entries of the published copies, on RabbitMQ 3.13 and earlier",
+            width,
+        );
     }
 }
 

@@ -21,8 +21,8 @@ pub(super) fn inline(text: &str) -> String {
     out
 }
 
-/// Escapes text like [`inline`], but keeps the code spans of a message, such as "routing key `order.x`". If a name
-/// contains a backtick, the spans are ambiguous, and all backticks are escaped.
+/// Escapes text like [`inline`], but keeps the code spans of a message, such as "routing key `order.x`". If the number
+/// of backticks is odd, or if two backticks are adjacent, the code spans are ambiguous. All backticks are then escaped.
 pub(super) fn with_code(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let last = parts.len() - 1;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_spans_are_kept_unless_a_name_contains_a_backtick() {
+    fn code_spans_are_kept_unless_they_are_ambiguous() {
         assert_eq!(with_code("a_b `c_*|d`, `e`"), "a\\_b `c_*\\|d`, `e`");
         assert_eq!(with_code("no code"), "no code");
         for text in ["key `a`b` c", "key `````", "key `a``b`", "``", "`"] {

@@ -1,5 +1,5 @@
-//! Renders values as text for a terminal, a pull request, a workflow or a program. Renderers perform no input or
-//! output, and make no decisions about a plan.
+//! Renders values as text for a terminal, a pull request, a workflow or a program. Renderers perform no I/O, and make
+//! no decisions about a plan.
 
 pub mod alerts;
 pub mod cases;

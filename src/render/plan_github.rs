@@ -8,7 +8,7 @@ use crate::plan::{Applicability, Blockers, ChangeKind, Plan, Source};
 use std::fmt::Write;
 
 /// Renders annotations, one on each line. Blockers are errors. Hazards that do not block the plan and interrupted
-/// migrations are warnings. Changes are notices. The last annotation is the summary.
+/// migrations are warnings. Changes and routing changes are notices. The last annotation is the summary.
 pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
     let mut text = String::new();
     for part in plan.parts() {
@@ -57,7 +57,7 @@ pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
             let mut lines = vec![format!("{}: {}", block.address, block.text)];
             let broker_error = conflict.and_then(|conflict| conflict.broker_error.as_deref());
             lines.extend(broker_error.map(|error| format!("{error}{}", integer_remark(error))));
-            // The applicable resolutions, one on each line. The YAML to write is only in the other formats.
+            // The applicable resolutions, one on each line. Only the other formats contain the YAML.
             let resolutions = conflict.map_or(&[][..], |conflict| &conflict.resolutions);
             lines.extend(
                 resolutions
@@ -82,7 +82,7 @@ pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
     text
 }
 
-/// The line and column after a location.
+/// The line and the column of the first character after a location.
 pub type End = (usize, usize);
 
 /// Writes a GitHub workflow command. Escapes the data and the properties, which the runner unescapes.

@@ -12,10 +12,10 @@ use crate::model::count::count;
 use crate::plan::{Applicability, ChangeKind, Plan, PlannedChange, Resolution};
 use std::fmt::Write;
 
-/// The maximum length of the plan in a comment. GitHub rejects comments of more than 65,536 characters.
+/// The maximum length of the plan in a comment. GitHub rejects comments with more than 65,536 characters.
 const LIMIT: usize = 60_000;
 /// The maximum length of a comment, including the warnings after the plan.
-const LIMIT_OF_ALL: usize = 65_000;
+const TOTAL_LIMIT: usize = 65_000;
 
 /// Renders the comment. `text` is the plan as text, without colors.
 pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
@@ -78,7 +78,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         match line.starts_with("topo ") {
             true if line.len() < LIMIT / 8 => out.push_str(&format!("\n```sh\n{line}\n```\n")),
             true => {}
-            // The command is a sentence, because the user must edit the spec first.
+            // `line` is a sentence instead of a command if no command resolves the blockers.
             false => out.push_str(&format!("\n{line}\n")),
         }
     }
@@ -93,7 +93,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
 pub fn with_warnings(mut comment: String, lines: &[String]) -> String {
     comment.push('\n');
     for (index, line) in lines.iter().enumerate() {
-        if comment.len() + line.len() > LIMIT_OF_ALL {
+        if comment.len() + line.len() > TOTAL_LIMIT {
             let _ = writeln!(comment, "- … {} more", lines.len() - index);
             break;
         }
@@ -178,7 +178,11 @@ fn sections<'a>(out: &mut String, changes: impl Iterator<Item = &'a PlannedChang
     for (index, change) in conflicts.iter().enumerate() {
         let section = section(change, open);
         if out.len() + section.len() > room {
-            let _ = writeln!(out, "\n… and the resolutions of {} more conflicts", conflicts.len() - index);
+            let _ = writeln!(
+                out,
+                "\n… and the resolutions of {}",
+                count((conflicts.len() - index) as u64, "more conflict")
+            );
             break;
         }
         out.push_str(&section);
@@ -238,7 +242,7 @@ mod tests {
     fn warnings_do_not_make_a_comment_too_long() {
         let lines: Vec<String> = (0..20).map(|number| format!("- {number} {}", "ü".repeat(500))).collect();
         let comment = with_warnings("x".repeat(LIMIT), &lines);
-        assert!(comment.len() <= LIMIT_OF_ALL + 20, "{}", comment.len());
+        assert!(comment.len() <= TOTAL_LIMIT + 20, "{}", comment.len());
         assert!(comment.ends_with("- … 16 more\n"), "{}", &comment[comment.len() - 40..]);
         assert_eq!(with_warnings("plan\n".to_owned(), &["- one".to_owned()]), "plan\n\n- one\n");
     }

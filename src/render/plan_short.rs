@@ -9,7 +9,8 @@ use crate::model::{Address, Object, ObjectId};
 use crate::plan::{ChangeKind, Plan, PlannedChange, Verdict, VhostPlan};
 use std::fmt::Write;
 
-/// Renders one line for each change, hazard and blocker, then the summary. The text contains colors.
+/// Renders one line for each interrupted migration, change, hazard and blocker, then the summary. The text contains
+/// colors.
 pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     let mut text = String::new();
     for part in plan.parts() {
@@ -25,7 +26,7 @@ pub fn plan(plan: &Plan, view: &View<'_>) -> String {
         let remark = remark(hazard, view.blockers);
         let _ = writeln!(text, "{} {}  {}{remark}", Painted(style, "  !"), hazard.kind, hazard.address);
     }
-    // A conflict already has a line.
+    // A blocker for a conflict needs no line, because the conflict already has one.
     let is_listed = |address: &Address| {
         let mut changes = plan.parts().flat_map(|part| &part.changes);
         changes.any(|change| change.kind == ChangeKind::Conflict && change.address == *address)

@@ -50,7 +50,7 @@ pub fn summary_line(plan: &Plan) -> String {
     summary_parts(plan).join(" ")
 }
 
-/// Wraps the summary to `width` columns. Aligns the other lines with the first number.
+/// Wraps the summary to `width` columns. Aligns the lines after the first line with the first number.
 fn summary_lines(plan: &Plan, width: usize) -> Vec<String> {
     const INDENT: &str = "      ";
     let line = summary_line(plan);
@@ -97,7 +97,7 @@ fn summary_parts(plan: &Plan) -> Vec<String> {
         Some(last) => {
             last.pop();
         }
-        // Leftovers of an earlier apply: a binding or a topic permission to restore, a temporary policy to delete.
+        // Steps that remain from an earlier apply, such as restoring a binding or deleting a temporary policy.
         None if plan.step_count() > 0 => parts.push(format!("{} to finish", count(plan.step_count() as u64, "step"))),
         None => parts.push("nothing to change".to_owned()),
     }
@@ -155,7 +155,7 @@ mod tests {
         );
     }
 
-    /// Counts of zero are omitted.
+    /// The summary omits zero counts.
     #[test]
     fn summary_counts_objects_and_bindings() {
         for (summary, expected) in [

@@ -124,14 +124,14 @@ fn prune_flag(kind: ObjectKind) -> String {
     }
 }
 
-/// Names the flags that delete the unmanaged objects: `--prune deletes them`.
+/// Names the flags that delete the unmanaged objects, such as `--prune deletes them`.
 pub(super) fn pruning(part: &VhostPlan) -> String {
     let flags: BTreeSet<String> = part.unmanaged.iter().map(|unmanaged| prune_flag(unmanaged.object.kind())).collect();
     let verb = if flags.len() == 1 { "deletes" } else { "delete" };
     format!("{} {verb} them", flags.into_iter().collect::<Vec<_>>().join(" and "))
 }
 
-/// Writes an info. Infos do not block a plan.
+/// Writes an info line, which does not block a plan.
 fn info(text: &mut String, sentence: &str, view: &View<'_>) {
     let lines = wrap(&words_and_code(sentence), " ", view.width.saturating_sub(5));
     let _ = writeln!(text, "{} {}", Painted(DIM, "info"), lines.join("\n     "));
@@ -220,7 +220,7 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     }
     for block in &view.blockers.blocks {
         let mut lines = sentence(&block.text, "", view);
-        // A conflict lists its resolutions above.
+        // The resolutions of a conflict are already listed above.
         let is_listed = plan.parts().flat_map(|part| &part.changes).any(|change| {
             let contains = |text: &String| block.remedy.as_ref().is_none_or(|remedy| remedy.contains(text));
             let resolutions = change.conflict.iter().flat_map(|conflict| &conflict.resolutions);

@@ -32,8 +32,8 @@ fn consumers(of_queue: &Consumers) -> Value {
 }
 
 /// Renders one JSON document: the overall result, and every step with its result. `left` contains the addresses that
-/// still differ, or is `None` if topo could not read the broker after the apply. `stopped` contains the shovels that are
-/// not running.
+/// still differ, or is `None` if topo could not read the broker after the apply. `stopped` contains the shovels
+/// that the run wrote and that are not running.
 pub fn report(
     reports: &[Report],
     left: Option<&[Address]>,

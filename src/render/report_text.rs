@@ -1,5 +1,5 @@
-//! Renders the report of an apply for a terminal: the steps that were done, that failed and that were not attempted,
-//! and the command to resume.
+//! Renders the report of an apply for a terminal: the results of the migrations and of the steps, and the command that
+//! resumes the apply.
 
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, one_line, words_and_code, wrap};
 use crate::apply::{Consumers, Migrated, Missing, Report, WaitingStep};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-/// Describes an action, as `declare queue orders.work` or `bind orders ─ # → orders.work`.
+/// Describes an action, such as `declare queue orders.work` or `bind orders ─ # → orders.work`.
 pub fn action(action: &Action) -> String {
     let object = action.object();
     clean(&match action {
@@ -33,8 +33,8 @@ pub fn action(action: &Action) -> String {
     })
 }
 
-/// Describes the progress of a transfer, as `1,204 so far, 3,000 left, 600 per second, about 5 s to go: move messages
-/// orders → …`, and the reason for a stall. The counts are first, because a narrow terminal can truncate the names.
+/// Describes the progress of a transfer, such as `1,204 so far, 3,000 left: move messages orders → …`, with the
+/// reason for a stall. The counts are first, because a narrow terminal can truncate the names.
 pub fn transfer_progress(
     step: &Action,
     (moved, left): (Option<u64>, Option<u64>),
@@ -60,12 +60,12 @@ pub fn transfer_progress(
     text
 }
 
-/// Describes the reason for the retry of a step, as `waiting: 3 messages are …: delete queue orders.work.retry.1.5s`.
+/// Describes why topo retries a step, such as `waiting: 3 messages are …: delete queue orders.work.retry.1.5s`.
 pub fn retry_reason(step: &Action, why: &dyn Display) -> String {
     format!("waiting: {}: {}", clean(&one_line(&why.to_string())), action(step))
 }
 
-/// Describes the check that precedes a deletion, as `waiting: queue q: confirming that it is empty takes two ticks
+/// Describes the check that precedes a deletion, such as `waiting: queue q: confirming that it is empty takes two ticks
 /// (12 s): delete queue q`.
 pub fn proof_progress(step: &Action, time: Duration) -> String {
     let state = if let Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } = step
@@ -108,7 +108,7 @@ fn step_counts(reports: &[Report]) -> (u64, u64) {
     all
 }
 
-/// Formats the progress as `7 of 7 steps done`.
+/// Formats the step counts, such as `7 of 7 steps done`.
 pub fn steps_done(reports: &[Report]) -> String {
     let (done, all) = step_counts(reports);
     format!("{} of {} done", number(done), count(all, "step"))
@@ -239,7 +239,7 @@ fn write_rollbacks(text: &mut String, report: &Report) {
     }
 }
 
-/// Writes a sentence for each migration: the result, and the effects on consumers.
+/// Writes a sentence for each migration: the result, and the effects on messages and applications.
 fn migrations(text: &mut String, reports: &[Report], width: usize) {
     for migrated in reports.iter().flat_map(|it| &it.migrated) {
         let Migrated { queue, is_rolled_back, is_interrupted, rollback_error, returned, possible_duplicates, .. } =
@@ -304,7 +304,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
     }
 }
 
-/// Writes a sentence for each recreated queue that had consumers: their numbers, and the clients that have not returned.
+/// Writes a sentence for each recreated queue that had consumers: the consumer counts, and the missing clients.
 fn consumers(text: &mut String, reports: &[Report], width: usize) {
     for consumers in reports.iter().flat_map(|it| &it.consumers) {
         let sentence = clean(&consumers_sentence(consumers));
@@ -339,8 +339,8 @@ fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> 
     }
 }
 
-/// Writes the result of a run that left retired objects to the next run, because some of them still contain messages.
-/// Such a run did not fail.
+/// Writes the result of a run that deferred the deletion of retired objects, because some of these objects still
+/// contain messages. Such a run did not fail.
 fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], resume_command: &str) {
     let line =
         format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));

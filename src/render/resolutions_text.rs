@@ -31,7 +31,7 @@ impl Lines<'_> {
 
     /// Writes a sentence on one or more lines. Indents the lines after the first line.
     fn sentence(&mut self, label: &str, indent: usize, sentence: &str) {
-        // A flag stays on one line with its value, so that users can copy the flag.
+        // Keeps `--recreate` on one line with its value, so that users can copy the flag.
         let flag = |text: String| text.replace('\u{a0}', " ");
         let unbroken = clean(sentence).replace("--recreate ", "--recreate\u{a0}");
         let words: Vec<String> = unbroken.split(' ').map(|word| flag(word.to_owned())).collect();
@@ -43,8 +43,7 @@ impl Lines<'_> {
     }
 }
 
-/// Writes all resolutions. If `is_full` is true, includes their YAML, and also writes the errors that applications
-/// receive.
+/// Writes all resolutions. If `is_full` is true, includes their YAML, and also writes the effects on applications.
 pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, is_full: bool) {
     let mut lines = Lines { text, width };
     let mut last = None;
@@ -61,8 +60,8 @@ pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, 
     }
 }
 
-/// Writes the errors that applications receive: an application that still declares the old settings after the
-/// recreation, and an application that declares the queue without a type.
+/// Writes the error that applications receive if they still declare the old settings after the recreation, and the
+/// result of a declaration without a queue type.
 pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize) {
     let mut lines = Lines { text, width };
     if let Some(sentence) = &conflict.error_after_recreate {
@@ -96,7 +95,7 @@ fn write_details(lines: &mut Lines<'_>, label: &str, resolution: &Resolution, ya
     }
 }
 
-/// Writes the resolution by a policy, with the reason for each field. Fields with the same reason share a line.
+/// Writes the policy resolution, with the reason for each field. Fields with the same reason share a line.
 fn write_policy(lines: &mut Lines<'_>, label: &str, resolution: &Resolution) {
     let mut groups: Vec<(bool, &str, Vec<&str>)> = Vec::new();
     for field in &resolution.fields {
@@ -124,7 +123,7 @@ fn write_policy(lines: &mut Lines<'_>, label: &str, resolution: &Resolution) {
     }
 }
 
-/// Returns the text of a resolution without the first words, which repeat its label.
+/// Returns the text of a resolution without the leading words that repeat its label.
 fn without_label(resolution: &Resolution) -> &str {
     let words: &[&str] = match resolution.kind {
         ResolutionKind::Keep => &["keep "],

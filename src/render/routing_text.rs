@@ -1,5 +1,5 @@
-//! Renders the routing changes of a plan: for each binding or exchange that changes, the queues that lose and gain
-//! messages, and an example.
+//! Renders the routing changes of a plan. For each changed binding, exchange or dead-lettering, the text contains the
+//! queues that lose and gain messages, and an example.
 
 use super::change_details::{full_binding, place};
 use super::markdown::{inline, with_code};
@@ -14,12 +14,12 @@ use std::fmt::Write;
 /// The maximum number of changes in a list.
 const MAX_LISTED: usize = 20;
 
-/// The listed changes of a plan.
+/// The listed routing changes of one vhost.
 struct Listed<'a> {
     changes: Vec<Group<'a>>,
     /// The number of changes that only route messages to new queues. The plan shows these bindings anyway.
     to_new_queues: usize,
-    /// The changes of dead letters.
+    /// The changes to the routing of dead-lettered messages.
     dead_letters: &'a [DeadLetterChange],
     /// The changes with an unknown effect.
     not_compared: &'a [NotCompared],
@@ -54,7 +54,8 @@ impl<'a> Listed<'a> {
         Self { changes, to_new_queues, dead_letters, not_compared, omitted }
     }
 
-    /// Returns a sentence about the changes that are not listed; `None` if all are listed.
+    /// Returns a sentence about the changes that are not listed. Mentions changes that only affect new queues only if
+    /// other changes are listed. Returns `None` if there is nothing to mention.
     fn rest(&self) -> Option<String> {
         let mut parts = Vec::new();
         if self.omitted > 0 {
@@ -73,7 +74,8 @@ impl<'a> Listed<'a> {
 
 /// Changes with the same cause and the same effect.
 struct Group<'a> {
-    /// The change of the messages to the source of the binding, if there is one.
+    /// The change for messages to the source of the binding, or the first change of the group if there is no such
+    /// change.
     change: &'a RoutingChange,
     /// The exchanges to which the messages are published.
     exchanges: BTreeSet<&'a ExchangeName>,
@@ -101,7 +103,7 @@ fn grouped(changes: Vec<&RoutingChange>) -> Vec<Group<'_>> {
     groups
 }
 
-/// Writes the routing changes of a part of a plan; nothing if there are none.
+/// Writes the routing changes of one vhost. Writes nothing if no changes are listed.
 pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: usize) {
     let listed = Listed::of(part, all);
     if listed.changes.is_empty() && listed.dead_letters.is_empty() && listed.not_compared.is_empty() {
@@ -145,14 +147,14 @@ pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: 
     text.push('\n');
 }
 
-/// Writes lines that are indented below a cause.
+/// Wraps a sentence, and writes it indented below a cause.
 fn indented(text: &mut String, sentence: &str, width: usize) {
     for line in fold(sentence, width.saturating_sub(6)).lines() {
         let _ = writeln!(text, "      {line}");
     }
 }
 
-/// Writes what changes, and its position in the spec at the right margin.
+/// Writes a cause, and its position in the spec at the right margin if there is room.
 fn head(text: &mut String, (symbol, style): (&str, Style), what: &str, source: Option<&Source>, width: usize) {
     let end = 4 + columns(what);
     let source = source.map(place).unwrap_or_default();
@@ -193,7 +195,7 @@ fn sentence(Group { change, exchanges }: &Group<'_>, escaped: &dyn Fn(&str) -> S
     format!("{all} {which} {to} {} {}", names.join(" and "), effects.join(&format!(", and {all} ")))
 }
 
-/// Describes the queues that lose and gain dead-lettered messages of a queue.
+/// Describes the queues that lose and gain the messages that a queue dead-letters.
 fn dead_letter_sentence(change: &DeadLetterChange, escaped: &dyn Fn(&str) -> String) -> String {
     let which = format!("messages that are dead-lettered ({})", change.reasons.join(", "));
     if let Some(reason) = &change.unknown {
@@ -211,7 +213,7 @@ fn dead_letter_example(change: &DeadLetterChange, escaped: &dyn Fn(&str) -> Stri
     format!("{} (before: {before}; after: {after})", clean(&change.example.to_string()))
 }
 
-/// Describes an example: `routing key `order.x` (before: billing; after: no queue)`.
+/// Describes an example, such as ``routing key `order.x` (before: billing; after: no queue)``.
 fn example(group: &Group<'_>, escaped: &dyn Fn(&str) -> String) -> String {
     let change = group.change;
     let before = reached_before(change, escaped);
@@ -219,7 +221,7 @@ fn example(group: &Group<'_>, escaped: &dyn Fn(&str) -> String) -> String {
     format!("{} (before: {before}; after: {after})", clean(&example_message(group)))
 }
 
-/// Describes the message of an example, and its exchange if the group has several.
+/// Describes the message of an example, and its exchange if the group has several exchanges.
 fn example_message(Group { change, exchanges }: &Group<'_>) -> String {
     match exchanges.len() {
         1 => change.example.to_string(),
@@ -262,7 +264,8 @@ fn reached(
     format!("{}{rest}{}", queues(listed, escaped), if is_unclear { ", and possibly others" } else { "" })
 }
 
-/// Writes the routing changes of a part as a Markdown table, up to a length of the comment; nothing if there are none.
+/// Writes the routing changes of one vhost as a Markdown table, until the comment has a length of `limit` bytes. Writes
+/// nothing if no changes are listed.
 pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limit: usize) {
     let listed = Listed::of(part, all);
     let rows = listed.changes.iter().map(|group| {
@@ -312,7 +315,8 @@ pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limi
     out.push('\n');
 }
 
-/// Returns the listed changes whose cause has a position in the spec, each with a message for an annotation.
+/// Returns the listed changes whose position in the spec is known, each with a message for an annotation. Excludes
+/// changes that were not compared.
 pub(super) fn annotations(part: &VhostPlan) -> Vec<(&Source, String)> {
     let listed = Listed::of(part, false);
     let message = |group: &Group<'_>| format!("{}\nexample: {}", sentence(group, &clean), example(group, &clean));

@@ -31,7 +31,8 @@ pub fn quote(word: &str) -> String {
     }
 }
 
-/// Wraps a command at words with `\`, so that users can paste the command. Keeps a flag on one line with its value.
+/// Wraps a command between words with `\`, so that users can paste the command. Keeps a flag on one line with its
+/// value.
 pub fn wrap_command(line: &str, width: usize) -> String {
     if columns(line) <= width {
         return line.to_owned();
@@ -84,9 +85,10 @@ pub fn environment_lines(groups: &[Vec<(String, String)>]) -> String {
     text
 }
 
-/// Returns the command to run after a plan. If at most hazards block the plan, this is the apply command with the flags
-/// that allow the hazards. If recreations resolve all other blockers, this is the plan command with `--recreate`,
-/// because a recreation can add hazards. Otherwise, returns a sentence.
+/// Returns the command to run after a plan. If nothing blocks the plan except hazards, returns the apply command with
+/// the flags that allow these hazards. If `--recreate` flags resolve all other blockers, returns the plan command with
+/// these flags, because a recreation can add hazards. Otherwise, or if the apply command uses a saved plan, returns a
+/// sentence.
 pub fn next_command(apply: &str, blockers: &Blockers) -> String {
     if blockers.blocks.is_empty() {
         return with_allowances(apply, blockers);
@@ -102,7 +104,7 @@ pub fn next_command(apply: &str, blockers: &Blockers) -> String {
     }
 }
 
-/// Removes the `--recreate` flag of an object from a command, because the caller adds a different `--recreate` flag.
+/// Removes the `--recreate` flag for an object from a command, because the caller adds a different `--recreate` flag.
 fn without_recreate(line: &str, address: &Address) -> String {
     let flag = format!(" --recreate {address}=");
     match line.split_once(&flag) {
@@ -168,7 +170,7 @@ mod next_command_tests {
     use crate::plan::Block;
 
     #[test]
-    fn suggested_recreate_replaces_the_typed_one() {
+    fn suggested_recreate_flag_replaces_the_existing_flag() {
         let address = Address::of(&"v".into(), &ObjectId::Queue("q".into()));
         let flag = Some("--recreate queues/v/q=migrate".to_owned());
         let block = Block { address, text: String::new(), remedy: None, flag };

@@ -1,6 +1,6 @@
 //! Formats text for a terminal: colors, counts, line breaks, and Markdown pages.
 //!
-//! Texts always contain colors. The output stream strips colors if the target does not support them.
+//! Rendered text always contains color codes. The output stream strips them if the target does not support colors.
 
 use crate::model::BrokerVersion;
 use crate::model::count::number;
@@ -8,18 +8,18 @@ pub use crate::model::printable::{clean, one_line};
 use anstyle::{AnsiColor, Style};
 use std::fmt::{self, Display};
 
-/// The style of creations and success.
+/// The style for creations and success.
 pub const GREEN: Style = AnsiColor::Green.on_default();
-/// The style of changes and warnings.
+/// The style for changes and warnings.
 pub const YELLOW: Style = AnsiColor::Yellow.on_default();
-/// The style of deletions, blockers and failures.
+/// The style for deletions, blockers and failures.
 pub const RED: Style = AnsiColor::Red.on_default();
-/// The style of less important text.
+/// The style for less important text.
 pub const DIM: Style = Style::new().dimmed();
-/// The style of headings.
+/// The style for headings.
 pub const BOLD: Style = Style::new().bold();
 
-/// Text in a style.
+/// A value to display in a style.
 pub struct Painted<T>(pub Style, pub T);
 
 impl<T: Display> Display for Painted<T> {
@@ -28,7 +28,7 @@ impl<T: Display> Display for Painted<T> {
     }
 }
 
-/// Describes the RabbitMQ version that topo assumes without a broker, and the origin of the version.
+/// Describes the RabbitMQ version that topo assumes without a broker, and the origin of this version.
 pub fn for_version(selected: Option<BrokerVersion>) -> String {
     match selected {
         Some(version) => format!("RabbitMQ {} (set by --broker-version)", version.series()),
@@ -49,12 +49,13 @@ pub fn retries(value: u64) -> String {
     if value == 1 { "1 retry".to_owned() } else { format!("{} retries", number(value)) }
 }
 
-/// Counts the columns of a text. Wide and combining characters count as one column, because they are rare in names.
+/// Returns the width of a string in columns. Counts each character as one column, because wide and combining characters
+/// are rare in names.
 pub fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Splits a sentence into words. Code in backticks is one word.
+/// Splits a sentence into words. Treats code in backticks as part of one word.
 pub fn words_and_code(sentence: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut backticks = sentence.matches('`').count();
@@ -71,8 +72,8 @@ pub fn words_and_code(sentence: &str) -> Vec<String> {
     words
 }
 
-/// Joins parts to lines of at most `width` columns. A part that is wider than `width` is on a separate line. `textwrap`
-/// cannot replace this function, because it would break lines inside code spans and parts of a heading or a command.
+/// Joins parts into lines of at most `width` columns. Puts a part that is wider than `width` on a separate line. The
+/// `textwrap` crate is not suitable, because it would break lines inside code spans, heading parts and command flags.
 pub fn wrap(parts: &[String], separator: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -87,20 +88,20 @@ pub fn wrap(parts: &[String], separator: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Joins the parts of a heading to lines of at most `width` columns. Breaks lines between parts. Breaks a part at its
+/// Joins the parts of a heading into lines of at most `width` columns. Breaks lines between parts. Breaks a part at its
 /// spaces only if the part is wider than `width`.
 pub fn heading(parts: &[String], width: usize) -> Vec<String> {
     wrap(parts, " · ", width).iter().flat_map(|line| wrap(&words_and_code(line), " ", width)).collect()
 }
 
-/// Wraps each line of a text at words. Keeps code spans on one line.
+/// Wraps each line of a string between words. Keeps each code span on one line.
 pub fn fold(sentence: &str, width: usize) -> String {
     let lines = sentence.lines().flat_map(|line| wrap(&words_and_code(line), " ", width));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Wraps the paragraphs and list items of a Markdown page to `width` columns. Keeps headings, tables, quotes and code
-/// blocks unchanged.
+/// Wraps the paragraphs and list items of a Markdown page to `width` columns. Keeps headings, tables, quotes, indented
+/// lines and code blocks unchanged.
 pub fn fold_page(page: &str, width: usize) -> String {
     let mut folded = String::new();
     let mut paragraph: Vec<&str> = Vec::new();
@@ -127,7 +128,7 @@ fn is_item(line: &str) -> bool {
     line.starts_with("- ") || line.starts_with("* ")
 }
 
-/// Writes the collected lines as one paragraph, and clears the collection.
+/// Wraps the lines of `paragraph` as one paragraph, and clears `paragraph`.
 fn fill(folded: &mut String, paragraph: &mut Vec<&str>, width: usize) {
     let text = std::mem::take(paragraph).join(" ");
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! Messages that arrive in a queue: overflow and expiry.
+//! Simulates messages that arrive in a queue, including overflow and expiry.
 
 use super::copy::Copy;
 use super::outcome::{End, EventKind};
@@ -11,24 +11,24 @@ use crate::rabbitmq::routing::Reason;
 enum Arrival {
     /// The queue accepted the message.
     Accepted,
-    /// The queue is full, and rejected the message.
+    /// The full queue rejected the message.
     Rejected,
-    /// The queue is full, rejected the message, and dead-lettered it.
+    /// The full queue rejected the message and dead-lettered it.
     DeadLettered,
 }
 
 impl Run<'_, '_, '_> {
     /// Adds a published copy to a queue. Returns false if the queue rejects it.
-    pub(super) fn arrive(&mut self, queue: &QueueName, copy: Copy) -> bool {
+    pub(super) fn add_published(&mut self, queue: &QueueName, copy: Copy) -> bool {
         matches!(self.add(queue, copy, false), Arrival::Accepted)
     }
 
     /// Adds a dead-lettered copy to a queue.
-    pub(super) fn arrive_dead(&mut self, DeadLetter { source, before, is_kept, target, copy }: DeadLetter) {
-        // Before 3.12, a queue that dead-letters at most once cannot publish to a stream (measured on 3.9 to 3.11).
+    pub(super) fn add_dead_lettered(&mut self, DeadLetter { source, before, is_kept, target, copy }: DeadLetter) {
+        // Before 3.12, a queue with at-most-once dead-lettering cannot publish to a stream (measured on 3.9 to 3.11).
         let kind = self.simulation.settings.get(&target).and_then(|settings| settings.kind());
         if !is_kept && kind == Some(QueueType::Stream) && !self.simulation.profile.version.is_at_least(3, 12) {
-            return self.end(&source, before, End::Dropped);
+            return self.record_end(&source, before, End::Dropped);
         }
         match self.add(&target, copy, true) {
             Arrival::Accepted | Arrival::DeadLettered => {}
@@ -36,7 +36,7 @@ impl Run<'_, '_, '_> {
                 let reason = format!("queue {source} repeatedly dead-letters a message to the full queue {target}");
                 self.outcome.unknown.insert(reason);
             }
-            Arrival::Rejected => self.end(&source, before, End::Dropped),
+            Arrival::Rejected => self.record_end(&source, before, End::Dropped),
         }
     }
 
@@ -51,7 +51,7 @@ impl Run<'_, '_, '_> {
         self.outcome.reached.insert(queue.clone());
         let version = self.simulation.profile.version;
         if !version.is_at_least(4, 3) {
-            // From 4.3 on, the count includes the deliveries by earlier queues.
+            // Only on 4.3 and later does the count include the deliveries by earlier queues.
             copy.delivery_count = 0;
         }
         let kind = settings.kind();
@@ -59,31 +59,31 @@ impl Run<'_, '_, '_> {
         if settings.has("max-length-bytes") && !is_stream {
             self.outcome
                 .unknown
-                .insert(format!("queue {queue} has `max-length-bytes`, and the sizes of the messages are unknown"));
+                .insert(format!("queue {queue} has `max-length-bytes`, and the message sizes are unknown"));
         }
         let limit = settings.integer("max-length").and_then(|limit| usize::try_from(limit).ok());
-        let limit = limit.filter(|_| !is_stream && !self.is_received(queue));
+        let limit = limit.filter(|_| !is_stream && !self.has_ready_worker(queue));
         let overflow = settings.overflow_behavior();
         let waiting = self.state(queue).ready.len();
-        // A quorum queue that rejects messages holds one more than its limit (measured on 3.10.8 and 4.3.6), and does not
-        // reject dead-lettered messages.
+        // A quorum queue that rejects messages holds one message more than its limit (measured on 3.10.8 and 4.3.6),
+        // and does not reject dead-lettered messages.
         let more = usize::from(is_quorum);
         if let Some(limit) = limit.filter(|_| overflow.rejects() && !(is_quorum && is_dead_lettered))
             && waiting >= limit + more
         {
-            self.event(copy.message, EventKind::Refused { queue: queue.clone() });
+            self.record_event(copy.message, EventKind::Refused { queue: queue.clone() });
             if overflow != OverflowBehavior::RejectsAndDeadLetters {
                 return Arrival::Rejected;
             }
-            self.die(queue, copy, Reason::Maxlen);
+            self.dead_letter(queue, copy, Reason::Maxlen);
             return Arrival::DeadLettered;
         }
-        // Quorum queues support a time to live from 3.10 on.
+        // Quorum queues support a TTL on 3.10 and later.
         let expiration = copy.expiration.filter(|_| !is_quorum || version.is_at_least(3, 10));
         let ttl = [settings.integer("message-ttl"), expiration].into_iter().flatten().min().filter(|_| !is_stream);
         if is_quorum && ttl == Some(0) {
-            // Even if a worker waits for messages.
-            self.die(queue, copy, Reason::Expired);
+            // The message expires even if a worker waits for messages.
+            self.dead_letter(queue, copy, Reason::Expired);
             return Arrival::Accepted;
         }
         if let Some(expires) = settings.integer("expires").filter(|_| !self.workers.contains_key(queue))
@@ -95,7 +95,7 @@ impl Run<'_, '_, '_> {
         }
         copy.expires_at = ttl.map(|ttl| self.now.saturating_add(ttl));
         if let Some(at) = copy.expires_at {
-            self.plan(at, queue, Change::Expire);
+            self.schedule(at, queue, Change::Expire);
         }
         self.state(queue).ready.push_back(copy);
         self.tasks.push_back(Task::Deliver(queue.clone()));
@@ -103,26 +103,26 @@ impl Run<'_, '_, '_> {
             while self.state(queue).ready.len() > limit
                 && let Some(oldest) = self.state(queue).ready.pop_front()
             {
-                self.die(queue, oldest, Reason::Maxlen);
+                self.dead_letter(queue, oldest, Reason::Maxlen);
             }
         }
         Arrival::Accepted
     }
 
-    /// Dead-letters the expired messages at the head of a queue. Messages expire only there.
+    /// Dead-letters the expired messages at the head of a queue. Messages expire only at the head.
     pub(super) fn expire(&mut self, queue: &QueueName) {
         let now = self.now;
         let is_expired = |copy: &Copy| copy.expires_at.is_some_and(|at| at <= now);
         while self.state(queue).ready.front().is_some_and(is_expired)
             && let Some(copy) = self.state(queue).ready.pop_front()
         {
-            self.die(queue, copy, Reason::Expired);
+            self.dead_letter(queue, copy, Reason::Expired);
         }
     }
 
     /// Dead-letters a message that expires while its redelivery is delayed.
     pub(super) fn expire_delayed(&mut self, queue: &QueueName, copy: Copy) {
-        self.die(queue, copy, Reason::Expired);
+        self.dead_letter(queue, copy, Reason::Expired);
     }
 
     /// Returns a copy to the front of its queue.

@@ -5,18 +5,18 @@ use crate::model::message_headers::{CC, RETRY_COUNT};
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, ExchangeName, QueueName};
 use crate::rabbitmq::routing::{DeathHistory, Headers, Keys, Message, Reason, SenderSelected};
 
-/// An entry of the header `x-death`.
+/// An entry of the `x-death` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeathEntry {
     /// The queue that dead-lettered the message.
     pub queue: QueueName,
     /// The reason.
     pub reason: Reason,
-    /// The number of times.
+    /// The number of times that the queue dead-lettered the message for this reason.
     pub count: u64,
-    /// The exchange to which the message was published before.
+    /// The exchange of the message when the queue first dead-lettered it for this reason.
     pub exchange: ExchangeName,
-    /// The routing keys with which the message was published before: usually its first key and those in the header `CC`.
+    /// The routing keys of the message at that time, usually its routing key and the keys in the `CC` header.
     pub routing_keys: Vec<String>,
 }
 
@@ -28,12 +28,13 @@ pub(super) struct Copy {
     pub(super) exchange: ExchangeName,
     pub(super) routing_key: String,
     pub(super) more_keys: SenderSelected,
-    /// The keys in the header `BCC` of the publish, which `x-death` does not contain.
+    /// The keys in the `BCC` header of the published message. Except on 3.13.0 to 3.13.2, `x-death` does not contain
+    /// these keys.
     pub(super) hidden_keys: Vec<String>,
     pub(super) headers: Headers,
     pub(super) deaths: Vec<DeathEntry>,
     pub(super) history: DeathHistory,
-    /// The property `expiration`, in milliseconds.
+    /// The `expiration` property, in milliseconds.
     pub(super) expiration: Option<i64>,
     /// The time at which the copy expires in its queue.
     pub(super) expires_at: Option<i64>,
@@ -41,7 +42,8 @@ pub(super) struct Copy {
     pub(super) delivery_count: i64,
     /// The number of retries that a worker has counted in a header.
     pub(super) retries: u32,
-    /// True if a worker published the deaths, and the broker does not read them. They are lost at the next death.
+    /// True if the deaths come from a message that a worker published, and the broker ignores them. They are lost at
+    /// the next death.
     pub(super) has_foreign_deaths: bool,
     /// The number of deliveries of the copy and its predecessors.
     pub(super) deliveries: u32,
@@ -50,7 +52,7 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Creates a published message.
+    /// Creates the copy of a published message.
     pub(super) fn published(publication: &Publication, message: u64) -> Self {
         let Message { more_keys, headers, .. } = publication.message();
         Self {
@@ -72,7 +74,7 @@ impl Copy {
         }
     }
 
-    /// Returns the message for the simulation of routing.
+    /// Returns the message for the routing simulation.
     pub(super) fn as_message(&self) -> Message {
         let (keys, more_keys) = (Keys::One(self.routing_key.clone()), self.more_keys.clone());
         Message { keys, more_keys, headers: self.headers.clone() }
@@ -85,7 +87,7 @@ impl Copy {
         }
     }
 
-    /// Sets the additional routing keys of a copy that a worker publishes: those in the header `CC`.
+    /// Sets the additional routing keys of a copy that a worker publishes: the keys in the `CC` header.
     pub(super) fn set_republished_keys(&mut self) {
         self.more_keys = SenderSelected::of_cc(self.headers.get(CC).flatten());
         self.hidden_keys.clear();
@@ -100,8 +102,9 @@ impl Copy {
         }
     }
 
-    /// Returns the routing keys that the broker records in `x-death`: up to 3.12, the first key and those of the header `CC`;
-    /// since 3.13, all keys, from which 3.13.3 and later remove those of the header `BCC` (`mc:record_death`).
+    /// Returns the routing keys that the broker records in `x-death`. RabbitMQ 3.12 and earlier record the routing key
+    /// and the keys in the `CC` header. RabbitMQ 3.13 and later record all keys. RabbitMQ 3.13.3 and later then remove
+    /// the keys in the `BCC` header (`mc:record_death`).
     fn recorded_keys(&self, version: BrokerVersion) -> Vec<String> {
         let is_old = !version.is_at_least(3, 13);
         let more = self.more_keys.cc().iter().chain(self.more_keys.bcc().iter().filter(|_| !is_old));
@@ -137,7 +140,7 @@ impl Copy {
     }
 }
 
-/// Returns the number of retries in the header of a published message.
+/// Returns the number of retries in the retry header of a published message; 0 without a valid header.
 fn retries(publication: &Publication) -> u32 {
     let count = publication.headers.get(RETRY_COUNT).and_then(ArgumentValue::as_integer);
     count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)

@@ -8,22 +8,22 @@ use crate::model::QueueName;
 use crate::rabbitmq::routing::{Keys, Reason};
 use std::collections::BTreeSet;
 
-/// The number of deaths of a copy after which it is considered to loop.
+/// The number of deaths after which a copy is considered to loop.
 const MAX_DEATHS: u32 = 10_000;
 
 impl Run<'_, '_, '_> {
-    /// Dead-letters a copy. Without a queue that receives it, the copy is dropped, or stays if the queue dead-letters at
-    /// least once.
-    pub(super) fn die(&mut self, queue: &QueueName, mut copy: Copy, reason: Reason) {
+    /// Dead-letters a copy. If no queue receives the copy, the broker drops it. With at-least-once dead-lettering, the
+    /// copy stays in its queue instead.
+    pub(super) fn dead_letter(&mut self, queue: &QueueName, mut copy: Copy, reason: Reason) {
         let simulation = self.simulation;
         let Some(settings) = simulation.settings.get(queue) else { return };
         let event = |exchange, queues| EventKind::DeadLettered { queue: queue.clone(), reason, exchange, queues };
         let Some(to) = settings.dead_lettering().filter(|_| !simulation.drops(queue, reason)) else {
-            self.event(copy.message, event(None, BTreeSet::new()));
-            self.end(queue, copy, End::Dropped);
+            self.record_event(copy.message, event(None, BTreeSet::new()));
+            self.record_end(queue, copy, End::Dropped);
             return;
         };
-        if simulation.records {
+        if simulation.is_recording {
             self.outcome.taken.insert(RoutingPart::DeadLettering(queue.clone(), reason));
         }
         let before = copy.clone();
@@ -33,14 +33,14 @@ impl Run<'_, '_, '_> {
         copy.add_death(queue, reason, simulation.profile.version);
         copy.history.record(queue, reason, simulation.profile.version);
         queues.retain(|target| !copy.history.is_cycle(target));
-        self.event(copy.message, event(Some(to.exchange.clone()), queues.clone()));
+        self.record_event(copy.message, event(Some(to.exchange.clone()), queues.clone()));
         let is_kept = settings.is_at_least_once();
         if queues.is_empty() {
-            // A queue that dead-letters at least once keeps the message, and does not deliver it again.
+            // A queue with at-least-once dead-lettering keeps the message, and does not deliver it again.
             if is_kept {
-                self.stay(queue, before)
+                self.record_stay(queue, before)
             } else {
-                self.end(queue, before, End::Dropped)
+                self.record_end(queue, before, End::Dropped)
             }
             return;
         }
@@ -53,7 +53,7 @@ impl Run<'_, '_, '_> {
         copy.expiration = None;
         copy.total_deaths += 1;
         if copy.total_deaths > MAX_DEATHS {
-            self.end(queue, copy, End::Loops);
+            self.record_end(queue, copy, End::Loops);
             return;
         }
         for target in queues {

@@ -1,4 +1,4 @@
-//! Deliveries to workers, and the methods that workers call.
+//! Simulates deliveries to workers, and the methods that workers call.
 
 use super::copy::Copy;
 use super::outcome::{End, EventKind, PublisherResult};
@@ -9,12 +9,12 @@ use crate::model::{QueueName, QueueType};
 use crate::rabbitmq::redelivery_delays;
 use crate::rabbitmq::routing::Reason;
 
-/// The number of deliveries of a copy after which it is considered to loop.
+/// The number of deliveries after which a copy is considered to loop.
 const MAX_DELIVERIES: u32 = 1_000;
 
 impl Run<'_, '_, '_> {
     /// Returns true if a worker receives the next message of the queue immediately.
-    pub(super) fn is_received(&self, queue: &QueueName) -> bool {
+    pub(super) fn has_ready_worker(&self, queue: &QueueName) -> bool {
         self.workers.contains_key(queue) && !self.queues.get(queue).is_some_and(|state| state.is_blocked)
     }
 
@@ -31,11 +31,11 @@ impl Run<'_, '_, '_> {
             let now = self.now;
             self.outcome.attempts.entry(queue.clone()).or_default().push(now);
             let method = behavior.and_then(|behavior| self.method(queue, &copy, behavior));
-            self.event(copy.message, EventKind::Delivered { queue: queue.clone(), attempt, behavior, method });
+            self.record_event(copy.message, EventKind::Delivered { queue: queue.clone(), attempt, behavior, method });
             copy.deliveries += 1;
             if copy.deliveries > MAX_DELIVERIES {
                 self.state(queue).is_blocked = true;
-                self.end(queue, copy, End::Loops);
+                self.record_end(queue, copy, End::Loops);
                 return;
             }
             if behavior.is_none() {
@@ -45,7 +45,8 @@ impl Run<'_, '_, '_> {
         }
     }
 
-    /// Returns the method that a worker calls, with the flag `requeue`.
+    /// Returns the method that a worker calls, with its `requeue` flag. Returns `None` if the worker calls no method,
+    /// or if its contract is unknown.
     fn method(&self, queue: &QueueName, copy: &Copy, behavior: Behavior) -> Option<(Method, Option<bool>)> {
         match behavior {
             Behavior::Ack => Some((Method::Ack, None)),
@@ -68,19 +69,19 @@ impl Run<'_, '_, '_> {
         match behavior {
             Behavior::Hold => {
                 self.state(queue).is_blocked = true;
-                self.end(queue, copy, End::Held);
+                self.record_end(queue, copy, End::Held);
             }
             // A stream keeps its messages regardless of the reply.
-            _ if kind == Some(QueueType::Stream) => self.stay(queue, copy),
-            Behavior::Ack => self.end(queue, copy, End::Acked),
-            Behavior::Nack => self.die(queue, copy, Reason::Rejected),
+            _ if kind == Some(QueueType::Stream) => self.record_stay(queue, copy),
+            Behavior::Ack => self.record_end(queue, copy, End::Acked),
+            Behavior::Nack => self.dead_letter(queue, copy, Reason::Rejected),
             Behavior::Reject => {
                 let is_counted = self.simulation.profile.version.is_at_least(4, 3) && kind == Some(QueueType::Quorum);
                 let delivery_count = copy.delivery_count + i64::from(is_counted);
-                self.die(queue, Copy { delivery_count, ..copy }, Reason::Rejected);
+                self.dead_letter(queue, Copy { delivery_count, ..copy }, Reason::Rejected);
             }
             Behavior::Requeue | Behavior::Crash => self.requeue(queue, copy, true),
-            // From 4.3 on, a quorum queue does not count it.
+            // On 4.3 and later, a quorum queue does not count `basic.nack` with `requeue=true`.
             Behavior::NackRequeue => {
                 let is_counted = !self.simulation.profile.version.is_at_least(4, 3);
                 self.requeue(queue, copy, is_counted);
@@ -109,17 +110,17 @@ impl Run<'_, '_, '_> {
             next.routing_key = reaction.routing_key(publish).to_owned();
             next.set_republished_keys();
             next.delivery_count = 0;
-            // The broker does not read `x-death` of clients from 4.0 on.
+            // On 4.0 and later, the broker ignores the `x-death` header in messages from clients.
             next.has_foreign_deaths = self.simulation.profile.version.is_at_least(4, 0);
             let (_, result) = self.publish(next);
             if result != PublisherResult::Confirmed {
-                self.end(queue, copy.clone(), End::Dropped);
+                self.record_end(queue, copy.clone(), End::Dropped);
             }
         }
         match (answer.method, answer.requeue) {
-            // The published copy replaces this one.
+            // The published copy replaces this copy.
             (Method::Ack, _) if answer.publish.is_some() => {}
-            (Method::Ack, _) => self.end(queue, copy, End::Acked),
+            (Method::Ack, _) => self.record_end(queue, copy, End::Acked),
             (Method::Nack, Some(true)) => self.react(queue, copy, Behavior::NackRequeue),
             (Method::Reject, Some(true)) => self.react(queue, copy, Behavior::Requeue),
             (Method::Nack, _) => self.react(queue, copy, Behavior::Nack),
@@ -137,7 +138,7 @@ impl Run<'_, '_, '_> {
         if is_counted {
             copy.delivery_count += 1;
             if settings.delivery_limit().is_some_and(|limit| copy.delivery_count > limit) {
-                self.die(queue, copy, Reason::DeliveryLimit);
+                self.dead_letter(queue, copy, Reason::DeliveryLimit);
                 return;
             }
         }
@@ -147,18 +148,18 @@ impl Run<'_, '_, '_> {
             Some("returned") => !is_counted,
             Some(_) | None => false,
         };
-        let least = settings.integer("delayed-retry-min").filter(|_| is_delayed);
-        let Some(least) = least else {
+        let min_delay = settings.integer("delayed-retry-min").filter(|_| is_delayed);
+        let Some(min_delay) = min_delay else {
             self.state(queue).ready.push_front(copy);
             return;
         };
         // Without a maximum, all delays are equal.
-        let most = settings.integer("delayed-retry-max").unwrap_or(least);
-        let delay = redelivery_delays(least, most, copy.delivery_count.max(1)).last().unwrap_or(0);
+        let max_delay = settings.integer("delayed-retry-max").unwrap_or(min_delay);
+        let delay = redelivery_delays(min_delay, max_delay, copy.delivery_count.max(1)).last().unwrap_or(0);
         let due = self.now.saturating_add(delay);
         match copy.expires_at.filter(|at| *at <= due) {
-            Some(at) => self.plan(at.max(self.now), queue, Change::ExpireDelayed(Box::new(copy))),
-            None => self.plan(due, queue, Change::Redeliver(Box::new(copy))),
+            Some(at) => self.schedule(at.max(self.now), queue, Change::ExpireDelayed(Box::new(copy))),
+            None => self.schedule(due, queue, Change::Redeliver(Box::new(copy))),
         }
     }
 }

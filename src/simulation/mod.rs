@@ -1,15 +1,16 @@
 //! Simulates messages in a topology: the queues that they reach, the times of their deliveries, and their final states.
 //!
-//! The simulation has a clock of its own, and workers take no time. It follows each copy of a message from its publish to
-//! the queue in which it stays, or until a worker acknowledges it or the broker drops it. Routing, dead-lettering and
-//! effective settings come from [`rabbitmq`](crate::rabbitmq), and the methods of workers from their contracts.
+//! The simulation has its own clock, and workers process messages in no time. It follows each copy of a message from
+//! the publish until the copy stays in a queue, a worker acknowledges it, or the broker drops it. Routing,
+//! dead-lettering and effective settings come from [`rabbitmq`](crate::rabbitmq). The methods that workers call come
+//! from their contracts.
 //!
 //! | file | topic |
 //! |---|---|
 //! | [`publication`] | the published messages, and the behavior of workers |
-//! | [`outcome`] | the result: attempts, ends, and the events in their order |
+//! | [`outcome`] | the result: attempts, ends, and the events in order |
 //! | [`copy`] | a copy of a message with its headers and deaths |
-//! | [`part`] | the parts of a topology that messages take |
+//! | [`part`] | the parts of a topology that route messages |
 //! | [`topology`] | the topology, with the settings of its queues |
 //! | [`run`] | the clock, and the queues |
 //! | [`arrival`] | messages that arrive in a queue: overflow and expiry |
@@ -53,10 +54,10 @@ impl<'r, 'a> Simulation<'r, 'a> {
         Self(SimulatedTopology::new(routing, contracts, profile))
     }
 
-    /// Returns a simulation whose outcomes contain the parts of the topology that the messages take.
+    /// Returns a simulation whose outcomes contain the parts of the topology that routed the messages.
     pub fn recording(self) -> Self {
         let mut topology = self.0;
-        topology.records = true;
+        topology.is_recording = true;
         Self(topology)
     }
 
@@ -69,7 +70,7 @@ impl<'r, 'a> Simulation<'r, 'a> {
         Simulation(self.0.with_routing(routing))
     }
 
-    /// Returns the same simulation, but the queue drops the messages that it would dead-letter for this reason.
+    /// Returns the same simulation, except that `queue` drops the messages that it would dead-letter for `reason`.
     pub fn without_dead_lettering(&self, queue: &QueueName, reason: Reason) -> Self {
         let mut topology = self.0.clone();
         topology.dropped = Some((queue.clone(), reason));

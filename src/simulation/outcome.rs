@@ -15,23 +15,23 @@ pub struct Outcome {
     pub routed_to: BTreeSet<QueueName>,
     /// The number of messages with each result for the publisher.
     pub publisher: BTreeMap<PublisherResult, u64>,
-    /// The times of the deliveries of each queue, in their order.
+    /// The delivery times of each queue, in order.
     pub attempts: BTreeMap<QueueName, Vec<i64>>,
     /// All queues that received a copy.
     pub reached: BTreeSet<QueueName>,
     /// The ends of all copies.
     pub ends: Vec<EndedCopy>,
-    /// The events in their order; at most 10,000.
+    /// The events in order; at most 10,000.
     pub events: Vec<Event>,
-    /// The number of further events.
+    /// The number of events that [`Self::events`] does not contain.
     pub omitted_events: u64,
     /// The queues whose workers received more deliveries than expected.
     pub unexpected_deliveries: BTreeSet<QueueName>,
-    /// The parts of the topology that the messages took, if the simulation records them.
+    /// The parts of the topology that routed the messages, if the simulation records them.
     pub taken: BTreeSet<RoutingPart>,
-    /// The reason why [`Self::routed_to`] is not known; `None` if it is.
+    /// The reason why [`Self::routed_to`] is unknown; `None` if it is known.
     pub unknown_route: Option<String>,
-    /// The reasons why the result is not known; empty if it is. They include [`Self::unknown_route`].
+    /// The reasons why the result is unknown; empty if it is known. They include [`Self::unknown_route`].
     pub unknown: BTreeSet<String>,
     /// The time of the last event.
     pub ended_at: i64,
@@ -42,9 +42,9 @@ pub struct Outcome {
 pub enum PublisherResult {
     /// At least one queue received the message, and none rejected it.
     Confirmed,
-    /// No queue received the message: `basic.return`, with the flag `mandatory`.
+    /// No queue received the message. With the `mandatory` flag, the broker sends `basic.return`.
     Returned,
-    /// A queue rejected the message: `basic.nack`.
+    /// A queue rejected the message. The broker sends `basic.nack`.
     Refused,
 }
 
@@ -66,11 +66,11 @@ pub enum End {
     Waiting,
     /// The copy stays in the queue. It was last dead-lettered for this reason.
     Dead(Reason),
-    /// A worker acknowledged it.
+    /// A worker acknowledged the copy.
     Acked,
-    /// A worker has not replied.
+    /// A worker received the copy and has not replied.
     Held,
-    /// The copy left the queue, and reached no other.
+    /// The copy left the queue and reached no other queue.
     Dropped,
     /// The copy circulates indefinitely.
     Loops,
@@ -118,7 +118,7 @@ pub struct EndedCopy {
     pub routing_key: String,
     /// The headers of the copy, without `x-death`.
     pub headers: Headers,
-    /// The entries of `x-death`, the newest first. Only the position of the first entry is certain.
+    /// The entries of `x-death`, newest first. Only the position of the first entry is certain.
     pub deaths: Vec<DeathEntry>,
 }
 
@@ -129,7 +129,7 @@ pub struct Event {
     pub at: i64,
     /// The number of the published message, starting at 1.
     pub message: u64,
-    /// The event.
+    /// The kind of the event.
     pub kind: EventKind,
 }
 
@@ -142,9 +142,9 @@ pub enum EventKind {
         exchange: ExchangeName,
         /// The routing key.
         routing_key: String,
-        /// The keys in the headers `CC` and `BCC`.
+        /// The keys in the `CC` and `BCC` headers.
         more_keys: Vec<String>,
-        /// The queues that it was routed to.
+        /// The queues to which the message was routed.
         queues: BTreeSet<QueueName>,
     },
     /// A worker received a message.
@@ -153,9 +153,9 @@ pub enum EventKind {
         queue: QueueName,
         /// The number of the delivery by this queue, starting at 1.
         attempt: usize,
-        /// The behavior; `None` if no further delivery was expected.
+        /// The behavior; `None` if the delivery was not expected.
         behavior: Option<Behavior>,
-        /// The method that the worker calls, with the flag `requeue`; `None` if it calls none.
+        /// The method that the worker calls, with its `requeue` flag; `None` if the worker calls no method.
         method: Option<(Method, Option<bool>)>,
     },
     /// A queue dead-lettered a message.
@@ -164,9 +164,10 @@ pub enum EventKind {
         queue: QueueName,
         /// The reason.
         reason: Reason,
-        /// The dead-letter exchange; `None` if the queue has none.
+        /// The dead-letter exchange; `None` if the queue has no dead-letter exchange, or if the simulation drops the
+        /// message.
         exchange: Option<ExchangeName>,
-        /// The queues that it was routed to.
+        /// The queues to which the message was routed.
         queues: BTreeSet<QueueName>,
     },
     /// A full queue rejected a message.

@@ -1,4 +1,4 @@
-//! The parts of a topology that messages take, which can be removed from a simulation.
+//! The parts of a topology that route messages. Each part can be removed from a simulation.
 
 use crate::model::{Binding, ExchangeName, QueueName, Topology};
 use crate::rabbitmq::routing::Reason;
@@ -18,7 +18,8 @@ impl RoutingPart {
     /// The argument of an exchange that sets its alternate exchange.
     pub const ALTERNATE: &str = "alternate-exchange";
 
-    /// Removes a binding or an alternate exchange from a topology. Returns false for dead-lettering, which
+    /// Removes a binding or an alternate exchange from a topology. Returns true if the topology contained the part.
+    /// Returns false for dead-lettering, which
     /// [`Simulation::without_dead_lettering`](super::Simulation::without_dead_lettering) removes.
     pub fn remove_from(&self, topology: &mut Topology) -> bool {
         match self {

@@ -12,14 +12,14 @@ pub struct Publication {
     pub routing_key: String,
     /// The headers.
     pub headers: Arguments,
-    /// The property `expiration` in milliseconds; `None` if it is not set.
+    /// The `expiration` property in milliseconds; `None` if it is not set.
     pub expiration: Option<i64>,
     /// The number of messages.
     pub count: u64,
 }
 
 impl Publication {
-    /// Returns the message for the simulation of routing.
+    /// Returns the message for the routing simulation.
     pub fn message(&self) -> Message {
         Message::published(&self.routing_key, &self.headers)
     }
@@ -30,9 +30,9 @@ impl Publication {
 pub enum Behavior {
     /// `basic.ack`.
     Ack,
-    /// The reply of the contract to a failure.
+    /// The reaction to a failure that the contract requires.
     Fail,
-    /// The reply of the contract when the worker gives up.
+    /// The reaction that the contract requires when the worker gives up.
     GiveUp,
     /// `basic.nack` with `requeue=false`.
     Nack,
@@ -42,9 +42,9 @@ pub enum Behavior {
     Requeue,
     /// `basic.nack` with `requeue=true`.
     NackRequeue,
-    /// The connection closes.
+    /// The worker's connection closes.
     Crash,
-    /// No reply.
+    /// The worker does not reply.
     Hold,
 }
 
@@ -78,17 +78,17 @@ impl Behavior {
     }
 }
 
-/// The behavior of the worker of a queue.
+/// The behavior of a queue's worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Worker {
-    /// The behavior at every delivery.
+    /// The behavior for every delivery.
     Always(Behavior),
-    /// The behavior at each delivery. Further deliveries are not expected.
+    /// The behavior for each delivery, in order. More deliveries are not expected.
     Each(Vec<Behavior>),
 }
 
 impl Worker {
-    /// Returns the behavior at a delivery, counted from 0; `None` if no further delivery is expected.
+    /// Returns the behavior for a delivery; `None` if the delivery is not expected. `number` starts at 0.
     pub fn behavior(&self, number: usize) -> Option<Behavior> {
         match self {
             Self::Always(behavior) => Some(*behavior),

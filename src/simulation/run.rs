@@ -1,4 +1,4 @@
-//! Runs a simulation: the clock, the tasks of one moment, and the queues with their messages.
+//! Runs a simulation: the clock, the tasks at the current time, and the queues with their messages.
 
 use super::copy::Copy;
 use super::outcome::{End, EndedCopy, Event, EventKind, Outcome, PublisherResult};
@@ -11,17 +11,17 @@ use crate::rabbitmq::routing::Message;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
-/// The maximum number of tasks of a simulation: for all messages together, and in addition for each message.
+/// The maximum number of tasks in a simulation: a base, and an additional number for each message.
 const MAX_TASKS: (u64, u64) = (50_000, 100);
 /// The maximum number of events in an outcome.
 const MAX_EVENTS: usize = 10_000;
-/// Headers that change the routing in a way that the simulation does not know.
+/// The headers that the simulation does not support on published messages.
 const UNSUPPORTED_HEADERS: [&str; 2] = ["x-delay", "x-delivery-count"];
 
 /// A queue of the simulation.
 #[derive(Default)]
 pub(super) struct QueueState {
-    /// The messages that wait for a delivery, the oldest first.
+    /// The messages that wait for a delivery, oldest first.
     pub(super) ready: VecDeque<Copy>,
     /// The number of deliveries.
     pub(super) deliveries: usize,
@@ -29,7 +29,8 @@ pub(super) struct QueueState {
     pub(super) is_blocked: bool,
 }
 
-/// A change at the current time. Tasks run one after another, so that long chains of changes need no deep stack.
+/// A change at the current time. Tasks run from a queue instead of recursively, so that long chains of changes do not
+/// overflow the stack.
 pub(super) enum Task {
     /// A queue delivers its messages to its worker.
     Deliver(QueueName),
@@ -68,11 +69,11 @@ pub(super) struct Run<'s, 'r, 'a> {
     pub(super) now: i64,
     pub(super) queues: BTreeMap<QueueName, QueueState>,
     pub(super) tasks: VecDeque<Task>,
-    /// The times and the numbers of future changes.
+    /// The times of future changes, and their indexes in `changes`.
     calendar: BinaryHeap<Reverse<(i64, usize)>>,
-    /// The future changes by number.
+    /// The future changes. A change is `None` after it is performed.
     changes: Vec<Option<(QueueName, Change)>>,
-    done: u64,
+    performed_tasks: u64,
     max_tasks: u64,
     pub(super) outcome: Outcome,
 }
@@ -87,7 +88,7 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
             tasks: VecDeque::new(),
             calendar: BinaryHeap::new(),
             changes: Vec::new(),
-            done: 0,
+            performed_tasks: 0,
             max_tasks: MAX_TASKS.0,
             outcome: Outcome::default(),
         }
@@ -95,11 +96,11 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
 
     pub(super) fn run(mut self, publication: &Publication) -> Outcome {
         self.max_tasks = self.max_tasks.saturating_add(MAX_TASKS.1.saturating_mul(publication.count));
-        // From 4.0 on, the broker ignores the header `x-death` of clients.
+        // On 4.0 and later, the broker ignores the `x-death` header in messages from clients.
         let reads_deaths = !self.simulation.profile.version.is_at_least(4, 0);
         let unsupported = UNSUPPORTED_HEADERS.into_iter().chain(reads_deaths.then_some("x-death"));
         for name in unsupported.filter(|name| publication.headers.contains_key(*name)) {
-            self.outcome.unknown.insert(format!("the simulation does not support the header {name}"));
+            self.outcome.unknown.insert(format!("the simulation does not support the {name} header"));
         }
         for message in 1..=publication.count {
             if message == 1 {
@@ -125,14 +126,14 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
             }
             self.perform_tasks();
         }
-        self.end_waiting();
+        self.record_waiting();
         self.outcome
     }
 
     fn perform_tasks(&mut self) {
         while let Some(task) = self.tasks.pop_front() {
-            self.done += 1;
-            if self.done > self.max_tasks {
+            self.performed_tasks += 1;
+            if self.performed_tasks > self.max_tasks {
                 self.outcome.unknown.insert(format!("the simulation exceeded {} steps", number(self.max_tasks)));
                 self.tasks.clear();
                 self.calendar.clear();
@@ -140,21 +141,22 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
             }
             match task {
                 Task::Deliver(queue) => self.deliver(&queue),
-                Task::Arrive(dead_letter) => self.arrive_dead(*dead_letter),
+                Task::Arrive(dead_letter) => self.add_dead_lettered(*dead_letter),
             }
         }
     }
 
-    /// Plans a change of a queue.
-    pub(super) fn plan(&mut self, at: i64, queue: &QueueName, change: Change) {
+    /// Schedules a future change of a queue.
+    pub(super) fn schedule(&mut self, at: i64, queue: &QueueName, change: Change) {
         self.calendar.push(Reverse((at, self.changes.len())));
         self.changes.push(Some((queue.clone(), change)));
     }
 
-    /// Publishes a copy to its exchange. Returns the queues that it was routed to, and the result for the publisher.
+    /// Publishes a copy to its exchange. Returns the queues to which the exchange routed the copy, and the result for
+    /// the publisher.
     pub(super) fn publish(&mut self, copy: Copy) -> (BTreeSet<QueueName>, PublisherResult) {
         let queues = self.route(&copy.exchange, &copy.as_message());
-        self.event(
+        self.record_event(
             copy.message,
             EventKind::Published {
                 exchange: copy.exchange.clone(),
@@ -165,17 +167,18 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
         );
         let mut result = if queues.is_empty() { PublisherResult::Returned } else { PublisherResult::Confirmed };
         for queue in &queues {
-            if !self.arrive(queue, copy.clone()) {
+            if !self.add_published(queue, copy.clone()) {
                 result = PublisherResult::Refused;
             }
         }
         (queues, result)
     }
 
-    /// Returns the queues to which an exchange routes a message. Records a reason if they are not known.
+    /// Returns the queues to which an exchange certainly routes a message. Records the reason if other queues are
+    /// possible.
     pub(super) fn route(&mut self, exchange: &ExchangeName, message: &Message) -> BTreeSet<QueueName> {
         let route = self.simulation.routing.route(exchange, message);
-        if self.simulation.records {
+        if self.simulation.is_recording {
             let taken = self.simulation.routing.taken(exchange, message);
             self.outcome.taken.extend(taken.bindings.into_iter().cloned().map(RoutingPart::Binding));
             self.outcome.taken.extend(taken.alternates.into_iter().map(RoutingPart::Alternate));
@@ -188,7 +191,7 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
         self.queues.entry(queue.clone()).or_default()
     }
 
-    pub(super) fn event(&mut self, message: u64, kind: EventKind) {
+    pub(super) fn record_event(&mut self, message: u64, kind: EventKind) {
         self.outcome.ended_at = self.now;
         if self.outcome.events.len() < MAX_EVENTS {
             self.outcome.events.push(Event { at: self.now, message, kind });
@@ -198,7 +201,7 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
     }
 
     /// Records the end of a copy.
-    pub(super) fn end(&mut self, queue: &QueueName, copy: Copy, end: End) {
+    pub(super) fn record_end(&mut self, queue: &QueueName, copy: Copy, end: End) {
         self.outcome.ends.push(EndedCopy {
             message: copy.message,
             queue: queue.clone(),
@@ -211,15 +214,15 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
     }
 
     /// Records that a copy stays in a queue.
-    pub(super) fn stay(&mut self, queue: &QueueName, copy: Copy) {
+    pub(super) fn record_stay(&mut self, queue: &QueueName, copy: Copy) {
         let end = copy.deaths.first().map_or(End::Waiting, |death| End::Dead(death.reason));
-        self.end(queue, copy, end);
+        self.record_end(queue, copy, end);
     }
 
-    /// Ends the copies that stay in queues.
-    fn end_waiting(&mut self) {
+    /// Records the copies that remain in queues.
+    fn record_waiting(&mut self) {
         for (queue, state) in std::mem::take(&mut self.queues) {
-            state.ready.into_iter().for_each(|copy| self.stay(&queue, copy));
+            state.ready.into_iter().for_each(|copy| self.record_stay(&queue, copy));
         }
     }
 }

@@ -99,7 +99,7 @@ fn messages_expire_at_the_head_of_a_queue() {
     let outcome = to_queue(spec, "work", 2, &[], NEWEST);
     let expired = End::Dead(Reason::Expired);
     assert_eq!((ends(&outcome), outcome.ended_at), (vec![("dead", expired), ("dead", expired)], 30_000));
-    // A worker that receives the message immediately is faster.
+    // The message does not expire if a worker receives it immediately.
     let outcome = to_queue(spec, "work", 1, &[("work", Worker::Always(Behavior::Ack))], NEWEST);
     assert_eq!(ends(&outcome), [("work", End::Acked)]);
     let outcome =
@@ -158,7 +158,7 @@ fn unroutable_messages_return_and_cycles_are_dropped() {
 }
 
 #[test]
-fn published_deaths_are_replaced_from_4_0_on() {
+fn published_deaths_are_replaced_since_4_0() {
     let spec = "queues: {work: {type: classic, deadLetter: dead, retry: {strategy: republish, delays: [5s, 30s]}}}\n\
                 deadLetterQueues: {dead: {type: classic}}\n";
     for (version, expected) in [(NEWEST, 2), (BrokerVersion::new(3, 10, 8), 3)] {
@@ -178,7 +178,7 @@ fn delivery_count_survives_dead_lettering_since_4_3() {
     }
 }
 
-/// Long chains of changes need no deep stack, and a simulation ends.
+/// Long chains of changes do not overflow the stack, and every simulation ends.
 #[test]
 fn simulation_of_endless_dead_lettering_terminates() {
     let spec = "queues:\n  a: {type: classic, maxLength: 100, deadLetter: {exchange: '', routingKey: b}}\n  b: {type: classic, \

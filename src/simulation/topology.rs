@@ -14,12 +14,12 @@ pub(super) struct SimulatedTopology<'r, 'a> {
     pub(super) contracts: &'r BTreeMap<QueueName, Contract>,
     pub(super) profile: &'r BrokerProfile,
     pub(super) settings: Rc<BTreeMap<&'a QueueName, EffectiveSettings>>,
-    /// The queues to which different policies may apply.
+    /// The queues to which more than one policy can apply.
     uncertain: Rc<BTreeSet<&'a QueueName>>,
-    /// The queue that drops the messages that it would dead-letter for this reason.
+    /// A queue that drops the messages that it would dead-letter for this reason, if there is one.
     pub(super) dropped: Option<(QueueName, Reason)>,
-    /// True if the outcomes contain the parts of the topology that the messages take.
-    pub(super) records: bool,
+    /// True if the outcomes contain the parts of the topology that routed the messages.
+    pub(super) is_recording: bool,
 }
 
 impl<'r, 'a> SimulatedTopology<'r, 'a> {
@@ -39,11 +39,11 @@ impl<'r, 'a> SimulatedTopology<'r, 'a> {
             settings: Rc::new(queues.iter().map(settings).collect()),
             uncertain: Rc::new(uncertain),
             dropped: None,
-            records: false,
+            is_recording: false,
         }
     }
 
-    /// Returns the same topology with another routing of the same queues and policies.
+    /// Returns the same topology with a different routing of the same queues and policies.
     pub(super) fn with_routing<'s, 'b>(&self, routing: &'s Routing<'b>) -> SimulatedTopology<'s, 'b>
     where
         'r: 's,
@@ -56,11 +56,11 @@ impl<'r, 'a> SimulatedTopology<'r, 'a> {
             settings: Rc::clone(&self.settings) as Rc<BTreeMap<&'b QueueName, EffectiveSettings>>,
             uncertain: Rc::clone(&self.uncertain) as Rc<BTreeSet<&'b QueueName>>,
             dropped: self.dropped.clone(),
-            records: self.records,
+            is_recording: self.is_recording,
         }
     }
 
-    /// Returns true if different policies may apply to the queue.
+    /// Returns true if more than one policy can apply to the queue.
     pub(super) fn has_uncertain_settings(&self, queue: &QueueName) -> bool {
         self.uncertain.contains(queue)
     }

@@ -1,6 +1,6 @@
 //! Checks a tree against the grammar and converts its values: durations to milliseconds, sizes to bytes, and policy
-//! keys to RabbitMQ's spelling. Reports and omits invalid values, so that one mistake produces only one error. `read`
-//! and `references` check the relations between objects.
+//! keys to RabbitMQ's spelling. Reports invalid values and omits them or replaces them with null, so that one mistake
+//! produces only one error. `read` and `references` check the relations between objects.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::{self, join_and, join_or};
@@ -15,9 +15,9 @@ use crate::model::count::number;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::names::{LOCK_QUEUE, MAX_NAME_BYTES, is_reserved};
 
-/// Checks a node, and returns the node with converted values and without invalid parts; `None` if the whole node is
-/// invalid. `subject` describes the node in messages. `at` is the position of its key, or of the node itself if it is
-/// an item of a list.
+/// Checks a node, and returns the node with converted values and without invalid parts. Returns `None` if the whole
+/// node is invalid. `subject` describes the node in messages. `at` is the position of its key, or of the node itself if
+/// the node is a list item.
 pub(crate) fn check(
     node: &Node,
     shape: Shape,
@@ -96,7 +96,7 @@ pub(crate) fn check(
         Shape::Secret(_) if matches!(node.value, Value::Table(_)) => {
             either(node, secrets::REFERENCES, subject, at, diagnostics)
         }
-        Shape::Secret(can_be_none) => secrets::check_other(node, can_be_none, subject, at, diagnostics),
+        Shape::Secret(can_be_none) => secrets::check_non_mapping(node, can_be_none, subject, at, diagnostics),
         Shape::Arguments(is_queue) => arguments(node, is_queue, subject, at, diagnostics),
         Shape::Definition => definition(node, subject, at, diagnostics),
         Shape::Any => any_value(node, subject, at, diagnostics),
@@ -185,8 +185,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     Some(node.with(Value::Table(checked)))
 }
 
-/// Reports an unsupported format version, and returns true if there is one. topo does not check the rest of such a
-/// document.
+/// Reports an unsupported format version, and returns true. topo does not check the rest of such a document.
 fn report_unsupported_version(document: &Node, diagnostics: &mut Diagnostics) -> bool {
     let Some(entry) = document.entry("version") else { return false };
     let is_other = matches!(entry.node.value, Value::Integer(version) if version != 1);
@@ -264,8 +263,8 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
     Some(node.with(Value::Table(checked)))
 }
 
-/// Returns true if an entry where a name is expected is really a key of the object above, such as `type: quorum` with
-/// the indentation of a queue name.
+/// Returns true if an entry is a key of the object above it instead of a name, such as `type: quorum` with the
+/// indentation of a queue name.
 fn is_misplaced_key(entry: &Entry, inner: Shape) -> bool {
     let Some(kind) = inner.table() else { return false };
     let is_key = |name: &str| kind.keys().iter().any(|key| key.name == name);
@@ -293,7 +292,7 @@ fn misplaced_key(entry: &Entry, inner: Shape, entry_above: Option<&Entry>) -> Di
     }
 }
 
-/// Returns true if an object can have this name; otherwise, reports the reason.
+/// Returns true if an object can have this name. Otherwise, reports the reason.
 fn check_declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut Diagnostics) -> bool {
     let problem = value::name_problem(name).or_else(|| match name {
         _ if is_external => None,
@@ -356,7 +355,7 @@ fn any_value(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnos
     is_exact.then(|| node.clone())
 }
 
-/// Reports a value that is too large to compare. Returns true if the value is too large.
+/// Reports a value that is too large to compare, and returns true.
 fn report_too_large(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> bool {
     let is_too_large = node.size() > MAX_VALUES;
     if is_too_large {

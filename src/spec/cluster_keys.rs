@@ -1,4 +1,4 @@
-//! The grammar of cluster documents, whose objects do not belong to a vhost.
+//! Defines the grammar of cluster documents, whose objects do not belong to a vhost.
 
 use super::keys::GLOBS;
 use super::records;
@@ -6,7 +6,7 @@ use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::record_kinds::RecordScope;
 use std::sync::LazyLock;
 
-/// A cluster document: a document with the key `cluster` and without the key `vhost`.
+/// A cluster document, which has the `cluster` key and does not have the `vhost` key.
 pub(crate) static CLUSTER_DOCUMENT: Object = Object {
     what: "a cluster document",
     name: "ClusterDocument",

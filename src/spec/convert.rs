@@ -21,7 +21,7 @@ pub(super) fn sourced(node: &Node) -> Option<Sourced<&str>> {
     node.text().map(|text| Sourced::new(text, node.at))
 }
 
-/// Returns the conflict resolution with this name; `None` for an unknown name.
+/// Returns the conflict resolution with this name. Returns `None` for an unknown name.
 pub(crate) fn on_conflict(word: &str) -> Option<OnConflict> {
     let all = [OnConflict::Refuse, OnConflict::IfEmpty, OnConflict::Migrate, OnConflict::Discard];
     all.into_iter().find(|known| known.as_str() == word)
@@ -47,8 +47,8 @@ pub(super) fn arguments(node: &Node, key: &str) -> BTreeMap<String, Keyed<Argume
     entries(node, key).map(|entry| (entry.key.clone(), keyed(entry))).collect()
 }
 
-/// Returns the string of a node with its position. Without a string, returns `default` with `at`, the position of the
-/// object.
+/// Returns the string of a node with its position. If the node is missing or not a string, returns `default` with `at`,
+/// the position of the object.
 pub(super) fn text_or(node: Option<&Node>, default: &str, at: Location) -> Sourced<String> {
     let text = node.and_then(sourced).unwrap_or(Sourced::new(default, at));
     Sourced::new(text.value.to_owned(), text.at)
@@ -61,8 +61,8 @@ pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Locati
     diagnostic.label("again here").also(first, "first declared here").hint(hint)
 }
 
-/// Returns the hint for two conflicting settings or declarations. If they are in different files, adds a hint for files
-/// that are variants of one topology.
+/// Returns the hint for two conflicting settings or declarations. If the positions are in different files, adds a hint
+/// for files that are variants of the same topology.
 pub(super) fn with_variants_hint(hint: &str, at: Location, first: Location) -> String {
     if at.file == first.file {
         return hint.to_owned();

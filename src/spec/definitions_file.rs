@@ -9,7 +9,7 @@ use super::yaml;
 use crate::model::VhostName;
 use std::collections::BTreeSet;
 
-/// Top-level keys that only the broker writes, in definitions files.
+/// Top-level keys that occur only in definitions files from a broker.
 const BROKER_KEYS: [&str; 3] = ["\"rabbit_version\"", "\"rabbitmq_version\"", "\"rabbitmq_definition_format\""];
 /// The object lists of a definitions file.
 const LISTS: [&str; 4] = ["\"vhosts\"", "\"queues\"", "\"exchanges\"", "\"bindings\""];
@@ -46,8 +46,8 @@ pub fn guess_vhosts(files: &[SourceFile]) -> Vec<VhostName> {
     names.into_iter().collect()
 }
 
-/// Returns true if a text is a spec: YAML with a top-level `version` that is an integer. In other YAML files, a
-/// `version` is usually a string.
+/// Returns true if a string is a spec: YAML with a top-level integer `version`. In other YAML files, `version` is
+/// usually a string.
 pub fn is_spec(text: &str) -> bool {
     let source = SourceFile { name: String::new(), text: text.to_owned() };
     let documents = yaml::documents(0, &source, &mut Diagnostics::default()).unwrap_or_default();
@@ -55,8 +55,8 @@ pub fn is_spec(text: &str) -> bool {
     entries.any(|entry| entry.key == "version" && matches!(entry.node.value, Value::Integer(_)))
 }
 
-/// Returns the name in a line such as `vhost: shop`; `None` for any other line. The name can be plain, or in quotes
-/// without escapes, and a comment can follow.
+/// Returns the name in a line such as `vhost: shop`. Returns `None` for any other line. The name can be plain, or in
+/// quotes without escapes. A comment can follow the name.
 fn name(line: &str) -> Option<&str> {
     let value = line.strip_prefix("vhost:")?.trim();
     for quote in ['"', '\''] {

@@ -1,4 +1,4 @@
-//! Diagnostics: the problems of a spec, with their positions. `render::diagnostics` renders them.
+//! Defines diagnostics, which are the problems in a spec with their positions. `render::diagnostics` renders them.
 
 use super::node::Location;
 use super::problem::SECRET_AS_TEXT;
@@ -31,12 +31,13 @@ impl Severity {
     }
 }
 
-/// A problem in a spec. Its texts can quote the spec, so the constructors escape hidden characters and mask passwords.
+/// A problem in a spec. Its strings can quote the spec, so the constructors escape hidden characters and mask
+/// passwords.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
-    /// The code of the problem, for example `unknown-key`; stable, for tests and tools.
+    /// The code of the problem, for example `unknown-key`. Codes are stable, because tests and tools rely on them.
     pub code: &'static str,
     /// The message: one sentence without a period.
     pub message: String,
@@ -46,7 +47,7 @@ pub struct Diagnostic {
     pub label: String,
     /// Related positions with their labels.
     pub secondary: Vec<(Location, String)>,
-    /// A suggestion for how to fix the problem, if there is one.
+    /// A suggestion for fixing the problem, if there is one.
     pub hint: Option<String>,
     /// The position of a value that can be a secret, which is masked in all excerpts.
     pub secret: Option<Location>,
@@ -99,9 +100,9 @@ impl Diagnostic {
     }
 }
 
-/// Escapes hidden characters and masks passwords in a text that can quote the spec.
-fn sanitize(sentence: &str) -> String {
-    clean(&mask_passwords(sentence))
+/// Escapes hidden characters and masks passwords in a string that can quote the spec.
+fn sanitize(text: &str) -> String {
+    clean(&mask_passwords(text))
 }
 
 /// A collection of diagnostics. [`Self::or_value`] sorts them by file and line.
@@ -127,7 +128,7 @@ impl Diagnostics {
         }
     }
 
-    /// Removes all diagnostics at a position, for the value of a key that is itself invalid.
+    /// Removes all diagnostics at a position. Used for the value of a key that is itself invalid.
     pub(crate) fn remove_at(&mut self, at: Location) {
         self.0.retain(|it| it.primary != at);
     }
@@ -137,7 +138,7 @@ impl Diagnostics {
         self.0.extend(others.0);
     }
 
-    /// Returns the diagnostics of both collections as [`Self::or_value`] returns them.
+    /// Merges two collections. Sorts and deduplicates the diagnostics as [`Self::or_value`] does.
     pub fn and(mut self, others: Self) -> Self {
         self.extend(others);
         self.or_value(()).err().unwrap_or_default()
@@ -148,8 +149,8 @@ impl Diagnostics {
         self.0.len()
     }
 
-    /// Removes each diagnostic at this index or later that has the code and position of an earlier one, if the position is
-    /// in one of the ranges of offsets.
+    /// Removes repeated diagnostics among those at index `from` and later. A diagnostic is repeated if an earlier one
+    /// has the same code and position, and if the position is in one of the byte `ranges`.
     pub(crate) fn dedup_by_position(&mut self, from: usize, ranges: &[(usize, usize)]) {
         if ranges.is_empty() {
             return;

@@ -1,11 +1,11 @@
-//! The grammar of documents that declare environments.
+//! Defines the grammar of documents that declare environments.
 
 use super::shape::{Key, Keys, Object, Shape, key};
 
-/// The key that marks such a document.
+/// The key that marks an environments document.
 pub(super) const ENVIRONMENTS: &str = "environments";
 
-/// A document with the key `environments`.
+/// A document with the `environments` key.
 pub(crate) static ENVIRONMENTS_DOCUMENT: Object = Object {
     what: "an environments document",
     name: "EnvironmentsDocument",
@@ -31,8 +31,12 @@ static ENVIRONMENT: Object = Object {
     name: "Environment",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("url", Shape::Text, "The URL of the management API, without user name and password. `--url` overrides it.")
-                .with_example("https://rabbit.example"),
+            key(
+                "url",
+                Shape::Text,
+                "The URL of the management API, without a user name or password. `--url` overrides it.",
+            )
+            .with_example("https://rabbit.example"),
             key(
                 "cluster",
                 Shape::Text,
@@ -42,14 +46,15 @@ static ENVIRONMENT: Object = Object {
             key(
                 "variables",
                 Shape::FreeMap(&Shape::Any),
-                "The values of variables in the specs. `--var` and `--var-file` override them, and they override `TOPO_VAR_NAME`.",
+                "The values of variables in the specs. They override `TOPO_VAR_NAME`. `--var` and `--var-file` \
+                 override them.",
             )
             .with_example("{VHOST: shop}"),
             key(
                 "specs",
                 Shape::List(&Shape::Text),
-                "The paths of additional specs of this environment, relative to the file that contains the environment. Other \
-                 environments ignore these files.",
+                "The paths of additional specs for this environment, relative to the file that contains the \
+                 environment. Other environments ignore these files.",
             )
             .with_default("[]")
             .with_example("[only-prod/limits.yaml]"),

@@ -41,8 +41,9 @@ pub fn environments(files: &[SourceFile]) -> Vec<Environment> {
 pub fn environments_with_errors(files: &[SourceFile]) -> (Vec<Environment>, Diagnostics) {
     let (mut found, mut diagnostics) = (Vec::new(), Diagnostics::new());
     for (index, file) in files.iter().enumerate().filter(|(_, file)| file.text.contains(ENVIRONMENTS)) {
-        let mut of_other_documents = Diagnostics::new();
-        for mut document in documents(index, file, &mut of_other_documents).into_iter().flatten() {
+        // `parse_all` reports the syntax errors.
+        let mut syntax_errors = Diagnostics::new();
+        for mut document in documents(index, file, &mut syntax_errors).into_iter().flatten() {
             if is_environments(&document) {
                 if let Value::Table(entries) = &mut document.value {
                     // Keys that start with `x-` only define anchors.
@@ -56,7 +57,8 @@ pub fn environments_with_errors(files: &[SourceFile]) -> (Vec<Environment>, Diag
     (found, diagnostics)
 }
 
-/// Checks a document that declares environments, and returns them. Variables have no effect in such a document.
+/// Checks a document that declares environments, and returns the environments. Variables are not replaced in such a
+/// document.
 pub(super) fn read(document: &Node, diagnostics: &mut Diagnostics) -> Vec<Environment> {
     let shape = Shape::Object(&ENVIRONMENTS_DOCUMENT);
     let Some(checked) = check(document, shape, "this document", document.at, diagnostics) else {
@@ -83,14 +85,15 @@ fn environment(entry: &Entry, diagnostics: &mut Diagnostics) -> Environment {
             Value::Integer(number) if variable.node.written.is_none() => number.to_string(),
             Value::Boolean(value) => value.to_string(),
             Value::Integer(_) | Value::Float(_) => {
-                let message = format!("the variable `{}` is a number that YAML can write differently", variable.key);
+                let message =
+                    format!("YAML does not preserve the notation of the number in variable `{}`", variable.key);
                 diagnostics
                     .push(Diagnostic::error("wrong-value", message, variable.at).hint("put the value in quotes"));
                 continue;
             }
             Value::Null(_) | Value::List(_) | Value::Table(_) => {
-                let message = format!("the variable `{}` is not a single value", variable.key);
-                let hint = "a variable is a string, a number or a boolean";
+                let message = format!("the value of variable `{}` is not a string, number or boolean", variable.key);
+                let hint = "use a single value, in quotes if it is not a plain string";
                 diagnostics.push(Diagnostic::error("wrong-type", message, variable.at).hint(hint));
                 continue;
             }
@@ -108,7 +111,7 @@ fn environment(entry: &Entry, diagnostics: &mut Diagnostics) -> Environment {
     }
 }
 
-/// Reports a URL that contains a user name or a password.
+/// Reports a URL that contains a user name or a password, and returns true.
 fn refuse_login(url: &Sourced<String>, diagnostics: &mut Diagnostics) -> bool {
     let has_login = url.value.contains('@');
     if has_login {
@@ -118,7 +121,7 @@ fn refuse_login(url: &Sourced<String>, diagnostics: &mut Diagnostics) -> bool {
     has_login
 }
 
-/// Reports environments that are declared twice, and environments that do not set the same variables.
+/// Reports environments that are declared twice, and environments that lack a variable of another environment.
 pub(super) fn check_all(environments: &[Environment], diagnostics: &mut Diagnostics) {
     let mut first: BTreeMap<&str, Location> = BTreeMap::new();
     let mut setters: BTreeMap<&str, Location> = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! Renders the `topo explain` pages for the keys of a spec and for error codes. The page of a key contains the mappings
-//! that support the key, its meaning, default and RabbitMQ name. These pages are generated from the grammar of the
-//! parser. An error code is the word in brackets after `error`.
+//! Renders the `topo explain` pages for the keys of a spec and for error codes. The page for a key contains the
+//! mappings that support the key, its meaning, its default and its RabbitMQ name. These pages are generated from the
+//! grammar of the parser. An error code is the word in brackets after `error`.
 
 use super::cluster_keys::CLUSTER_DOCUMENT;
 use super::environment_keys::ENVIRONMENTS_DOCUMENT;
@@ -17,7 +17,7 @@ struct Explained {
     places: Vec<&'static str>,
 }
 
-/// Returns the page of a key in Markdown, or `None` for an unknown key.
+/// Returns the page for a key in Markdown. Returns `None` for an unknown key.
 pub fn key_page(name: &str) -> Option<String> {
     let found: Vec<Explained> = all().into_iter().filter(|it| it.key.name == name).collect();
     if found.is_empty() {
@@ -54,7 +54,7 @@ pub fn key_page(name: &str) -> Option<String> {
 }
 
 /// Returns the key for a different spelling: `x-message-ttl`, `message-ttl`, or a path such as `queues.NAME.retry`.
-/// Returns `None` for any other text.
+/// Returns `None` for any other string.
 pub fn key_of(text: &str) -> Option<&'static str> {
     let names = key_names();
     let known = KnownArgument::named(text).or_else(|| KnownArgument::of_policy_key(text));
@@ -139,11 +139,11 @@ fn add(key: Key, place: &'static str, found: &mut Vec<Explained>) {
 
 /// The error codes and their descriptions, in alphabetical order.
 const CODES: &[(&str, &str)] = &[
-    ("allow", "A comment begins with `# topo:` but does not have the form `# topo: allow RULE reason`."),
+    ("allow", "A comment that allows findings does not have the form `# topo: allow RULE reason`."),
     ("conflicting-keys", "Two keys of one mapping exclude each other, such as `delays` and `backoff`."),
     (
         "declared-twice",
-        "The specs declare one object in two places. Keep one declaration: topo merges all specs of a vhost, and no \
+        "The specs declare the same object twice. Keep one declaration. topo merges all specs of a vhost, and no \
          declaration overrides another.",
     ),
     (
@@ -163,15 +163,18 @@ const CODES: &[(&str, &str)] = &[
     ),
     (
         "for-each",
-        "`forEach` does not contain exactly one variable with a list or a mapping, an item is invalid or repeated, the name \
-         of the entry does not contain the variable, or a placeholder has no value.",
+        "`forEach` does not contain exactly one variable with a list or a mapping, or an item is invalid or repeated. \
+         The error also occurs if the name of the entry does not contain the variable, or if a placeholder has no \
+         value.",
     ),
     (
         "generated-name",
-        "The name of a generated object is too long, already declared, listed under `removed`, or ignored.",
+        "topo cannot use the name of a generated object. The name is too long, contains a topic wildcard, is already \
+         declared, is listed under `removed`, or is ignored. The error also occurs if dead-letter queues share an \
+         exchange that cannot distinguish them.",
     ),
     ("ignored-and-declared", "A glob of `ignore` matches the name of an object that the specs declare."),
-    ("missing-key", "A required key is missing, or a key that another key needs."),
+    ("missing-key", "A required key is missing, or a key that another key requires."),
     (
         "name",
         "A name is empty, is longer than 255 bytes, contains a line break, or is reserved for the broker or topo.",
@@ -200,7 +203,7 @@ const CODES: &[(&str, &str)] = &[
     ),
     ("too-large", "A number needs more than 64 bits, or a file expands to far more values than it contains."),
     ("too-many-delays", "There are more `delays` than retries. Each retry has one delay."),
-    ("undeclared", "The spec refers to an object that is neither declared nor external."),
+    ("undeclared", "The spec refers to an object or a retry policy that it does not declare."),
     ("unknown-key", "The mapping does not have this key. Keys are in camelCase; `topo explain KEY` describes each."),
     ("unknown-rule", "A comment allows findings of a rule that does not exist. `topo rules` lists the rules."),
     (
@@ -217,7 +220,7 @@ const CODES: &[(&str, &str)] = &[
     ("wrong-value", "A value has the right type but is not one of the valid values."),
 ];
 
-/// Returns the page of an error code, or `None` for an unknown code.
+/// Returns the page for an error code. Returns `None` for an unknown code.
 pub fn code_page(code: &str) -> Option<String> {
     let (_, meaning) = CODES.iter().find(|(known, _)| *known == code)?;
     Some(format!(
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn page_contains_positions_and_argument() {
+    fn page_contains_mappings_and_argument() {
         let page = key_page("messageTtl").unwrap_or_default();
         assert!(page.contains("In `defaults.queue`, a queue, a dead-letter queue"), "{page}");
         assert!(

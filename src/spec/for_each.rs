@@ -1,7 +1,8 @@
-//! Replaces each entry with `forEach` by one entry for each item of its list or mapping, before the document is checked.
+//! Expands each entry that has `forEach` into one entry for each item of a list or mapping, before the document is
+//! checked.
 //!
-//! `{VARIABLE}` is an item of the list, or a key of the mapping. `{VARIABLE.KEY}` is a value in the mapping of the item. A
-//! text that consists of one placeholder becomes the value itself, so that it can be a number.
+//! `{VARIABLE}` is an item of the list, or a key of the mapping. `{VARIABLE.KEY}` is a value in the mapping of the
+//! item. A string that consists of a single placeholder is replaced with the value itself, which can be a number.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Value};
@@ -36,11 +37,12 @@ pub(super) const FOR_EACH: Key = key(
 )
 .with_example("{region: [eu, us]}");
 
-/// The ranges of the entries that were replaced, in one file: the offsets of the first byte and after the last byte.
+/// The byte ranges of the expanded entries in one file. Each range consists of the offset of the first byte and the
+/// offset after the last byte.
 pub(crate) type Templates = Vec<(usize, usize)>;
 
-/// Replaces the entries with `forEach` in a document. Returns the ranges of these entries. `budget` is the number of
-/// values that the files can still expand to.
+/// Expands the entries that have `forEach` in a document. Returns the ranges of these entries. `budget` is the number
+/// of values that `forEach` can still add.
 pub(crate) fn expand(document: &mut Node, budget: &mut usize, diagnostics: &mut Diagnostics) -> Templates {
     let mut templates = Templates::new();
     let Value::Table(sections) = &mut document.value else { return templates };
@@ -62,7 +64,7 @@ pub(crate) fn expand(document: &mut Node, budget: &mut usize, diagnostics: &mut 
     templates
 }
 
-/// Returns the entries for all items of an entry. Reports an invalid `forEach`, and returns no entries.
+/// Returns one entry for each item of `forEach`. If there is a problem, reports it and returns no entries.
 fn expand_entry(entry: &Entry, each: &Entry, budget: &mut usize, diagnostics: &mut Diagnostics) -> Vec<Entry> {
     let Some((variable, items)) = items(each, diagnostics) else { return Vec::new() };
     let is_used = |piece: &Piece<'_>| match piece {
@@ -81,7 +83,7 @@ fn expand_entry(entry: &Entry, each: &Entry, budget: &mut usize, diagnostics: &m
     }
     let size = template.size();
     let mut expanded = Vec::new();
-    // Several items can have the same problem.
+    // The positions of reported problems. Several items can have the same problem.
     let mut reported: BTreeSet<Location> = BTreeSet::new();
     for item in &items {
         let mut substitution = Substitution { item, errors: Vec::new(), budget };
@@ -103,7 +105,7 @@ fn expand_entry(entry: &Entry, each: &Entry, budget: &mut usize, diagnostics: &m
     if reported.is_empty() { expanded } else { Vec::new() }
 }
 
-/// Returns the variable and the items of `forEach`. Reports invalid items.
+/// Returns the variable and the items of `forEach`. Returns `None` for an invalid `forEach`, and reports the problem.
 fn items<'a>(each: &'a Entry, diagnostics: &mut Diagnostics) -> Option<(&'a str, Vec<Item>)> {
     let mut refuse = |message: String, at: Location, hint: &str| {
         diagnostics.push(Diagnostic::error("for-each", message, at).hint(hint));

@@ -1,5 +1,5 @@
-//! Hints for mistakes: the known word that is closest to an unknown word, and corrections for common values of the
-//! wrong type.
+//! Creates hints for mistakes: the known word that is closest to an unknown word, and corrections for common values of
+//! the wrong type.
 
 use super::lint_keys;
 use super::node::{Absent, Node, Value};
@@ -17,7 +17,7 @@ const FOREIGN_WORDS: &[(&str, &str)] = &[
     ("mirrored", "quorum"),
 ];
 
-/// Words that users write instead of `none`.
+/// Words that users write for `none`.
 const NOTHING: [&str; 6] = ["none", "null", "nil", "no", "off", "nothing"];
 
 /// Returns a hint for a value that is null in YAML.
@@ -35,7 +35,7 @@ pub(super) fn of_null(why: Absent, hint: Option<String>, expected: &str) -> Opti
     }
 }
 
-/// Returns a hint to put a value in quotes, if YAML does not read the value as a string.
+/// Returns a hint to put a boolean or a number in quotes. Returns `None` for any other value.
 pub(super) fn quote_hint(node: &Node) -> Option<String> {
     let text = match (&node.written, &node.value) {
         (Some(written), Value::Boolean(_) | Value::Integer(_) | Value::Float(_)) => written.to_string(),
@@ -47,7 +47,7 @@ pub(super) fn quote_hint(node: &Node) -> Option<String> {
     Some(format!("put it in quotes if it is a string: \"{text}\""))
 }
 
-/// Returns a hint for a value where a string is expected.
+/// Returns a hint for a value that is not a string, where a string is expected.
 pub(super) fn text(node: &Node, shape: Shape) -> Option<String> {
     match (&node.value, shape) {
         (Value::List(_), Shape::RoutingKey) => {
@@ -57,7 +57,7 @@ pub(super) fn text(node: &Node, shape: Shape) -> Option<String> {
     }
 }
 
-/// Returns a hint for a value where a name or a mapping is expected.
+/// Returns a hint for a value that is neither a name nor a mapping, where one of these is expected.
 pub(super) fn name_or_mapping(node: &Node, table: &Object) -> Option<String> {
     let hint = match (table.name, &node.value) {
         ("Retry", Value::Boolean(false) | Value::Null(_)) => "write `none` to disable retries, or remove the key",
@@ -79,12 +79,12 @@ pub(super) fn name_or_mapping(node: &Node, table: &Object) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// Returns true if a name is a word that users write instead of `none`.
+/// Returns true if a name is a word that users write for `none`.
 pub(super) fn means_none(name: &str) -> bool {
     NOTHING.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
-/// Returns a hint for a value where `true` or `false` is expected.
+/// Returns a hint for a value that is not a boolean, where `true` or `false` is expected.
 pub(super) fn boolean(value: &Value) -> Option<String> {
     let hint = match value {
         Value::Text(text) => match text.to_ascii_lowercase().as_str() {
@@ -108,10 +108,7 @@ pub(super) fn other_word(text: &str, words: &'static [&'static str]) -> Option<S
         return Some("remove the surrounding space or line break: write the word without `|` or quotes".to_owned());
     }
     if text == "lazy" && words.contains(&"classic") {
-        return Some(
-            "lazy is a mode of classic queues: write `type: classic`; since RabbitMQ 3.12 all classic queues are lazy"
-                .to_owned(),
-        );
+        return Some("write `type: classic`; since RabbitMQ 3.12, all classic queues are lazy".to_owned());
     }
     let known = FOREIGN_WORDS.iter().find(|(word, known)| *word == text.to_lowercase() && words.contains(known));
     let meant = known.map(|(_, known)| *known).or_else(|| closest(text, words.iter().copied()));
@@ -134,7 +131,7 @@ pub(super) fn number_as_text(text: &str, subject: &str) -> String {
     }
 }
 
-/// Returns a hint for a value where a list is expected.
+/// Returns a hint for a value that is not a list, where a list is expected.
 pub(super) fn for_expected_list(node: &Node, inner: Shape) -> Option<String> {
     match (&node.value, inner) {
         (Value::Text(text), Shape::Object(kind)) => {
@@ -150,7 +147,7 @@ pub(super) fn for_expected_list(node: &Node, inner: Shape) -> Option<String> {
     }
 }
 
-/// Returns a hint for a value where a mapping is expected.
+/// Returns a hint for a value that is not a mapping, where a mapping is expected.
 pub(super) fn for_expected_mapping(node: &Node, kind: &Object) -> Option<String> {
     if kind.name == "Cluster" {
         return Some(match node.text() {
@@ -179,12 +176,12 @@ pub(super) fn for_expected_mapping(node: &Node, kind: &Object) -> Option<String>
     Some(format!("add a space after the colon: `{key}: {value}`")).filter(|_| is_entry)
 }
 
-/// Returns the known word that is closest to a word, if it is similar enough, or the only known word that starts with
-/// it.
+/// Returns the known word that is closest to `word`, if it is similar enough. Otherwise, returns the known word that
+/// starts with `word`, if there is exactly one.
 pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |word: &str| word.replace(['-', '_', ' '], "").to_lowercase();
     let distance = |candidate: &str| {
-        // `message-ttl` and `MessageTTL` are `messageTtl` in a different style.
+        // `message-ttl` and `MessageTTL` are different spellings of `messageTtl`.
         if plain(candidate) == plain(word) { 0 } else { strsim::damerau_levenshtein(candidate, word) }
     };
     let known: Vec<&str> = known.into_iter().collect();
@@ -195,7 +192,7 @@ pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).clamp(1, 4))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate);
-    // A prefix of only one known word, such as `warn`, is not necessarily similar to this word.
+    // A prefix such as `warn` can be too short to be similar to the known word `warning`.
     let mut longer = known.into_iter().filter(|candidate| word.len() >= 3 && candidate.starts_with(word));
     near.or_else(|| longer.next().filter(|_| longer.next().is_none()))
 }

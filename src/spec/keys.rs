@@ -1,4 +1,5 @@
-//! The grammar of specs: every key, with its shape and its documentation. `queue_keys` contains the keys of queues.
+//! Defines the grammar of specs: every key, with its shape and its documentation. `queue_keys` defines the keys of
+//! queues.
 
 use super::for_each::FOR_EACH;
 use super::lint_keys::LINT;
@@ -260,11 +261,11 @@ pub(crate) static POLICY_KEYS: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
         ("alternate-exchange", "The exchange that receives messages that an exchange cannot route."),
         (
             "federation-upstream",
-            "The upstream that the exchanges or queues are federated with; requires the plugin `rabbitmq_federation`.",
+            "The upstream that the exchanges or queues are federated with; requires the `rabbitmq_federation` plugin.",
         ),
         (
             "federation-upstream-set",
-            "The upstream set that the exchanges or queues are federated with; the set `all` contains every upstream.",
+            "The upstream set that the exchanges or queues are federated with; the `all` set contains every upstream.",
         ),
         (
             "federation-upstream-pattern",

@@ -6,27 +6,27 @@ use super::node::{Entry, Node};
 use crate::model::record_kinds::{AMQP_1_0, DESTINATION, RecordField, RecordRow, SOURCE};
 use crate::model::{AmqpUri, ArgumentValue, SecretRef, VhostName};
 
-/// Reports contradictory keys of a shovel.
+/// Reports conflicting and missing keys of a shovel.
 pub(super) fn check_shovel(shovel: &Node, diagnostics: &mut Diagnostics) {
     for group in [SOURCE, DESTINATION] {
-        let Some(end) = shovel.entry(group) else { continue };
-        check_end(end, diagnostics);
-        check_password(&end.node, diagnostics);
+        let Some(endpoint) = shovel.entry(group) else { continue };
+        check_endpoint(endpoint, diagnostics);
+        check_password(&endpoint.node, diagnostics);
     }
 }
 
-/// The keys of an end of a shovel that AMQP 1.0 does not support.
+/// The keys of a shovel's source or destination that AMQP 1.0 does not support.
 const NOT_AMQP_1_0: [&str; 5] = ["queue", "exchange", "routingKey", "queueArguments", "publishProperties"];
-/// The keys of an end of a shovel that only AMQP 1.0 supports.
+/// The keys of a shovel's source or destination that only AMQP 1.0 supports.
 const ONLY_AMQP_1_0: [&str; 4] = ["address", "properties", "applicationProperties", "messageAnnotations"];
 
-fn check_end(end: &Entry, diagnostics: &mut Diagnostics) {
-    let node = &end.node;
+fn check_endpoint(endpoint: &Entry, diagnostics: &mut Diagnostics) {
+    let node = &endpoint.node;
     let protocol = node.get("protocol").and_then(Node::text).unwrap_or("amqp091");
     let is_amqp_1_0 = protocol == AMQP_1_0;
     let unsupported = if is_amqp_1_0 { &NOT_AMQP_1_0[..] } else { &ONLY_AMQP_1_0[..] };
     for entry in unsupported.iter().filter_map(|key| node.entry(key)) {
-        let message = format!("the protocol `{protocol}` does not support `{}`", entry.key);
+        let message = format!("the `{protocol}` protocol does not support `{}`", entry.key);
         let hint = match is_amqp_1_0 {
             true => "use `address`, for example `address: /queues/NAME`",
             false => "use `queue` or `exchange`, or set `protocol: amqp10`",
@@ -45,12 +45,13 @@ fn check_end(end: &Entry, diagnostics: &mut Diagnostics) {
         // The error about an unsupported key already contains the hint.
         ([], _) if unsupported.iter().any(|key| node.entry(key).is_some()) => {}
         ([], true) => {
-            let message = format!("`{}` has no `address`", end.key);
-            diagnostics.push(Diagnostic::error("missing-key", message, end.at).hint("add `address: /queues/NAME`"));
+            let message = format!("`{}` has no `address`", endpoint.key);
+            let diagnostic = Diagnostic::error("missing-key", message, endpoint.at);
+            diagnostics.push(diagnostic.hint("add `address: /queues/NAME`"));
         }
         ([], false) => {
-            let message = format!("`{}` has neither `queue` nor `exchange`", end.key);
-            diagnostics.push(Diagnostic::error("missing-key", message, end.at).hint("add one of them"));
+            let message = format!("`{}` has neither `queue` nor `exchange`", endpoint.key);
+            diagnostics.push(Diagnostic::error("missing-key", message, endpoint.at).hint("add one of them"));
         }
     }
     if let (Some(key), None) = (node.entry("routingKey"), node.entry("exchange"))
@@ -58,13 +59,13 @@ fn check_end(end: &Entry, diagnostics: &mut Diagnostics) {
     {
         let message = "`routingKey` requires `exchange`";
         let hint = "remove `routingKey`, or use `exchange` instead of `queue`";
-        if end.key == DESTINATION || node.entry("queue").is_some() {
+        if endpoint.key == DESTINATION || node.entry("queue").is_some() {
             diagnostics.push(Diagnostic::error("missing-key", message, key.at).hint(hint));
         }
     }
 }
 
-/// Reports a password without a URI that contains a user.
+/// Reports a `password` key if no URI contains a user name.
 pub(super) fn check_password(table: &Node, diagnostics: &mut Diagnostics) {
     let Some(password) = table.entry("password") else { return };
     let uris: Vec<&Node> = match table.get("uri") {
@@ -74,7 +75,7 @@ pub(super) fn check_password(table: &Node, diagnostics: &mut Diagnostics) {
     };
     let has_user =
         |uri: &&Node| uri.text().and_then(|text| AmqpUri::parse(text).ok()).is_some_and(|uri| uri.user().is_some());
-    // An invalid URI has an error of its own.
+    // An invalid URI has already been reported.
     let is_invalid = |uri: &&Node| uri.text().is_none() && SecretRef::of(&value_of(uri)).is_none();
     if !uris.iter().any(|uri| has_user(uri) || is_invalid(uri)) {
         let message = "`password` requires a `uri` with a user name";
@@ -83,12 +84,12 @@ pub(super) fn check_password(table: &Node, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Returns the URI of an end of a shovel that has none: this vhost on this broker.
+/// Returns the default URI of a shovel's source or destination, which refers to this vhost on this broker.
 pub(super) fn default_uri(vhost: &VhostName) -> ArgumentValue {
     AmqpUri::of_local_vhost(vhost.as_str()).to_string().into()
 }
 
-/// Returns true if a field has the default [`default_uri`].
+/// Returns true if [`default_uri`] is the default of a field.
 pub(super) fn has_default_uri(row: &RecordRow, field: &RecordField) -> bool {
     row.has_uris() && !field.group.is_empty() && field.key == "uri"
 }

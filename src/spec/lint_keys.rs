@@ -1,12 +1,12 @@
-//! Defines the grammar of `lint:`, which maps rules to levels. The rules are in a higher layer, so a test generates
-//! `rule_names` with their names.
+//! Defines the grammar of `lint:`, which maps rules to levels. The rules are in a higher layer, so a test generates the
+//! list of their names in `rule_names`.
 
 use super::diagnostic::Severity;
 use super::rule_names::RULES;
 use super::shape::{Key, Keys, Object, Shape, key};
 use std::sync::LazyLock;
 
-/// The mapping `lint`, with one key for each rule.
+/// The `lint` mapping, with one key for each rule.
 pub(super) static LINT: Object = Object {
     what: "`lint`",
     name: "Lint",
@@ -47,7 +47,7 @@ impl Level {
     /// The names of all levels.
     pub const WORDS: &'static [&'static str] = &["off", "info", "warning", "error"];
 
-    /// Returns the level with this name; `None` for an unknown name.
+    /// Returns the level with this name. Returns `None` for an unknown name.
     pub fn named(word: &str) -> Option<Self> {
         [Self::Off, Self::Info, Self::Warning, Self::Error].into_iter().find(|level| level.as_str() == word)
     }
@@ -57,7 +57,7 @@ impl Level {
         self.severity().map_or("off", Severity::as_str)
     }
 
-    /// Returns the severity of the findings; `None` for `off`.
+    /// Returns the severity of the findings. Returns `None` for `off`.
     pub fn severity(self) -> Option<Severity> {
         match self {
             Self::Off => None,

@@ -3,7 +3,7 @@
 //!
 //! `yaml` parses the text into a tree, and `variables` substitutes variables. `check` and `value` check the tree
 //! against the grammar in `keys`. `read` and `queue` convert the tree to spec types, and `references` checks names.
-//! Every step reports all problems and omits invalid parts, so that one run shows all errors of all files.
+//! Every step reports all problems and omits invalid parts, so that one run shows all errors in all files.
 
 mod check;
 mod cluster_keys;
@@ -92,29 +92,32 @@ pub struct Specs {
 
 /// All documents of one vhost, or of the cluster.
 #[derive(Default)]
-struct Part {
+struct DocumentGroup {
     declared: Declared,
     documents: Vec<Node>,
     allows: Vec<Allow>,
     notation: Notation,
 }
 
+/// Creates a spec that contains only the settings of the vhost or the cluster itself.
+type EmptySpec = fn(&[SourceFile], &[Node], &mut Diagnostics) -> Spec;
+
 /// Parses files into one spec for each vhost, in the order of the vhost names, and one for the cluster.
 ///
 /// # Errors
 ///
-/// Returns the problems of all files in order: invalid YAML, violations of the grammar, and references to unknown
-/// objects.
+/// Returns the problems in all files, sorted by position: invalid YAML, violations of the grammar, conflicting settings
+/// and declarations, and references to unknown objects.
 pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Specs, Diagnostics> {
     let (specs, diagnostics) = parse_all(files, variables);
     diagnostics.or_value(specs)
 }
 
-/// Parses files, and returns the specs without their invalid parts, together with all problems.
+/// Parses files, and returns the specs without their invalid parts, and all problems.
 pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
-    let mut vhosts: BTreeMap<String, Part> = BTreeMap::new();
-    let mut cluster: Option<Part> = None;
+    let mut vhosts: BTreeMap<String, DocumentGroup> = BTreeMap::new();
+    let mut cluster: Option<DocumentGroup> = None;
     let mut are_all_known = true;
     let mut declared_environments = Vec::new();
     let mut budget = placeholders::MAX_EXPANDED;
@@ -147,36 +150,36 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
             let is_cluster = document.get("vhost").is_none() && document.get("cluster").is_some();
             let shape = Shape::Object(if is_cluster { &CLUSTER_DOCUMENT } else { &keys::DOCUMENT });
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
-            // Each item of `forEach` has the same problems.
+            // Every item of `forEach` repeats the problems of the entry.
             diagnostics.dedup_by_position(before, &templates);
             are_all_known &= checked.as_ref().is_some_and(|checked| is_cluster || vhost_name(checked).is_some());
             if let Some(mut checked) = checked {
                 super_streams::expand(&mut checked, &mut diagnostics);
-                let part = match is_cluster {
+                let group = match is_cluster {
                     true => cluster.get_or_insert_default(),
                     // topo also reads a document without a vhost, to report its other errors.
                     false => vhosts.entry(vhost_name(&checked).map_or("", |(name, _)| name).to_owned()).or_default(),
                 };
-                part.declared.add(&document);
+                group.declared.add(&document);
                 if document.get(super_streams::SECTION).is_some() {
-                    part.declared.add(&checked);
+                    group.declared.add(&checked);
                 }
-                part.notation.add(&document, &file.text);
-                part.documents.push(checked);
-                part.allows.extend(allows_of_document);
+                group.notation.add(&document, &file.text);
+                group.documents.push(checked);
+                group.allows.extend(allows_of_document);
             }
         }
     }
     environments::check_all(&declared_environments, &mut diagnostics);
-    let mut read_part = |part: Part, users: UserScope, empty: fn(&[SourceFile], &[Node], &mut Diagnostics) -> Spec| {
-        let Part { mut declared, documents, allows, notation } = part;
+    let mut read_group = |group: DocumentGroup, users: UserScope, empty: EmptySpec| {
+        let DocumentGroup { mut declared, documents, allows, notation } = group;
         if !are_all_known {
             declared.set_unknown();
         }
         let mut spec = Spec { users, allows, notation, ..empty(files, &documents, &mut diagnostics) };
-        // Retry policies are read before queues, because a queue can use a retry policy of a later document.
+        // Retry policies are read before queues, because a queue can use a retry policy from a later document.
         for document in &documents {
-            retry::policies(document, &mut spec, &mut diagnostics);
+            retry::read_policies(document, &mut spec, &mut diagnostics);
         }
         for document in &documents {
             read::document(document, &mut spec, &mut diagnostics);
@@ -184,9 +187,9 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
         references::check(&spec, &declared, &mut diagnostics);
         spec
     };
-    let mut cluster = cluster.map(|part| read_part(part, UserScope::default(), empty_cluster_spec));
+    let mut cluster = cluster.map(|group| read_group(group, UserScope::default(), empty_cluster_spec));
     let users = cluster.as_ref().map(user_scope).unwrap_or_default();
-    let vhosts: Vec<Spec> = vhosts.into_values().map(|part| read_part(part, users.clone(), empty_spec)).collect();
+    let vhosts: Vec<Spec> = vhosts.into_values().map(|group| read_group(group, users.clone(), empty_spec)).collect();
     if let Some(cluster) = &mut cluster {
         cluster.users.with_permissions = users_with_permissions(&vhosts);
         secrets::refuse_permissions_of_removed_users(cluster, &vhosts, &mut diagnostics);
@@ -194,7 +197,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
     (Specs { cluster, vhosts }, diagnostics)
 }
 
-/// Returns the users that the spec of the cluster manages, protects and ignores.
+/// Returns the users that the cluster spec declares, manages, protects and ignores.
 fn user_scope(cluster: &Spec) -> UserScope {
     let globs = |globs: &[Sourced<Glob>]| globs.iter().map(|glob| glob.value.clone()).collect();
     let of_users = cluster.sections.iter().filter(|(kind, _)| {
@@ -210,7 +213,7 @@ fn user_scope(cluster: &Spec) -> UserScope {
     }
 }
 
-/// Returns the users to which the specs of vhosts give permissions.
+/// Returns the users for whom the vhost specs declare permissions.
 fn users_with_permissions(vhosts: &[Spec]) -> BTreeSet<String> {
     let records = vhosts.iter().flat_map(|vhost| vhost.records.keys());
     records.filter(|id| id.kind.row().is_named_after_users()).filter_map(|id| id.key.first().cloned()).collect()
@@ -222,7 +225,7 @@ fn vhost_name(document: &Node) -> Option<(&str, Location)> {
     Some((name.text()?, name.at))
 }
 
-/// Creates the spec of a vhost with only the settings of the vhost itself.
+/// Creates the spec of a vhost that contains only the settings of the vhost itself.
 fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
     let (name, at) = documents.first().and_then(vhost_name).unwrap_or(("", Location::default()));
     let vhosts = || documents.iter().filter_map(|document| document.get("vhost"));
@@ -258,7 +261,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
     }
 }
 
-/// Creates the spec of the cluster with only the cluster name.
+/// Creates the cluster spec with only the cluster name and the requirements.
 fn empty_cluster_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
     let entries = || documents.iter().filter_map(|document| document.entry("cluster"));
     let at = entries().next().map(|entry| entry.at).unwrap_or_default();
@@ -268,8 +271,8 @@ fn empty_cluster_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mu
     Spec { vhost, cluster_name, requires, ..empty_spec(files, &[], diagnostics) }
 }
 
-/// Returns the spec of the cluster with the name that the selected environment requires. Reports a different name in the
-/// spec of the cluster.
+/// Adds the cluster name that the selected environment requires to the cluster spec, and creates this spec if there is
+/// none. Reports an error if the spec requires a different name.
 pub fn cluster_of_environment(
     cluster: Option<Spec>,
     name: &Sourced<String>,
@@ -290,13 +293,13 @@ pub fn cluster_of_environment(
     cluster
 }
 
-/// Returns the requirements of all documents of the cluster.
+/// Returns the merged requirements of all cluster documents. Reports an invalid version range.
 fn requirements(documents: &[Node], diagnostics: &mut Diagnostics) -> Requirements {
     let nodes = || documents.iter().filter_map(|document| document.get("requires"));
     let version = single_value("version", nodes(), diagnostics).and_then(|text| {
         let range = text.value.parse();
         if let Err(expected) = range {
-            let message = format!("invalid range of versions {:?}", text.value);
+            let message = format!("invalid version range {:?}", text.value);
             diagnostics.push(Diagnostic::error("wrong-value", message, text.at).hint(expected));
         }
         range.ok()
@@ -308,8 +311,8 @@ fn requirements(documents: &[Node], diagnostics: &mut Diagnostics) -> Requiremen
     Requirements { version, plugins: names("plugins"), feature_flags: names("featureFlags") }
 }
 
-/// Returns the tags of all documents, merged; `None` if no document sets tags. Reports invalid tags: the broker splits
-/// tags at commas and trims whitespace.
+/// Returns the merged tags of all documents. Returns `None` if no document sets tags. Reports tags that the broker
+/// would change, because it splits tags at commas and trims whitespace.
 fn tags<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) -> Option<BTreeSet<String>> {
     let mut tags: Option<BTreeSet<String>> = None;
     for node in nodes.filter_map(|node| node.get("tags")) {

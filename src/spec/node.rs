@@ -1,5 +1,5 @@
-//! The tree of a YAML document, with the position of every node. The tree contains YAML values, not objects of a
-//! topology.
+//! Defines the tree of a YAML document, with the position of every node. The tree contains YAML values, not objects of
+//! a topology.
 
 /// One node of the tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +81,7 @@ impl Node {
         Self { value, at: self.at, used_at: self.used_at, written: self.written.clone() }
     }
 
-    /// Returns the entries of a mapping; empty for any other node.
+    /// Returns the entries of a mapping. Returns an empty slice for any other node.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Table(entries) => entries,
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Returns the items of a list; empty for any other node.
+    /// Returns the items of a list. Returns an empty slice for any other node.
     pub(crate) fn items(&self) -> &[Self] {
         match &self.value {
             Value::List(items) => items,
@@ -130,7 +130,7 @@ impl Node {
         self.entry(key).map(|entry| &entry.node)
     }
 
-    /// Returns the string; `None` for any other node.
+    /// Returns the string. Returns `None` for any other node.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -143,7 +143,7 @@ impl Node {
         }
     }
 
-    /// Returns the boolean; `None` for any other node.
+    /// Returns the boolean. Returns `None` for any other node.
     pub(crate) fn boolean(&self) -> Option<bool> {
         match &self.value {
             Value::Boolean(value) => Some(*value),
@@ -166,7 +166,7 @@ impl Node {
         self.written.as_deref().filter(|written| written.contains("${"))
     }
 
-    /// Returns the text of a scalar; `None` for null, a list or a mapping.
+    /// Returns a scalar as a string. Returns `None` for null, a list or a mapping.
     pub(crate) fn scalar(&self) -> Option<String> {
         match &self.value {
             Value::Text(text) => Some(text.clone()),
@@ -222,7 +222,7 @@ impl Location {
         Self { file, start: 0, end: 0, line: 1, column: 1 }
     }
 
-    /// Returns the location of a range of bytes in a text.
+    /// Returns the location of a byte range in a text.
     pub(crate) fn spanning(file: usize, text: &str, range: std::ops::Range<usize>) -> Self {
         let before = text.get(..range.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -230,9 +230,8 @@ impl Location {
         Self { file, start: range.start, end: range.end, line, column }
     }
 
-    /// Returns the location of the character at a line and column of a text, which both start at 1. If the text or the
-    /// line is too short, the location is an empty range at the end of the text or line, with the requested
-    /// line and column.
+    /// Returns the location of the character at a line and a column. Lines and columns start at 1. If the text or the
+    /// line is too short, returns an empty range at the end of the text or line, with the requested line and column.
     pub fn at(file: usize, text: &str, line: usize, column: usize) -> Self {
         let mut start = 0;
         let mut rest = text;

@@ -1,7 +1,9 @@
 //! Records notation that the parsed values of a document do not contain: durations without a unit, comments directly
-//! after a routing key, and comments that allow findings (`# topo: allow RULE reason`). An `allow` comment at the end
-//! of a line applies to that line. On a separate line, it applies to the next line with content. The YAML library drops
-//! comments, so this module searches the text. A `#` inside a value does not start a comment.
+//! after a routing key, and comments that allow findings (`# topo: allow RULE reason`).
+//!
+//! An `allow` comment at the end of a line applies to that line. On a separate line, an `allow` comment applies to the
+//! next line with content. The YAML library drops comments, so this module searches the text. A `#` inside a value does
+//! not start a comment.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::closest;
@@ -19,7 +21,7 @@ const SECOND: i64 = 1000;
 pub struct Notation {
     /// The positions of keys whose value is a duration from 1 to 999 ms without a unit.
     pub bare: BTreeSet<Location>,
-    /// Comments of one word directly after routing keys, by the position of the routing key.
+    /// One-word comments directly after routing keys, by the position of the routing key.
     pub comments_after_keys: BTreeMap<Location, String>,
 }
 
@@ -71,8 +73,8 @@ fn is_duration(key: &str) -> bool {
     KNOWN_ARGUMENTS.iter().filter(is_named).any(|known| known.unit() == Unit::Milliseconds)
 }
 
-/// Returns a comment of a single word after a plain routing key: `routingKey: a #b`. A comment with a space after the
-/// `#`, or with several words, is intentional.
+/// Returns a one-word comment after a plain routing key, such as `#b` in `routingKey: a #b`. A comment with a space
+/// after the `#`, or with several words, is intentional.
 fn comment_after<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
     let is_plain = |source: &str| !source.starts_with(['"', '\'', '|', '>']);
     text.get(node.at.start..node.at.end).filter(|source| !source.is_empty() && is_plain(source))?;
@@ -102,7 +104,7 @@ pub struct Allow {
     pub line: usize,
 }
 
-/// Returns all `allow` comments of a file, and reports invalid comments.
+/// Returns all `allow` comments in a file, and reports invalid comments.
 pub(super) fn allows(index: usize, file: &SourceFile, documents: &[Node], diagnostics: &mut Diagnostics) -> Vec<Allow> {
     // Comments cannot be recognized in invalid YAML.
     if documents.is_empty() || !file.text.contains(MARK) {
@@ -150,7 +152,8 @@ fn comment(line: &str) -> Option<usize> {
     })
 }
 
-/// Parses `# topo: allow RULE reason`. Reports mistakes, and returns `None` for any other comment.
+/// Parses `# topo: allow RULE reason`. Returns `None` for any other comment. Reports a mistake in an `allow` comment,
+/// and returns `None`.
 fn read(comment: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Allow> {
     let content = comment.trim_start_matches('#').trim().strip_prefix(MARK)?.trim();
     let (verb, rest) = content.split_once(char::is_whitespace).unwrap_or((content, ""));
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_of_one_word_after_routing_keys_are_found() {
+    fn one_word_comments_after_routing_keys_are_found() {
         let text = "- routingKey: a #b\n- routingKey: a # b\n- routingKey: 'a' #b\n- routingKey: a #b c\n- {routingKey: a}\n\
                     - routingKey: order. #\n- routingKey: a#b\n- routingKey: \"a\" #b\n- key: a #b\n- routingKey: a #b # c d\n- \
                     routingKey: a # # b\n";
@@ -254,13 +257,13 @@ mod allow_tests {
     fn comment_applies_to_its_line_or_the_next() {
         let text = "a: 1 # topo: allow unbound-queue by name\n# topo: allow owns-everything  ours\n\n  # more\n#topo: allow \
                     trigger-happy see there\nb: 2\nc: 3\n";
-        let (found, wrong) = of(text);
+        let (found, errors) = of(text);
         let expected = [
             (1, "unbound-queue: by name".to_owned()),
             (6, "owns-everything: ours".to_owned()),
             (6, "trigger-happy: see there".to_owned()),
         ];
-        assert_eq!((found, wrong.as_str()), (expected.into(), ""));
+        assert_eq!((found, errors.as_str()), (expected.into(), ""));
     }
 
     #[test]
@@ -273,12 +276,12 @@ mod allow_tests {
 
     #[test]
     fn mistakes_are_reported() {
-        let (found, wrong) =
+        let (found, errors) =
             of("a: 1 # topo: allow unbound-queu by name\nb: 2 # topo: allow unbound-queue\nc: 3 # topo: alow \
                                  unbound-queue x\nd: 4 # topo: allow\n");
         assert_eq!(found, []);
         assert_eq!(
-            wrong,
+            errors,
             "1:6: error[unknown-rule]: unknown rule `unbound-queu`\n\
              2:6: error[allow]: missing reason for allowing `unbound-queue`\n\
              3:6: error[allow]: unknown word `alow` in a topo comment\n\

@@ -1,4 +1,4 @@
-//! Replaces the placeholders of `forEach` in strings, keys and values.
+//! Replaces the placeholders of `forEach` in keys and values.
 
 use super::diagnostic::Diagnostic;
 use super::hints::closest;
@@ -7,10 +7,10 @@ use super::variables::is_name;
 use crate::model::count::number;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of values that `forEach` can add to the files of a run. A value takes about 150 bytes.
+/// The maximum number of values that `forEach` can add to the files of a run. A value needs about 150 bytes of memory.
 pub(super) const MAX_EXPANDED: usize = 1_000_000;
 
-/// The values of one item.
+/// An item of `forEach`, with the values for its placeholders.
 pub(super) struct Item {
     /// The position of the item.
     pub(super) at: Location,
@@ -53,7 +53,7 @@ impl Problem {
                 Diagnostic::error("for-each", message, at).also(item.at, "in this item").hint(hint)
             }
             Self::RepeatedKey(key) => {
-                let message = format!("the key `{key}` is set twice after the replacement of placeholders");
+                let message = format!("the key `{key}` is set twice after placeholders are replaced");
                 Diagnostic::error("for-each", message, at).also(item.at, "with this item").hint("remove one of the two")
             }
             Self::TooLarge => {
@@ -65,16 +65,16 @@ impl Problem {
     }
 }
 
-/// The replacement of the placeholders in one entry.
+/// The state of the replacement of placeholders in one entry.
 pub(super) struct Substitution<'a> {
     pub(super) item: &'a Item,
     pub(super) errors: Vec<(Problem, Location)>,
-    /// The number of values that the files can still expand to. At 0, the expansion stops.
+    /// The number of values that `forEach` can still add. At 0, the expansion stops.
     pub(super) budget: &'a mut usize,
 }
 
 impl Substitution<'_> {
-    /// Counts values. Reports the first value that exceeds the limit.
+    /// Subtracts values from the budget. Reports the position at which the budget is exhausted.
     pub(super) fn spend(&mut self, values: usize, at: Location) {
         if *self.budget > 0 && *self.budget <= values {
             self.errors.push((Problem::TooLarge, at));
@@ -119,7 +119,7 @@ impl Substitution<'_> {
         }
     }
 
-    /// Replaces the placeholders in a string at a position.
+    /// Replaces the placeholders in a string. `at` is the position of the string, for errors.
     pub(super) fn replace(&mut self, text: &str, at: Location) -> String {
         let mut replaced = String::new();
         for piece in pieces(text) {
@@ -136,7 +136,7 @@ impl Substitution<'_> {
     }
 }
 
-/// A part of a string.
+/// A piece of a string: literal text or a placeholder.
 pub(super) enum Piece<'a> {
     Text(&'a str),
     /// The name of a placeholder, such as `region.limit`.

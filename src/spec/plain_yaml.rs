@@ -12,7 +12,8 @@ const MAX_DOCUMENTS: usize = 1000;
 /// Up to this number of entries, comparing all keys of a mapping is faster than sorting the keys.
 const SMALL_MAPPING: usize = 16;
 
-/// Returns all documents of a file, each of them a mapping, or `None` if [`yaml`](super::yaml) must read the file.
+/// Returns all documents of a file. Each document is a mapping. Returns `None` if [`yaml`](super::yaml) must read the
+/// file.
 pub(super) fn documents(file: usize, text: &str) -> Option<Vec<Node>> {
     // The parser does not include a byte order mark in its positions.
     if text.starts_with('\u{feff}') {
@@ -54,7 +55,7 @@ impl<'a> Reader<'a> {
         self.parser.next_event()?.ok().filter(|_| self.events <= MAX_NODES)
     }
 
-    /// Reads the node that begins with this event, at this depth.
+    /// Reads the node that begins with this event. `depth` is the nesting depth of the node.
     fn node(&mut self, (event, span): (Event<'a>, Span), depth: usize) -> Option<Node> {
         let at = self.location(&span)?;
         let source = self.text.get(at.start..at.end)?;
@@ -114,8 +115,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Resolves a plain scalar from its source. `content` contains its joined lines, for a string. Returns `None` for a
-/// number that is too large.
+/// Resolves a plain scalar from its source. If the scalar is a string, its value is `content`, in which the lines are
+/// joined. Returns `None` for a number that is too large.
 fn plain(source: &str, content: Cow<'_, str>) -> Option<Value> {
     let value = scalar::resolve(source);
     if matches!(value, Value::Text(_)) {

@@ -1,9 +1,10 @@
-//! The problems of single values.
+//! Defines the problems of single values.
 
-/// The code of the error for a secret that is written in a spec. The renderer masks the values at these positions.
+/// The error code for a literal secret in a spec. The renderer masks the value at the position of such an error.
 pub(super) const SECRET_AS_TEXT: &str = "secret-as-text";
 
-/// A problem of a scalar. Without a `message`, the type is wrong, and `label` describes the expected type.
+/// A problem of a scalar. If `message` is `None`, the value has the wrong type, and `label` describes the expected
+/// type.
 pub(super) struct Problem {
     pub(super) code: &'static str,
     pub(super) message: Option<String>,

@@ -1,5 +1,5 @@
-//! Converts the checked mapping of a queue to a [`QueueSpec`]. The queue's own keys take precedence over the document's
-//! defaults. The vhost's default type applies last. A default applies only if the queue type supports it.
+//! Converts the checked mapping of a queue into a [`QueueSpec`]. The queue's own keys take precedence over the
+//! document's defaults. The vhost's default type applies last. A default applies only if the queue type supports it.
 
 use super::convert::{on_conflict, value_of};
 use super::diagnostic::{Diagnostic, Diagnostics};
@@ -23,11 +23,11 @@ pub(crate) struct QueueKeys {
     on_conflict: Option<Setting<OnConflict>>,
     /// The retry keys. Default retries are set in `defaults`, not in `defaults.queue`.
     pub(crate) retry: RetryKeys,
-    /// The known arguments that are set in `arguments` instead of with their own keys.
+    /// The known arguments that `arguments` sets instead of their own keys.
     in_arguments: BTreeSet<String>,
     /// True if a type is set but invalid, so that the type is unknown.
     is_type_invalid: bool,
-    /// Arguments with an invalid value, and the position of the value.
+    /// The positions of invalid values, by argument.
     invalid: BTreeMap<String, Location>,
 }
 
@@ -60,7 +60,7 @@ impl QueueKeys {
         for entry in node.get("arguments").map_or(&[][..], Node::entries) {
             let key = KnownArgument::named(&entry.key).map_or("", |known| known.key);
             if let Some(first) = node.entry(key) {
-                let message = format!("`{key}` is set twice: as a key and as the argument `{}`", entry.key);
+                let message = format!("`{key}` is set twice: as a key and as the `{}` argument", entry.key);
                 let diagnostic = Diagnostic::error("said-twice", message, entry.at).also(first.at, "first set here");
                 diagnostics.push(diagnostic.hint(format!("keep `{key}`")));
             } else {
@@ -85,8 +85,8 @@ impl QueueKeys {
         keys
     }
 
-    /// Moves `x-dead-letter-exchange` and `x-dead-letter-routing-key` to the dead-letter target, as if the key `deadLetter`
-    /// had set them.
+    /// Moves `x-dead-letter-exchange` and `x-dead-letter-routing-key` to the dead-letter target, as if `deadLetter` had
+    /// set them.
     fn take_dead_letter_arguments(
         &mut self,
         set: &mut BTreeMap<&str, (&Entry, &Node)>,
@@ -120,7 +120,7 @@ impl QueueKeys {
         self.is_type_invalid |= self.queue_type.is_none();
     }
 
-    /// Sets the default dead-letter target: the document's `defaults.deadLetter`.
+    /// Sets the default dead-letter target from the document's `defaults.deadLetter`.
     pub(crate) fn set_dead_letter(&mut self, entry: &Entry) {
         let value = dead_letter(&entry.node);
         self.dead_letter = value.map(|value| Setting { value, at: target_location(entry), set_by: SetBy::Defaults });
@@ -132,7 +132,7 @@ impl QueueKeys {
     }
 
     /// Builds the queue from its own keys and the defaults. The keys of the queue take precedence. Reports unsupported
-    /// settings. Returns `None` if the type is missing or invalid.
+    /// settings. Returns `None` if the type is missing or invalid, and reports a missing type.
     pub(crate) fn resolve(
         self,
         name: &str,
@@ -169,7 +169,7 @@ impl QueueKeys {
             durable: self.durable.or_else(|| defaults.durable.clone().filter(|_| can_be_transient)),
             auto_delete: self.auto_delete.or_else(|| defaults.auto_delete.clone().filter(|_| can_be_transient)),
             arguments,
-            // For a type without dead-lettering, a spec can only set `none`.
+            // A queue whose type does not support dead-lettering can only set `none`.
             dead_letter: self.dead_letter.filter(|_| supports("x-dead-letter-exchange")).or(default_dead_letter),
             retry,
             places,
@@ -179,8 +179,8 @@ impl QueueKeys {
         })
     }
 
-    /// Returns the places that set the queue's known arguments. Places in the queue itself precede places in the defaults.
-    /// Omits arguments that only a key of the queue sets.
+    /// Returns the places that set the queue's known arguments. Places in the queue itself precede places in the
+    /// defaults. Omits arguments that only a key of the queue sets.
     fn places(&self, defaults: &Self, supports: impl Fn(&str) -> bool) -> Places {
         let mut all: Places = self.in_arguments.iter().map(|name| (name.clone(), vec![SetIn::Arguments])).collect();
         let is_known = |name: &str| KnownArgument::named(name).is_some() && supports(name);
@@ -199,8 +199,8 @@ impl QueueKeys {
         all
     }
 
-    /// Resolves the retries of the queue. Default retries do not apply to streams. They also do not apply to queues
-    /// that accept message loss with `deadLetter: none`.
+    /// Resolves the retries of the queue. Default retries do not apply to streams, or to queues that accept message
+    /// loss with `deadLetter: none`. Reports retries on a stream.
     fn retry(
         &self,
         name: &str,
@@ -228,7 +228,7 @@ impl QueueKeys {
             if known.support_for(kind).is_some() {
                 return;
             }
-            // For an unsupported key, an invalid value is not reported as a second mistake.
+            // If the key is unsupported, its invalid value is not reported as a second mistake.
             if let Some(value) = self.invalid.get(known.name) {
                 diagnostics.remove_at(*value);
             }
@@ -243,7 +243,7 @@ impl QueueKeys {
                 refuse(known, setting.at);
             }
         }
-        // Streams do not dead-letter messages, so they accept `none`.
+        // Streams do not dead-letter messages, so a stream can set `none`.
         let dead_letter = self.dead_letter.as_ref().filter(|setting| setting.value != DeadLetter::Nowhere);
         if let (Some(setting), Some(known)) = (dead_letter, KnownArgument::named("x-dead-letter-exchange")) {
             refuse(known, setting.at);

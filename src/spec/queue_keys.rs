@@ -1,5 +1,5 @@
-//! The grammar of queues: their own keys, the defaults of a document, dead-letter queues and `deadLetter`. The keys of
-//! arguments come from the model's table of known arguments.
+//! Defines the grammar of queues: their own keys, the defaults of a document, dead-letter queues and `deadLetter`. The
+//! keys that set arguments come from the model's table of known arguments.
 
 use super::for_each::FOR_EACH;
 use super::shape::{Key, Keys, Object, Shape, key};
@@ -15,8 +15,8 @@ const DEAD_LETTER: Shape = Shape::Either(&Shape::Text, &[&DEAD_LETTER_QUEUE_REFE
 const WIRING: Key = key(
     "wiring",
     Shape::OneOf(&["arguments", "policy"]),
-    "The way in which topo sets the dead-letter target: with queue arguments or with a policy. A policy can change \
-     later without recreating the queue.",
+    "Whether topo sets the dead-letter target with queue arguments or with a policy. A policy can change later without \
+     recreating the queue.",
 )
 .with_default("arguments");
 
@@ -55,13 +55,13 @@ fn argument_keys() -> impl Iterator<Item = Key> {
     arguments.map(|known| Key { example: example(known), ..key(known.key, known.value.into(), known.doc) })
 }
 
-/// Returns the queue keys that set arguments of streams.
+/// Returns the queue keys that set arguments and that streams support.
 pub(super) fn stream_keys() -> impl Iterator<Item = Key> {
-    let is_of_streams = |key: &Key| {
+    let is_supported = |key: &Key| {
         let known = KNOWN_ARGUMENTS.iter().find(|known| known.key == key.name);
         known.is_some_and(|known| known.support_for(QueueType::Stream).is_some())
     };
-    argument_keys().filter(is_of_streams)
+    argument_keys().filter(is_supported)
 }
 
 fn example(known: &KnownArgument) -> &'static str {
@@ -137,7 +137,7 @@ pub(crate) static DEAD_LETTER_QUEUE: Object = Object {
                 "exchange",
                 Shape::Object(&DEAD_LETTER_QUEUE_EXCHANGE),
                 "The exchange that routes to the queue. By default, it is a fanout exchange, and its name is the queue name with \
-                 the suffix `.dlx`.",
+                 the `.dlx` suffix.",
             );
             queue_keys().iter().copied().chain([exchange]).collect()
         });
@@ -168,7 +168,7 @@ static DEAD_LETTER_QUEUE_EXCHANGE: Object = Object {
     name: "DeadLetterQueueExchange",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("name", Shape::Name, "The exchange name. The default is the queue name with the suffix `.dlx`.")
+            key("name", Shape::Name, "The exchange name. The default is the queue name with the `.dlx` suffix.")
                 .with_example("orders.dlx"),
             key(
                 "type",

@@ -30,14 +30,14 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
         spec.removed.extend(removed_objects(removed, diagnostics));
     }
     let defaults = node.get("defaults");
-    let of_queues = defaults.and_then(|defaults| defaults.get("queue"));
+    let queue_defaults = defaults.and_then(|defaults| defaults.get("queue"));
     let mut keys =
-        of_queues.map_or_else(QueueKeys::default, |node| QueueKeys::read(node, SetBy::Defaults, diagnostics));
-    let of_vhost = node.get("vhost").and_then(|vhost| vhost.get("defaultQueueType"));
-    if of_vhost.is_some_and(|word| word.text().is_none()) {
+        queue_defaults.map_or_else(QueueKeys::default, |node| QueueKeys::read(node, SetBy::Defaults, diagnostics));
+    let vhost_default_type = node.get("vhost").and_then(|vhost| vhost.get("defaultQueueType"));
+    if vhost_default_type.is_some_and(|word| word.text().is_none()) {
         keys.mark_type_invalid();
     }
-    let of_dead_letter_queues = keys.without_dead_letter();
+    let dead_letter_queue_keys = keys.without_dead_letter();
     if let Some(entry) = defaults.and_then(|defaults| defaults.entry("deadLetter")) {
         keys.set_dead_letter(entry);
     }
@@ -60,7 +60,7 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
         let thresholds = ThresholdsSpec::read(&entry.node, diagnostics);
         let Some(queue) = queue(entry, defaults, spec, diagnostics) else { continue };
         let queue = QueueSpec { thresholds, ..queue };
-        if is_first_queue(&name, &queue, spec, diagnostics) {
+        if check_first_declaration(&name, &queue, spec, diagnostics) {
             spec.queues.insert(name, queue);
         }
     }
@@ -68,9 +68,9 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
         let name = QueueName::new(&*entry.key);
         incoming_bindings(entry, &Destination::Queue(name.clone()), spec, diagnostics);
         let thresholds = ThresholdsSpec::read(&entry.node, diagnostics).or(&default_thresholds);
-        let Some(queue) = queue(entry, &of_dead_letter_queues, spec, diagnostics) else { continue };
+        let Some(queue) = queue(entry, &dead_letter_queue_keys, spec, diagnostics) else { continue };
         let queue = QueueSpec { thresholds, ..queue };
-        if is_first_queue(&name, &queue, spec, diagnostics) {
+        if check_first_declaration(&name, &queue, spec, diagnostics) {
             spec.dead_letter_queues.insert(name, dead_letter_queue(&entry.node, queue));
         }
     }
@@ -97,7 +97,7 @@ fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let Some(level) = entry.node.text().and_then(Level::named) else { return };
     match spec.lint.get(&entry.key) {
         Some(first) if first.value != level => {
-            let message = format!("two documents set different levels for the rule `{}`", entry.key);
+            let message = format!("two documents set different levels for the `{}` rule", entry.key);
             let diagnostic = Diagnostic::error("said-twice", message, entry.node.at).also(first.at, "first set here");
             diagnostics.push(diagnostic.hint(with_variants_hint("set it once", entry.node.at, first.at)));
         }
@@ -108,14 +108,15 @@ fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The stand-ins of a test file.
+/// The stand-ins in a test file.
 pub(crate) struct StandInObjects {
     pub(crate) exchanges: BTreeMap<ExchangeName, ExchangeSpec>,
     pub(crate) queues: BTreeMap<QueueName, QueueSpec>,
     pub(crate) bindings: BTreeMap<Binding, BindingSpec>,
 }
 
-/// Reads the checked stand-ins of a test file like the objects of a spec. Does not change the spec.
+/// Reads the checked stand-ins in a test file in the same way as the objects of a spec. Restores the exchanges, queues
+/// and bindings of the spec.
 pub(crate) fn read_stand_ins(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) -> StandInObjects {
     let known = StandInObjects {
         exchanges: std::mem::take(&mut spec.exchanges),
@@ -161,7 +162,14 @@ fn queue(entry: &Entry, defaults: &QueueKeys, spec: &mut Spec, diagnostics: &mut
     keys.resolve(&entry.key, entry.at, defaults, spec, diagnostics)
 }
 
-fn is_first_queue(name: &QueueName, queue: &QueueSpec, spec: &mut Spec, diagnostics: &mut Diagnostics) -> bool {
+/// Returns true if the spec does not declare a queue with this name yet. Otherwise, reports a duplicate declaration. If
+/// both declarations are external, merges their thresholds instead, and reports different thresholds.
+fn check_first_declaration(
+    name: &QueueName,
+    queue: &QueueSpec,
+    spec: &mut Spec,
+    diagnostics: &mut Diagnostics,
+) -> bool {
     let dead_letter = spec.dead_letter_queues.get_mut(name).map(|known| &mut known.queue);
     let Some(first) = spec.queues.get_mut(name).or(dead_letter) else { return true };
     // Two documents can refer to the same external queue.
@@ -170,7 +178,7 @@ fn is_first_queue(name: &QueueName, queue: &QueueSpec, spec: &mut Spec, diagnost
     } else if first.thresholds.is_unset() {
         first.thresholds = queue.thresholds.clone();
     } else if !queue.thresholds.is_unset() && !first.thresholds.has_same_values(&queue.thresholds) {
-        let message = format!("two documents set different thresholds for the external queue `{name}`");
+        let message = format!("two documents set different thresholds for external queue `{name}`");
         let diagnostic = Diagnostic::error("said-twice", message, queue.at).also(first.at, "first set here");
         diagnostics.push(diagnostic.hint(with_variants_hint("set them once", queue.at, first.at)));
     }
@@ -201,7 +209,7 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     }
     let alternate_exchange = match (typed, arguments.remove("alternate-exchange")) {
         (Some(typed), Some(argument)) => {
-            let message = "`alternateExchange` is set twice: as a key and as the argument `alternate-exchange`";
+            let message = "`alternateExchange` is set twice: as a key and as the `alternate-exchange` argument";
             let diagnostic = Diagnostic::error("said-twice", message, argument.at).also(typed.at, "first set here");
             diagnostics.push(diagnostic.hint("keep `alternateExchange`"));
             Some(typed)
@@ -280,7 +288,8 @@ fn binding_spec(item: &Node, source_at: Location, destination_at: Location) -> B
 }
 
 fn add_binding(binding: Binding, written: BindingSpec, item: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
-    // The checked tree omits invalid values, so this binding can incorrectly equal a different binding.
+    // The checked tree contains null instead of an invalid value, so this binding can incorrectly equal a different
+    // binding.
     let is_invalid = item.entries().iter().any(|entry| matches!(entry.node.value, Value::Null(_)));
     if is_invalid && spec.bindings.contains_key(&binding) {
         return;

@@ -1,4 +1,4 @@
-//! The grammar of the fields of records, which is derived from the table of record kinds.
+//! Derives the grammar of record fields from the table of record kinds.
 
 use super::convert::value_of;
 use super::node::Node;
@@ -32,7 +32,7 @@ impl From<FieldShape> for Shape {
     }
 }
 
-/// Returns the key of a field.
+/// Returns the key that sets a field in a spec.
 pub(super) fn field_key(field: &RecordField) -> Key {
     Key {
         is_required: field.is_required(),
@@ -42,7 +42,7 @@ pub(super) fn field_key(field: &RecordField) -> Key {
     }
 }
 
-/// One URI, a reference to one, or a list of them.
+/// A URI, a reference to a URI, or a list of URIs and references.
 static URIS: Forms = Forms {
     what: "a URI, a list of URIs, `{env: NAME}` or `{file: PATH}`",
     scalar: Some(Shape::Uri),
@@ -70,7 +70,7 @@ static MEMBER_OBJECT: Object = Object {
     keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             let name = key(MEMBER_NAME, Shape::Name, "The name of the upstream.").required().with_example("us");
-            // A member without a key has the value of the upstream, and not the default.
+            // If a member omits a key, the value of the upstream applies instead of the default.
             let overridden = member_fields().map(|field| Key { default: "", is_required: false, ..field_key(field) });
             std::iter::once(name).chain(overridden).collect()
         });
@@ -80,7 +80,7 @@ static MEMBER_OBJECT: Object = Object {
     is_queue: false,
 };
 
-/// Returns the members of an upstream set, with the field names of requests.
+/// Returns the members of an upstream set, with the field names that requests to the broker use.
 pub(super) fn members(node: &Node) -> ArgumentValue {
     let name =
         |key: &str| member_fields().find(|field| field.key == key).map_or(key.to_owned(), |it| it.name.to_owned());

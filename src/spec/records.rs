@@ -1,5 +1,5 @@
-//! The parts of a spec that declare records: their keys in the grammar, and the conversion of their values to records.
-//! Both are derived from the table of record kinds.
+//! Defines the keys that declare records, and converts their values to records. The table of record kinds determines
+//! the keys and the conversion.
 
 use super::convert::{declared_twice, value_of, with_variants_hint};
 use super::diagnostic::{Diagnostic, Diagnostics};
@@ -26,8 +26,8 @@ pub(super) struct Declaration<'a> {
     node: &'a Node,
 }
 
-/// Returns the entries that declare records of a kind; `None` if the document does not contain the section of the kind, or
-/// if no entry of the section contains such records.
+/// Returns the entries that declare records of a kind. Returns `None` if the document does not contain the section of
+/// the kind, or if no entry of a section with entries contains such records.
 pub(super) fn declarations<'a>(row: &RecordRow, document: &'a Node) -> Option<Vec<Declaration<'a>>> {
     let named = |entry: &'a Entry| Declaration { key: vec![&*entry.key], at: entry.at, node: &entry.node };
     match row.place {
@@ -103,7 +103,7 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
             for record in records(row, &key, at, node, &spec.vhost.value) {
                 let id = record.record.id.clone();
                 match spec.records.get(&id) {
-                    // `flags` reports different values.
+                    // `check_flags` reports different values.
                     Some(_) if row.key.is_empty() && matches!(row.layout, Layout::Value(_)) => {}
                     Some(first) => diagnostics.push(declared_twice(row.word, &id.key.join(" "), record.at, first.at)),
                     None => drop(spec.records.insert(id, record)),
@@ -113,7 +113,7 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
-/// Reports keys of the vhost that two documents set to different values.
+/// Reports flags of the vhost that two documents set to different values.
 pub(super) fn check_flags(documents: &[Node], diagnostics: &mut Diagnostics) {
     for row in RECORD_KINDS.iter().filter(|row| matches!(row.layout, Layout::Value(_))) {
         let Place::Vhost(key) = row.place else { continue };
@@ -138,18 +138,18 @@ fn report_reserved(row: &RecordRow, name: Option<&str>, at: Location, diagnostic
     }
     let Some(name) = name.filter(|name| row.reserved.contains(name)) else { return };
     if row.kind == RecordKind::Parameter {
-        let message = format!("`{}` cannot contain the component `{name}`", row.section);
+        let message = format!("`{}` cannot contain the `{name}` component", row.section);
         let section = match name {
             "policy" => "policies",
             "vhost-limits" => "vhost.limits",
             name => RECORD_KINDS.iter().find(|row| row.component == name).map_or("", |row| row.section),
         };
-        diagnostics.push(Diagnostic::error("name", message, at).hint(format!("use the key `{section}`")));
+        diagnostics.push(Diagnostic::error("name", message, at).hint(format!("use the `{section}` key")));
         return;
     }
     let message = format!("the {} `{name}` is reserved", row.word);
     let hint = match name {
-        "cluster_name" => "remove the entry; to set the name of the cluster: rabbitmqctl set_cluster_name NAME",
+        "cluster_name" => "remove the entry; to set the cluster name, run `rabbitmqctl set_cluster_name NAME`",
         _ => "remove the entry: RabbitMQ itself sets this parameter",
     };
     diagnostics.push(Diagnostic::error("name", message, at).hint(hint));
@@ -219,7 +219,7 @@ static WORDS: LazyLock<Vec<Option<Shape>>> =
 /// References to [`OBJECTS`], in the same order.
 static TABLES: LazyLock<Vec<&'static Object>> = LazyLock::new(|| OBJECTS.iter().collect());
 
-/// The shapes of the value of a record, in the order of the rows.
+/// The shape of a record's value for each kind, in the order of the rows.
 static VALUES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     let shape = |((row, table), words): ((&RecordRow, &'static &'static Object), &'static Option<Shape>)| match (
         row.layout, words,
@@ -231,7 +231,7 @@ static VALUES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     RECORD_KINDS.iter().zip(TABLES.iter()).zip(WORDS.iter()).map(shape).collect()
 });
 
-/// The shapes of an entry of each kind, in the order of the rows: the value of a record, or a mapping to such values.
+/// The shape of an entry for each kind, in the order of the rows: the value of a record, or a mapping to such values.
 static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     let shape = |(row, value): (&RecordRow, &'static Shape)| match row.key {
         [_, _] => Shape::FreeMap(value),
@@ -268,7 +268,7 @@ fn object(row: &'static RecordRow) -> Object {
     Object { what: row.what, name: row.schema, keys: Keys::Built(keys_of(row)), external: &[], is_queue: false }
 }
 
-/// The mappings inside of entries that contain fields, such as `source`, each with its kind.
+/// The mappings that group fields inside an entry, such as `source`, each with its kind.
 static GROUPS: LazyLock<Vec<(RecordKind, &'static str, Object)>> = LazyLock::new(|| {
     let mut groups: Vec<(RecordKind, &'static str, Object)> = Vec::new();
     for row in RECORD_KINDS {
@@ -291,7 +291,7 @@ static GROUPS: LazyLock<Vec<(RecordKind, &'static str, Object)>> = LazyLock::new
     groups
 });
 
-/// Returns the keys of an entry: first the mappings that contain fields, then the other fields.
+/// Returns the keys of an entry: first the mappings that group fields, then the other fields.
 fn keys_of(row: &RecordRow) -> Vec<Key> {
     let groups = GROUPS.iter().filter(|(kind, ..)| *kind == row.kind);
     let group = |(_, group, object): &'static (RecordKind, &'static str, Object)| {
@@ -310,7 +310,7 @@ fn entry(section: &'static Section, keys: Vec<Key>) -> Object {
     Object { what, name, keys: Keys::Built(keys), external: &[], is_queue: false }
 }
 
-/// Returns the top-level keys that declare records, in a document of this scope.
+/// Returns the top-level keys that declare records in a document with this scope.
 pub(super) fn sections(scope: RecordScope) -> impl Iterator<Item = Key> {
     let rows = RECORD_KINDS.iter().zip(SHAPES.iter());
     let rows = rows.filter(move |(row, _)| row.scope == scope && row.place == Place::Section);
@@ -329,7 +329,7 @@ pub(super) fn vhost_keys() -> impl Iterator<Item = Key> {
     })
 }
 
-/// Returns the keys of `removed` that list the names of records, in a document of this scope.
+/// Returns the keys of `removed` that list the names of records in a document with this scope.
 pub(super) fn removed_sections(scope: RecordScope) -> impl Iterator<Item = Key> {
     let rows = RecordRow::of_scope(scope).filter(|row| row.is_removable());
     rows.map(|row| key(row.section, NAMES, row.removed_doc))

@@ -1,6 +1,6 @@
-//! Checks names that refer to other objects or to retry policies. Each object must be declared, external, or
-//! predeclared by the broker. Declared names come from the unchecked tree, so that a mistake in an object does not
-//! cause errors about its bindings.
+//! Checks names that refer to other objects or to retry policies. Each referenced object must be declared, possibly as
+//! external, or predeclared by the broker. Declared names come from the unchecked tree, so that a mistake in an object
+//! does not cause errors about its bindings. Also checks declared names against `removed` and `ignore`.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::{closest, means_none};
@@ -13,7 +13,7 @@ use crate::model::record_kinds::RECORD_KINDS;
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, RecordId, RecordKind, Strategy};
 use std::collections::BTreeMap;
 
-/// The maximum number of errors for which topo searches for a suggestion.
+/// The number of errors after which topo no longer searches for suggestions.
 const MAX_SUGGESTIONS: usize = 200;
 
 /// The names that the documents of a vhost, or of the cluster, declare, with their positions.
@@ -25,8 +25,9 @@ pub(crate) struct Declared {
     policies: BTreeMap<String, Location>,
     records: BTreeMap<RecordId, Location>,
     retry_policies: BTreeMap<String, Location>,
+    /// The positions of external objects.
     external: Vec<Location>,
-    /// True if some queue declarations cannot be read, so that not all names are known.
+    /// True if some queue declarations cannot be read, so that some names are unknown.
     are_queues_unknown: bool,
     /// True if some exchange declarations cannot be read.
     are_exchanges_unknown: bool,
@@ -83,8 +84,9 @@ impl Declared {
         self.queues.keys().chain(self.dead_letter_queues.keys()).map(String::as_str)
     }
 
-    /// Returns the position at which an object is declared; `None` if it is not declared, or for kinds without names.
-    fn place(&self, id: &ObjectId) -> Option<Location> {
+    /// Returns the position at which an object is declared. Returns `None` if the object is not declared or has no
+    /// name.
+    fn position(&self, id: &ObjectId) -> Option<Location> {
         match id {
             ObjectId::Queue(name) => {
                 self.queues.get(name.as_str()).or_else(|| self.dead_letter_queues.get(name.as_str())).copied()
@@ -97,7 +99,7 @@ impl Declared {
     }
 }
 
-/// Checks every reference in the spec of a vhost or of the cluster.
+/// Checks every reference in the spec of a vhost or of the cluster, and the names in `removed` and `ignore`.
 pub(crate) fn check(spec: &Spec, declared: &Declared, diagnostics: &mut Diagnostics) {
     let mut check = Check { declared, diagnostics };
     for (binding, written) in &spec.bindings {
@@ -253,7 +255,8 @@ impl Check<'_> {
         self.diagnostics.push(diagnostic.hint(hint));
     }
 
-    /// Reports objects that are listed under `removed` but also declared, or that topo cannot remove.
+    /// Reports objects that are listed under `removed` but also declared, or that topo cannot remove. Also reports
+    /// removed bindings that refer to unknown objects.
     fn check_removed(&mut self, spec: &Spec) {
         let is_removed = |id: &ObjectId| spec.removed.iter().any(|removed| removed.value == *id);
         for removed in &spec.removed {
@@ -263,7 +266,7 @@ impl Check<'_> {
                 | ObjectId::Exchange(_)
                 | ObjectId::Policy(_)
                 | ObjectId::Queue(_)
-                | ObjectId::Record(_) => self.declared.place(&removed.value),
+                | ObjectId::Record(_) => self.declared.position(&removed.value),
             };
             if let Some(declared) = declared {
                 let message = format!("{} is both declared and listed under `removed`", describe(&removed.value));
@@ -279,7 +282,7 @@ impl Check<'_> {
         }
     }
 
-    /// Reports declared objects that `ignore` matches.
+    /// Reports declared objects that `ignore` matches, except external objects.
     fn check_ignored(&mut self, spec: &Spec) {
         let declared = self.declared;
         let named = [
@@ -296,7 +299,7 @@ impl Check<'_> {
             let Some(name) = id.name() else { continue };
             if spec.users.ignore.iter().any(|glob| glob.matches(name)) {
                 let word = id.kind.row().word;
-                let message = format!("{word} `{name}` is declared, but `ignore` of the cluster document matches it");
+                let message = format!("{word} `{name}` is declared, but `ignore` in the cluster document matches it");
                 let diagnostic = Diagnostic::error("ignored-and-declared", message, *at);
                 self.diagnostics.push(diagnostic.hint("make the glob narrower, or remove the declaration"));
             }

@@ -10,7 +10,7 @@ use crate::model::Strategy;
 use crate::model::units::duration;
 
 /// Adds the `retryPolicies` of a document to the spec.
-pub(crate) fn policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+pub(crate) fn read_policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for entry in document.get("retryPolicies").map_or(&[][..], Node::entries) {
         if entry.key == NO_RETRY {
             let message = "a retry policy cannot be named `none`: this word disables a default retry";
@@ -18,7 +18,7 @@ pub(crate) fn policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagn
             continue;
         }
         let mut keys = RetryKeys::default();
-        keys.table(&entry.node, SetBy::RetryPolicy, diagnostics);
+        keys.read_mapping(&entry.node, SetBy::RetryPolicy, diagnostics);
         keys.check_number_of_delays(diagnostics);
         if let Some(first) = spec.retry_policies.get(&entry.key) {
             diagnostics.push(declared_twice("retry policy", &entry.key, entry.at, first.at));
@@ -39,7 +39,7 @@ impl RetryKeys {
                 Value::Text(name) => {
                     keys.policy = Some(Setting { value: name.clone(), at: entry.node.at, set_by });
                 }
-                Value::Table(_) => keys.table(&entry.node, set_by, diagnostics),
+                Value::Table(_) => keys.read_mapping(&entry.node, set_by, diagnostics),
                 Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::List(_) => {
                     keys.is_invalid = true;
                 }
@@ -47,7 +47,7 @@ impl RetryKeys {
         }
         if let Some(entry) = node.entry("maxRetries") {
             keys.at.push(entry.at);
-            let count = keys.count(entry, set_by);
+            let count = keys.read_count(entry, set_by);
             if let Some((in_retry, count)) = keys.max_retries.as_ref().zip(count.as_ref()) {
                 let diagnostic = Diagnostic::error("said-twice", "`maxRetries` is set twice", in_retry.at);
                 diagnostics.push(diagnostic.also(count.at, "also set here").hint("keep one of the two"));
@@ -68,21 +68,21 @@ impl RetryKeys {
         self.policy.as_ref().map(|policy| Sourced::new(policy.value.clone(), policy.at))
     }
 
-    /// Returns the positions of the keys `retry` and `maxRetries`.
+    /// Returns the positions of the `retry` and `maxRetries` keys.
     pub(crate) fn places(&self) -> &[Location] {
         &self.at
     }
 
-    fn count(&mut self, entry: &Entry, set_by: SetBy) -> Option<Setting<u32>> {
+    fn read_count(&mut self, entry: &Entry, set_by: SetBy) -> Option<Setting<u32>> {
         let count = integer(&entry.node).and_then(|number| u32::try_from(number).ok());
         self.is_invalid |= count.is_none();
         count.map(|value| Setting { value, at: entry.node.at, set_by })
     }
 
     /// Reads a `retry` mapping, or an entry of `retryPolicies`.
-    fn table(&mut self, node: &Node, set_by: SetBy, diagnostics: &mut Diagnostics) {
+    fn read_mapping(&mut self, node: &Node, set_by: SetBy, diagnostics: &mut Diagnostics) {
         if let Some(entry) = node.entry("maxRetries") {
-            self.max_retries = self.count(entry, set_by);
+            self.max_retries = self.read_count(entry, set_by);
         }
         if let Some(entry) = node.entry("strategy") {
             let strategy = entry.node.text().and_then(Strategy::named);
@@ -95,7 +95,7 @@ impl RetryKeys {
             self.jitter = jitter.map(|value| Setting { value, at: entry.node.at, set_by });
         }
         let (delays, backoff) = (node.entry("delays"), node.entry("backoff"));
-        // An invalid entry may be a misspelled key, so it does not conflict with a valid key.
+        // A null value can be the placeholder for a misspelled key, so it does not conflict with a valid key.
         let is_set = |entry: &&Entry| !matches!(entry.node.value, Value::Null(_));
         if let (Some(delays), Some(backoff)) = (delays.filter(is_set), backoff.filter(is_set)) {
             let diagnostic = Diagnostic::error("conflicting-keys", "both `delays` and `backoff` are set", backoff.at);
@@ -151,7 +151,7 @@ fn computed_delays(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Sched
     Some(Schedule::Backoff { initial, factor, max })
 }
 
-/// Returns true if a schedule has more delays than retries, and reports this error.
+/// Reports a schedule that has more delays than retries, and returns true.
 pub(super) fn has_too_many_delays(
     schedule: &Setting<Schedule>,
     count: &Setting<u32>,

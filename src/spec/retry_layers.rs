@@ -1,4 +1,4 @@
-//! Merges the retry keys of several sources for a queue. For each setting, the nearest source that sets it applies.
+//! Merges the retry keys that apply to a queue. For each setting, the nearest source that sets it takes precedence.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::retry::has_too_many_delays;
@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Layers<'a>(Vec<&'a RetryKeys>);
 
 impl<'a> Layers<'a> {
-    /// Orders the sources: the queue, its retry policy, the defaults, and the retry policy of the defaults.
+    /// Orders the sources: the queue, its retry policy, the defaults, and the retry policy of the defaults. Returns no
+    /// sources if the queue sets `retry: none`.
     pub(crate) fn of(
         queue: &'a RetryKeys,
         defaults: Option<&'a RetryKeys>,
@@ -28,13 +29,14 @@ impl<'a> Layers<'a> {
         Self(layers)
     }
 
-    /// Returns a setting of the nearest source that sets it, with the rank of this source: 0 is the nearest.
+    /// Returns a setting from the nearest source that sets it, with the rank of the source. The nearest source has rank
+    /// 0.
     fn nearest<T: Clone>(&self, get: impl Fn(&RetryKeys) -> &Option<Setting<T>>) -> Option<(usize, Setting<T>)> {
         self.0.iter().enumerate().find_map(|(index, keys)| get(keys).clone().map(|setting| (index, setting)))
     }
 
-    /// Returns the retries of the queue; `None` if no source sets retries, or if a setting is invalid. Reports missing
-    /// and conflicting settings.
+    /// Returns the retries of the queue. Returns `None` if no source sets retries, or if a setting is invalid, missing
+    /// or conflicting. Reports missing and conflicting settings.
     pub(crate) fn resolve(&self, queue: &str, diagnostics: &mut Diagnostics) -> Option<RetrySpec> {
         if self.0.iter().any(|keys| keys.is_invalid) {
             return None;
@@ -43,7 +45,7 @@ impl<'a> Layers<'a> {
         let strategy = self.nearest(|keys| &keys.strategy);
         let mut schedule = self.nearest(|keys| &keys.schedule);
         let mut jitter = self.nearest(|keys| &keys.jitter);
-        // If the strategy does not support a setting of a more distant source, the setting is intended for other
+        // If the strategy does not support a setting from a more distant source, the setting is intended for other
         // queues.
         if let Some((rank, strategy)) = &strategy {
             if strategy.value == Strategy::Redeliver {
@@ -80,13 +82,13 @@ impl<'a> Layers<'a> {
             jitter: jitter.map(|(_, it)| it),
             policy: self.nearest(|keys| &keys.policy).map(|(_, it)| it),
         };
-        retry.is_consistent(diagnostics).then_some(retry)
+        retry.check_consistency(diagnostics).then_some(retry)
     }
 }
 
 impl RetrySpec {
-    /// Returns true if no settings conflict; otherwise, reports the conflict.
-    fn is_consistent(&self, diagnostics: &mut Diagnostics) -> bool {
+    /// Returns true if no settings conflict. Otherwise, reports the conflict.
+    fn check_consistency(&self, diagnostics: &mut Diagnostics) -> bool {
         let problem = self.strategy_problem().or_else(|| self.jitter_problem());
         let is_consistent = problem.is_none();
         if let Some(problem) = problem {
@@ -107,7 +109,7 @@ impl RetrySpec {
             }
             (Strategy::Redeliver, Some(schedule)) => {
                 let message = "strategy `redeliver` retries immediately and does not support delays";
-                let hint = "use `ladder`, `republish` or (on RabbitMQ 4.3) `delayed`, or remove the delays";
+                let hint = "use `ladder`, `republish` or (on RabbitMQ 4.3 and later) `delayed`, or remove the delays";
                 let diagnostic = Diagnostic::error("retry-strategy", message, schedule.at).hint(hint);
                 Some(diagnostic.also(strategy.at, "the strategy is set here"))
             }
@@ -132,7 +134,7 @@ impl RetrySpec {
         let is_republish = self.strategy.as_ref().is_some_and(|strategy| strategy.value == Strategy::Republish);
         if !is_republish {
             let message =
-                "`jitter` needs strategy `republish`: with other strategies the worker does not choose the delay";
+                "`jitter` needs strategy `republish`: with other strategies, the worker does not choose the delay";
             let hint = "remove it, or add `strategy: republish`";
             return Some(Diagnostic::error("retry-strategy", message, jitter.at).hint(hint));
         }
@@ -153,8 +155,8 @@ impl RetrySpec {
     }
 }
 
-/// Returns true if the k-th delay is k times the first delay, but at most the last delay. Quorum queues of RabbitMQ 4.3
-/// support only such delays.
+/// Returns true if the k-th delay is k times the first delay, but at most the last delay. The `delayed` strategy
+/// supports only such delays.
 pub(crate) fn is_linear(delays: &[i64]) -> bool {
     let (Some(first), Some(last)) = (delays.first(), delays.last()) else { return true };
     delays.iter().zip(1_i64..).all(|(delay, number)| *delay == first.saturating_mul(number).min(*last))

@@ -1,5 +1,5 @@
-//! The names and summaries of the lint rules, for specs and editors. A test generates them from the rules
-//! (`TOPO_UPDATE=1`), because no layer depends on a higher one.
+//! Lists the names and summaries of the lint rules, for specs and editors. A test generates the list from the rules
+//! (`TOPO_UPDATE=1`), because this module cannot depend on `lint`, which is a higher layer.
 
 #[rustfmt::skip]
 pub(super) const RULES: &[(&str, &str)] = &[

@@ -1,6 +1,6 @@
-//! The rules that both YAML readers share: the values of plain scalars, the limits of a file, and tags. A core schema
-//! tag is applied if it matches the value. Any other tag is reported, because the intended value is usually a string
-//! that starts with `!`.
+//! Implements the rules that both YAML readers share: the values of plain scalars, the limits of a file, and tags. A
+//! core schema tag is applied if it matches the value. Any other tag is reported, because the intended value is usually
+//! a string that starts with `!`.
 
 use super::diagnostic::Diagnostic;
 use super::node::{Absent, Location, Value};
@@ -19,11 +19,11 @@ pub(crate) fn resolve(text: &str) -> Value {
     }
 }
 
-/// The maximum nesting depth: more than any spec needs, and low enough for the stack.
+/// The maximum nesting depth. It is more than any spec needs, and low enough to prevent a stack overflow.
 pub(super) const MAX_DEPTH: usize = 64;
 
 /// The maximum number of nodes. It is sufficient for about 300,000 queues, which need 2 GB of memory, at 400 bytes for
-/// each node. The library's default is sufficient for only 11,000 queues.
+/// each node. The default of the YAML library is sufficient for only 11,000 queues.
 pub(super) const MAX_NODES: usize = 5_000_000;
 
 /// The characters that begin a scalar that is not plain.
@@ -51,13 +51,13 @@ pub(super) fn absent_reason(text: &str, end: usize) -> Absent {
     }
 }
 
-/// Returns the range of the tag before a value that starts at this position, if there is one.
+/// Returns the range of the tag before the value that starts at `start`, if there is one.
 pub(super) fn tag_before_value(text: &str, start: usize) -> Option<Range<usize>> {
     tag_before(text, start, true)
 }
 
-/// Returns the range of the tag before a key that starts at this position, if there is one. Searches only the same
-/// line, because the line above belongs to a different value.
+/// Returns the range of the tag before the key that starts at `start`, if there is one. Searches only the same line,
+/// because the line above belongs to a different value.
 pub(super) fn tag_before_key(text: &str, start: usize) -> Option<Range<usize>> {
     tag_before(text, start, false)
 }
@@ -114,7 +114,7 @@ fn line_without_comment(line: &str) -> &str {
     line
 }
 
-/// Returns the name of a core schema tag; `None` for any other tag.
+/// Returns the name of a core schema tag. Returns `None` for any other tag.
 fn core_tag(tag: &str) -> Option<&str> {
     let verbatim = || tag.strip_prefix("!<tag:yaml.org,2002:")?.strip_suffix('>');
     let name = tag.strip_prefix("!!").or_else(verbatim)?;
@@ -149,7 +149,7 @@ pub(super) fn apply_tag(text: &str, tag: &Range<usize>, value: &Value, at: Locat
 pub(super) fn tag_diagnostic(text: &str, tag: &Range<usize>, value: Location) -> Diagnostic {
     let name = text.get(tag.clone()).unwrap_or_default();
     if core_tag(name).is_some() {
-        let diagnostic = Diagnostic::error("syntax", format!("this value does not match the tag `{name}`"), value);
+        let diagnostic = Diagnostic::error("syntax", format!("this value does not match the `{name}` tag"), value);
         return diagnostic.hint("remove the tag, or correct the value after it");
     }
     let at = Location::spanning(value.file, text, tag.clone());
@@ -168,7 +168,7 @@ pub(super) fn tag_diagnostic(text: &str, tag: &Range<usize>, value: Location) ->
 mod tests {
     use super::*;
 
-    /// Returns the tag before the `V` of a text.
+    /// Returns the tag before the first `V` in a string.
     fn found(text: &str, before: fn(&str, usize) -> Option<Range<usize>>) -> Option<&str> {
         before(text, text.find('V')?).and_then(|range| text.get(range))
     }

@@ -54,10 +54,10 @@ pub fn schema() -> Value {
     if let Value::Object(all) = &mut all {
         all.insert("definitions".to_owned(), Value::Object(definitions));
     }
-    finished(all)
+    finish(all)
 }
 
-/// Returns the JSON Schema of a kind of documents that consist of one mapping. `id` is its `$id`.
+/// Returns the JSON Schema for documents that consist of one mapping. `id` is the `$id` of the schema.
 pub(crate) fn document_schema(object: &'static Object, id: &str, title: &str, description: &str) -> Value {
     let mut definitions = Map::new();
     let mut all = table(object.keys_of(None), &mut definitions);
@@ -66,7 +66,7 @@ pub(crate) fn document_schema(object: &'static Object, id: &str, title: &str, de
     all["patternProperties"] = anchors();
     definitions.insert("Argument".to_owned(), argument());
     all["definitions"] = Value::Object(definitions);
-    finished(all)
+    finish(all)
 }
 
 /// Returns the schema of keys that only define anchors.
@@ -74,8 +74,8 @@ fn anchors() -> Value {
     json!({"^x-": {"description": "topo ignores this key. It can define anchors."}})
 }
 
-/// Adds the parts that editors need.
-fn finished(document: Value) -> Value {
+/// Converts a schema to the form that editors need.
+fn finish(document: Value) -> Value {
     let mut schema = Schema::try_from(document).unwrap_or_default();
     Markdown.transform(&mut schema);
     // Draft-07 ignores siblings of a `$ref`, so the documentation of such keys needs an `allOf`.
@@ -153,7 +153,7 @@ fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
     table
 }
 
-/// Returns a reference to the definition of a mapping. The first reference creates the definition.
+/// Returns a reference to the definition of a mapping. The first reference to a mapping creates its definition.
 fn reference(object: &'static Object, definitions: &mut Map<String, Value>) -> Value {
     if !definitions.contains_key(object.name) {
         // The placeholder prevents infinite recursion for recursive mappings.

@@ -1,6 +1,6 @@
-//! The JSON Schemas of single values, with the texts that editors show. Each alternative has a title, and each pattern
-//! has an error message that editors show instead of the pattern. No value has a description, because an editor would
-//! show it instead of the description of the key. `schema` creates the schemas of mappings and lists.
+//! Creates the JSON Schemas of single values, with the strings that editors show. Most alternatives have a title, and
+//! most patterns have an error message that editors show instead of the pattern. No value has a description, because an
+//! editor would show it instead of the description of the key. `schema` creates the schemas of mappings and lists.
 
 use super::shape::Shape;
 use super::shared_keys::EXCHANGE_TYPES;
@@ -17,7 +17,7 @@ const TAG_PATTERN: &str = r"^[^\s,]([^,]*[^\s,])?$";
 /// The pattern of a duration of zero, in any units.
 const NO_TIME: &str = "(0+(ms|s|m|h|d|w))+$";
 
-/// The descriptions of the words in lists of valid words.
+/// The descriptions of words that keys accept.
 const WORDS: &[(&str, &str)] = &[
     ("classic", "Not replicated; supports priorities, and can be transient."),
     ("quorum", "Replicated with Raft and always durable; counts deliveries. For messages that must not be lost."),
@@ -30,7 +30,8 @@ const WORDS: &[(&str, &str)] = &[
     ("redeliver", "The broker counts attempts and redelivers messages immediately; only for quorum queues."),
     (
         "delayed",
-        "The broker counts attempts and delays redeliveries longer each time; only for quorum queues of RabbitMQ 4.3.",
+        "The broker counts attempts and delays each redelivery longer; only for quorum queues on RabbitMQ 4.3 and \
+         later.",
     ),
     ("refuse", "Show the conflict and change nothing."),
     ("ifEmpty", "Recreate the object if it is empty."),
@@ -137,7 +138,7 @@ fn choice(words: &[&str]) -> Value {
     let mut choice = json!({"title": "one of these words", "enum": words});
     if meanings.iter().any(|meaning| !meaning.is_empty()) {
         choice["markdownEnumDescriptions"] = json!(meanings);
-        // For editors without Markdown, and for the list of completions.
+        // For editors without Markdown support, and for completion lists.
         choice["enumDescriptions"] = json!(meanings);
     }
     choice

@@ -1,5 +1,5 @@
-//! Checks users and references to secrets. A spec never contains the value of a secret, because specs, plans and logs are stored and
-//! shared.
+//! Checks users and references to secrets. A spec never contains the value of a secret, because specs, plans and logs
+//! are stored and shared.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Value};
@@ -44,7 +44,7 @@ static FILE: Object = Object {
     is_queue: false,
 };
 
-/// Returns true if a value of this mapping, or a value in its place, can be a secret that was written by mistake.
+/// Returns true if a spec can contain a literal secret in this mapping, or instead of this mapping, by mistake.
 pub(super) fn can_contain_secrets(kind: &Object) -> bool {
     let has_secret = |kind: &Object| kind.keys().iter().any(|key| matches!(key.shape, Shape::Secret(_)));
     let is_nested = |key: &Key| if let Shape::Object(nested) = key.shape { has_secret(nested) } else { false };
@@ -52,8 +52,8 @@ pub(super) fn can_contain_secrets(kind: &Object) -> bool {
     has_secret(kind) || kind.keys().iter().any(is_nested) || is_reference()
 }
 
-/// Returns true if a literal value or a list is in place of a mapping that can contain secrets, and reports it. The message
-/// does not contain the value.
+/// Reports a literal value or a list where a mapping that can contain secrets is expected, and returns true. The
+/// message does not contain the value.
 pub(super) fn report_value(
     node: &Node,
     kind: &Object,
@@ -71,10 +71,10 @@ pub(super) fn report_value(
     if !can_contain_secrets(kind) {
         return false;
     }
-    let place = if node.at.start == node.at.end { at } else { node.at };
+    let position = if node.at.start == node.at.end { at } else { node.at };
     let message = format!("expected a mapping for {subject}, found {found}");
-    let secret = if place == node.at { node.extent() } else { place };
-    let diagnostic = Diagnostic::error("wrong-type", message, place).label("expected a mapping").masking(secret);
+    let secret = if position == node.at { node.extent() } else { position };
+    let diagnostic = Diagnostic::error("wrong-type", message, position).label("expected a mapping").masking(secret);
     diagnostics.push(match node.used_at {
         Some(used_at) => diagnostic.also(used_at, "used here"),
         None => diagnostic,
@@ -82,8 +82,9 @@ pub(super) fn report_value(
     true
 }
 
-/// Checks the value of a secret that is not a mapping. The message never contains the value.
-pub(super) fn check_other(
+/// Checks the value of a secret if the value is not a mapping. Only `none` can be valid. Messages never contain the
+/// value.
+pub(super) fn check_non_mapping(
     node: &Node,
     can_be_none: bool,
     subject: &str,
@@ -94,8 +95,8 @@ pub(super) fn check_other(
         Value::Text(text) if can_be_none && text == "none" => Some(node.clone()),
         Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
             let message = format!("expected a reference to a secret for {subject}, found a literal value");
-            let place = if node.at.start == node.at.end { at } else { node.at };
-            let mut diagnostic = Diagnostic::error(SECRET_AS_TEXT, message, place)
+            let position = if node.at.start == node.at.end { at } else { node.at };
+            let mut diagnostic = Diagnostic::error(SECRET_AS_TEXT, message, position)
                 .label("a literal secret")
                 .hint("use `{env: NAME}` or `{file: PATH}`; if this spec was committed or shared, change the secret");
             if let Some(used_at) = node.used_at {
@@ -114,7 +115,7 @@ pub(super) fn check_other(
     }
 }
 
-/// Reports keys of a user that exclude each other, or that require each other.
+/// Reports several password keys of a user, and `hashingAlgorithm` without `passwordHash`.
 pub(super) fn check_user(user: &Node, diagnostics: &mut Diagnostics) {
     let passwords: Vec<&Entry> =
         ["password", "initialPassword", "passwordHash"].iter().filter_map(|key| user.entry(key)).collect();
@@ -125,12 +126,12 @@ pub(super) fn check_user(user: &Node, diagnostics: &mut Diagnostics) {
     }
     if let Some(algorithm) = user.entry("hashingAlgorithm").filter(|_| user.entry("passwordHash").is_none()) {
         let message = "`hashingAlgorithm` needs `passwordHash`";
-        let hint = "the broker selects the algorithm for a password: remove `hashingAlgorithm`";
+        let hint = "remove `hashingAlgorithm`: the broker selects the algorithm for a password";
         diagnostics.push(Diagnostic::error("missing-key", message, algorithm.at).hint(hint));
     }
 }
 
-/// Reports permissions of users that the specs remove. The broker deletes the permissions together with the user.
+/// Reports declared permissions of removed users. The broker deletes the permissions together with the user.
 pub(super) fn refuse_permissions_of_removed_users(cluster: &Spec, vhosts: &[Spec], diagnostics: &mut Diagnostics) {
     for removed in &cluster.removed {
         let ObjectId::Record(RecordId { kind: RecordKind::User, key }) = &removed.value else { continue };

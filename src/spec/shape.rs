@@ -1,6 +1,6 @@
-//! Shapes, which describe the values that the keys of a spec accept. `keys` defines the grammar with shapes, `check`
-//! validates trees against the grammar, and `schema` renders the grammar as a JSON Schema. The parser and the JSON
-//! Schema therefore agree about every key.
+//! Defines shapes, which describe the values that the keys of a spec accept. `keys` defines the grammar with shapes,
+//! `check` validates trees against the grammar, and `schema` renders the grammar as a JSON Schema. Therefore, the
+//! parser and the JSON Schema accept the same keys.
 
 use crate::model::known_arguments::ValueKind;
 
@@ -41,7 +41,7 @@ pub(crate) enum Shape {
     OneOf(&'static [&'static str]),
     /// An exchange type: one of the four built-in types, or the `x-…` type of a plugin.
     ExchangeType,
-    /// The arguments of a queue if the flag is true; otherwise, the arguments of an exchange or binding. topo converts
+    /// The arguments of a queue if the flag is true. Otherwise, the arguments of an exchange or binding. topo converts
     /// the values of known queue arguments, and sends all other arguments unchanged.
     Arguments(bool),
     /// The definition of a policy.
@@ -58,7 +58,7 @@ pub(crate) enum Shape {
     NonEmptyList(&'static Self),
     /// A mapping from names to values.
     Map(&'static Self),
-    /// A mapping from any texts, such as titles or routing keys, to values.
+    /// A mapping from any strings, such as titles or routing keys, to values.
     FreeMap(&'static Self),
     /// A mapping with these keys.
     Object(&'static Object),
@@ -68,7 +68,7 @@ pub(crate) enum Shape {
     OneForm(&'static Forms),
 }
 
-/// The shapes of a value, by its form. `None` for a form that is invalid.
+/// The shapes of a value, by its form. The shape of an invalid form is `None`.
 #[derive(Debug)]
 pub(crate) struct Forms {
     /// The description of the valid values in messages: `a behavior or a list of behaviors`.
@@ -100,7 +100,7 @@ impl From<ValueKind> for Shape {
 }
 
 impl Shape {
-    /// Returns the object if the shape is a mapping with known keys, or a word instead of such a mapping.
+    /// Returns the object if the shape is a mapping with known keys, or accepts either a word or one such mapping.
     pub(crate) fn table(&self) -> Option<&'static Object> {
         if let Self::Object(object) | Self::Either(Self::OneOf(_), [object]) = self { Some(object) } else { None }
     }
@@ -155,7 +155,7 @@ pub(crate) struct Key {
     pub(crate) example: &'static str,
     /// The documentation, in Markdown.
     pub(crate) doc: &'static str,
-    /// True for a queue key that streams do not support and that is not an argument.
+    /// True for a queue key that is not an argument and that streams do not support.
     pub(crate) excludes_streams: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The parts of the grammar that several objects share: the common properties of queues and exchanges, their bindings,
-//! and the retry keys of queues, `defaults` and `retryPolicies`.
+//! Defines the keys that several objects share: the common properties of queues and exchanges, their bindings, and the
+//! retry keys of queues, `defaults` and `retryPolicies`.
 
 use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::Strategy;
@@ -8,7 +8,7 @@ pub(crate) const BINDINGS: Shape = Shape::List(&Shape::Object(&INCOMING_BINDING)
 
 const ON_CONFLICT: Shape = Shape::OneOf(&["refuse", "ifEmpty", "migrate", "discard"]);
 
-/// The exchange types of every broker. The types that plugins add start with `x-`.
+/// The built-in exchange types. The types that plugins add start with `x-`.
 pub(crate) const EXCHANGE_TYPES: &[&str] = &["direct", "fanout", "topic", "headers"];
 
 pub(crate) const QUEUE_TYPES: Shape = Shape::OneOf(&["classic", "quorum", "stream"]);
@@ -84,7 +84,7 @@ pub(super) const MAX_RETRIES: Key = key(
 .with_example("5")
 .excludes_streams();
 
-/// The maximum number of retries. It is more than any queue needs, and it does not overflow a 32-bit integer of a
+/// The maximum number of retries. It is more than any queue needs, and it does not overflow a 32-bit integer in a
 /// broker or a worker.
 const MAX_RETRY_COUNT: i64 = 1_000_000;
 
@@ -119,22 +119,26 @@ static RETRY_KEYS: [Key; 5] = [
         "The component that counts the attempts and delays the retries. `ladder`: the broker, with one delayed retry \
          queue for each retry; the worker only rejects the message. `republish`: the worker, which publishes the \
          message to a delayed retry queue or to the back of the queue. `redeliver`: the broker, without delay (quorum \
-         queues). `delayed`: the broker, with a delay that grows linearly (quorum queues, RabbitMQ 4.3). The default is \
-         `ladder` with delays, and `redeliver` without.",
+         queues). `delayed`: the broker, with a delay that grows linearly (quorum queues, RabbitMQ 4.3 and \
+         later). The default is `ladder` with delays, and `redeliver` without delays.",
     )
     .with_example("ladder"),
     key(
         "delays",
         Shape::NonEmptyList(&Shape::Delay),
-        "The delay before each retry, with its unit. If there are fewer delays than retries, the last one repeats.",
+        "The delay before each retry, with its unit. If there are fewer delays than retries, the last delay repeats.",
     )
     .with_example("[5s, 30s, 5m]"),
-    key("backoff", Shape::Object(&BACKOFF), "Computed delays: each delay is the previous delay multiplied by `factor`.")
-        .with_example("{initial: 2s, factor: 2, max: 60s}"),
+    key(
+        "backoff",
+        Shape::Object(&BACKOFF),
+        "Computed delays: each delay is the previous delay multiplied by `factor`.",
+    )
+    .with_example("{initial: 2s, factor: 2, max: 60s}"),
     key(
         "jitter",
         Shape::Delay,
-        "The maximum time by which a worker can shorten a delay with a per-message `expiration`. Only for `republish` \
+        "The maximum time by which a worker may shorten a delay with a per-message `expiration`. Only for `republish` \
          with delays.",
     )
     .with_example("500ms"),

@@ -14,7 +14,7 @@ use crate::model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The spec of one vhost or of the cluster. The spec of the cluster declares only records.
+/// The spec of one vhost or of the cluster. The cluster spec declares only records.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The names of all files of the run, by [`Location::file`].
@@ -37,7 +37,8 @@ pub struct Spec {
     pub protect: Vec<Sourced<Glob>>,
     /// Globs for the names of objects that topo ignores.
     pub ignore: Vec<Sourced<Glob>>,
-    /// The globs and declarations of the cluster document that concern users; empty for the cluster itself.
+    /// The globs and declarations in the cluster spec that concern users. In the cluster spec itself, contains only the
+    /// users with permissions.
     pub users: UserScope,
     /// The objects to delete.
     pub removed: Vec<Sourced<ObjectId>>,
@@ -55,14 +56,14 @@ pub struct Spec {
     pub bindings: BTreeMap<Binding, BindingSpec>,
     /// Policies.
     pub policies: BTreeMap<PolicyName, PolicySpec>,
-    /// The streams of each super stream, by exchange. [`Self::exchanges`], [`Self::queues`] and [`Self::bindings`] contain
-    /// the objects.
+    /// The streams of each super stream, by exchange. [`Self::exchanges`], [`Self::queues`] and [`Self::bindings`]
+    /// contain the objects.
     pub super_streams: BTreeMap<ExchangeName, BTreeSet<QueueName>>,
     /// Records.
     pub records: BTreeMap<RecordId, RecordSpec>,
     /// The record kinds that have a section, each with its declared names. A section can be empty.
     pub sections: BTreeMap<RecordKind, BTreeSet<String>>,
-    /// The levels of lint rules.
+    /// The levels of lint rules, by rule.
     pub lint: BTreeMap<String, Sourced<Level>>,
     /// The findings that comments allow.
     pub allows: Vec<Allow>,
@@ -109,7 +110,8 @@ pub struct ExchangeSpec {
     pub durable: bool,
     /// True if the broker deletes the exchange when its last binding is deleted.
     pub auto_delete: bool,
-    /// True if clients cannot publish to the exchange. Other exchanges can route to it, and queues can dead-letter to it.
+    /// True if clients cannot publish to the exchange. Other exchanges can route to it, and queues can dead-letter to
+    /// it.
     pub internal: bool,
     /// The alternate exchange.
     pub alternate_exchange: Option<Sourced<ExchangeName>>,
@@ -171,10 +173,10 @@ pub enum DeadLetter {
     },
 }
 
-/// The way to set the dead-letter target of a queue.
+/// How topo sets the dead-letter target of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wiring {
-    /// With arguments of the queue.
+    /// With queue arguments.
     #[default]
     Arguments,
     /// With a policy for this queue.
@@ -194,8 +196,8 @@ pub struct DeadLetterQueueSpec {
     pub exchange_internal: bool,
     /// The routing key of the binding and of dead-lettered messages, if it is set.
     pub routing_key: Option<String>,
-    /// True if the queue is a stand-in, and the spec declares the exchange. topo then generates neither the exchange nor
-    /// the binding.
+    /// True if the queue is a stand-in, and the spec declares the exchange. topo then generates neither the exchange
+    /// nor the binding.
     pub is_exchange_declared: bool,
 }
 
@@ -278,7 +280,7 @@ impl QueueSpec {
 }
 
 impl DeadLetter {
-    /// Returns the wiring; `None` for [`DeadLetter::Nowhere`].
+    /// Returns the wiring. Returns `None` for [`DeadLetter::Nowhere`].
     pub fn wiring(&self) -> Option<Wiring> {
         match self {
             Self::Nowhere => None,
@@ -296,7 +298,7 @@ pub struct RetrySpec {
     pub strategy: Option<Setting<Strategy>>,
     /// The delays, if there are any.
     pub schedule: Option<Setting<Schedule>>,
-    /// The maximum time by which a worker can shorten a delay, in milliseconds.
+    /// The maximum time by which a worker may shorten a delay, in milliseconds.
     pub jitter: Option<Setting<i64>>,
     /// The nearest entry of `retryPolicies` that the queue uses, if there is one.
     pub policy: Option<Setting<String>>,
@@ -330,11 +332,11 @@ pub struct RetryPolicySpec {
 impl RetryPolicySpec {
     /// Returns true if this entry sets the value at a position.
     pub fn sets_value_at(&self, at: Location) -> bool {
-        fn place<T>(setting: &Option<Setting<T>>) -> Option<Location> {
+        fn position<T>(setting: &Option<Setting<T>>) -> Option<Location> {
             setting.as_ref().map(|it| it.at)
         }
         let RetryKeys { max_retries, strategy, schedule, jitter, .. } = &self.keys;
-        [place(max_retries), place(strategy), place(schedule), place(jitter)].contains(&Some(at))
+        [position(max_retries), position(strategy), position(schedule), position(jitter)].contains(&Some(at))
     }
 }
 
@@ -348,7 +350,7 @@ pub(crate) struct RetryKeys {
     pub(super) policy: Option<Setting<String>>,
     /// True if the source sets `retry: none`.
     pub(super) is_none: bool,
-    /// The positions of the keys `retry` and `maxRetries`; empty for an entry of `retryPolicies`.
+    /// The positions of the `retry` and `maxRetries` keys; empty for an entry of `retryPolicies`.
     pub(super) at: Vec<Location>,
     /// True if a key is invalid, so that the retries are unknown.
     pub(super) is_invalid: bool,
@@ -376,7 +378,7 @@ impl RetrySpec {
         strategy.or(self.schedule.as_ref().map(|it| it.at)).unwrap_or(self.max_retries.at)
     }
 
-    /// Returns the delay of each retry in milliseconds; empty if no delays are set.
+    /// Returns the delay of each retry in milliseconds. Returns an empty list if no delays are set.
     pub fn delays(&self) -> Vec<i64> {
         self.schedule.as_ref().map_or_else(Vec::new, |schedule| schedule.value.delays(self.max_retries.value))
     }

@@ -1,8 +1,9 @@
-//! Super streams: the grammar, and the conversion of each entry to an exchange, streams and bindings, the objects that `rabbitmq-streams add_super_stream` creates.
+//! Defines the grammar of super streams, and converts each entry to an exchange, streams and bindings.
 //!
-//! Measured on 3.10.8, 4.0.5 and 4.3.6: the exchange is a durable direct exchange with `x-super-stream: true`. The streams
-//! are named `NAME-0`, `NAME-1` and so on, or `NAME-KEY` for each binding key. The argument `x-stream-partition-order` of a
-//! binding is the position of its partition. Without this argument, clients receive the partitions in any order.
+//! `rabbitmq-streams add_super_stream` creates the same objects (measured on 3.10.8, 4.0.5 and 4.3.6). The exchange is
+//! a durable direct exchange with `x-super-stream: true`. The streams are named `NAME-0`, `NAME-1` and so on, or
+//! `NAME-KEY` for each binding key. The `x-stream-partition-order` argument of a binding is the position of its
+//! partition. Without this argument, clients receive the partitions in any order.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Value};
@@ -17,7 +18,7 @@ use std::sync::LazyLock;
 pub(super) const SECTION: &str = "superStreams";
 
 /// The section of a converted document that contains the streams of each super stream. The defaults of the document do
-/// not apply to them. A spec cannot contain this key.
+/// not apply to these streams. A spec cannot contain this key.
 const STREAMS: &str = "superStreams/streams";
 
 /// The maximum number of partitions that topo accepts.
@@ -99,7 +100,7 @@ pub(super) fn streams(document: &Node) -> impl Iterator<Item = (&str, &[Entry])>
     families.map(|family| (family.key.as_str(), family.node.entries()))
 }
 
-/// Returns the routing keys of the partitions, in order. Reports an entry without valid partitions.
+/// Returns the routing keys of the partitions, in order. Reports an entry without valid partitions, and returns `None`.
 fn partitions(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
     let name = &entry.key;
     let (count, keys) = (entry.node.entry("partitions"), entry.node.entry("bindingKeys"));
@@ -119,7 +120,7 @@ fn partitions(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<String
         (Some(Entry { node: Node { value: Value::Integer(count), .. }, .. }), None) => {
             (0..*count).map(|index| index.to_string()).collect()
         }
-        // The check has already reported an invalid number.
+        // `check` has already reported an invalid number.
         (Some(_), None) => return None,
         (None, Some(keys)) => {
             let mut seen: BTreeMap<&str, Location> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Explains invalid YAML: replaces the messages of the library, and adds hints for routing keys, patterns and
+//! Explains invalid YAML: replaces the messages of the YAML library, and adds hints for routing keys, patterns and
 //! variables. Also locates mistakes that the library reports at a much later position: an unclosed bracket, a tab that
 //! indents a line, and a colon without a space after it.
 
@@ -11,7 +11,7 @@ use crate::model::count::number;
 /// YAML's limit for a key without a leading `? `, in characters.
 const MAX_KEY_LENGTH: usize = 1024;
 
-/// Creates the diagnostic for an error of the library.
+/// Creates the diagnostic for an error from the YAML library.
 pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagnostic {
     let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
     let has = |words: &[&str]| words.iter().any(|word| error_text.contains(word));
@@ -43,15 +43,15 @@ pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagno
             format!("mappings and lists are nested more than {MAX_DEPTH} levels deep"),
             at,
         )
-        .hint("no spec needs this; topo does not read the file");
+        .hint("reduce the nesting; topo does not read the file");
     }
     if has(&["Nodes {", "Events {", "ScalarBytes {"]) {
         let message = format!("this file has more than {} values", number(MAX_NODES as u64));
-        return Diagnostic::error("too-large", message, at).hint("no spec needs this; topo does not read the file");
+        return Diagnostic::error("too-large", message, at).hint("split the file; topo does not read it");
     }
     if has(&["alias replay", "budget", "limit", "exceeded"]) {
-        return Diagnostic::error("too-large", "the aliases of this file expand to too many values", at)
-            .hint("no spec needs this; topo does not expand the file");
+        return Diagnostic::error("too-large", "the aliases in this file expand to too many values", at)
+            .hint("use fewer aliases; topo does not read the file");
     }
     if line.contains("${") && has(&["flow"]) {
         return Diagnostic::error("syntax", error_text, at)
@@ -102,9 +102,9 @@ pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagno
             .hint(format!("put a string that starts with `#` in quotes: \"{meant}\""));
     }
     // The library reports the `-` of a list that follows an unclosed bracket.
-    let is_dash_inside = has(&["only valid inside a block"]) && open_brackets(text, at).is_some();
+    let is_dash_inside = has(&["only valid inside a block"]) && innermost_open_bracket(text, at).is_some();
     if is_dash_inside || has(&["unclosed bracket", "did not find expected ',' or"]) {
-        return bracket(text, at);
+        return unclosed_bracket(text, at);
     }
     if has(&["only valid inside a block"]) {
         return error("unexpected `- `").hint("align this `-` with the other list items, or put the string in quotes");
@@ -120,7 +120,7 @@ pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagno
 }
 
 /// Returns the text with the invalid character replaced, so that the rest of the file can be read. Positions in the
-/// text remain valid. Returns `None` if the replacement would change the meaning of the file.
+/// text remain valid. Returns `None` if replacing one character cannot repair the file.
 pub(super) fn repair(text: &str, at: Location, error_text: &str) -> Option<String> {
     if let Some(comment) = comment_in_brackets(text, at, error_text) {
         let mut text = text.to_owned();
@@ -145,17 +145,16 @@ fn comment_in_brackets(text: &str, at: Location, error_text: &str) -> Option<usi
         return None;
     }
     let is_opening = text.get(at.start..).is_some_and(|rest| rest.starts_with(['{', '[']));
-    let start = if is_opening { at.start } else { open_brackets(text, at)?.0.start };
+    let start = if is_opening { at.start } else { innermost_open_bracket(text, at)?.0.start };
     let line = text.get(start..)?.lines().next()?;
-    // An intentional comment has a space after its `#`, and no key directly before its `#`.
+    // In an intentional comment, a space follows the `#`, and no key directly precedes the `#`.
     let found = line
         .match_indices(": #")
         .find(|(at, sign)| line[at + sign.len()..].starts_with(|c: char| !c.is_whitespace() && c != '#'));
     found.map(|(at, sign)| start + at + sign.len() - 1)
 }
 
-/// Returns the location of a key at this position, or directly before it, that exceeds YAML's limit. Returns `None` if
-/// the key does not exceed the limit.
+/// Returns the location of the key at or directly before a position, if the key exceeds YAML's limit.
 fn long_key(text: &str, at: Location) -> Option<Location> {
     let rest = text.get(at.start..)?;
     let before = text.get(..at.start)?;
@@ -176,8 +175,8 @@ fn word(text: &str, at: Location) -> Location {
 }
 
 /// Creates the diagnostic for a bracket that is not closed.
-fn bracket(text: &str, at: Location) -> Diagnostic {
-    let scanned = open_brackets(text, at);
+fn unclosed_bracket(text: &str, at: Location) -> Diagnostic {
+    let scanned = innermost_open_bracket(text, at);
     let is_opening = text.get(at.start..).is_some_and(|rest| rest.starts_with(['{', '[']));
     let open = if is_opening { Some((at, text[at.start..].starts_with('{'))) } else { scanned };
     let Some((open, is_table)) = open else {
@@ -198,7 +197,7 @@ fn bracket(text: &str, at: Location) -> Diagnostic {
 
 /// Returns the location of the innermost open bracket at a position, and true if the bracket is a brace. Skips quoted
 /// strings and comments.
-fn open_brackets(text: &str, at: Location) -> Option<(Location, bool)> {
+fn innermost_open_bracket(text: &str, at: Location) -> Option<(Location, bool)> {
     let mut open: Vec<(Location, bool)> = Vec::new();
     let (mut quote, mut before, mut line, mut column) = (None, '\n', 1, 0);
     let mut is_comment = false;
@@ -229,7 +228,7 @@ fn open_brackets(text: &str, at: Location) -> Option<(Location, bool)> {
     open.pop()
 }
 
-/// Returns the location of the first tabs in the indentation of this line or of a later line.
+/// Returns the location of the first tabs that indent the line at a position or a later line.
 pub(super) fn tab(text: &str, at: Location) -> Option<Location> {
     let skipped = at.line.saturating_sub(1);
     let mut start = text.split_inclusive('\n').take(skipped).map(str::len).sum::<usize>();
@@ -245,7 +244,8 @@ pub(super) fn tab(text: &str, at: Location) -> Option<Location> {
     None
 }
 
-/// Creates the diagnostic for a missing space, as in `type:quorum`, on this line or on the lines directly above it.
+/// Creates the diagnostic for a missing space, as in `type:quorum`, on the line at a position or directly above this
+/// line. Returns `None` if there is no missing space.
 pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
     let lines: Vec<&str> = text.split_inclusive('\n').take(at.line).collect();
     let mut found = None;
@@ -266,7 +266,8 @@ pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
     Some(Diagnostic::error("syntax", message, primary).hint(format!("write `{key}: {value}`")))
 }
 
-/// Returns a key of a spec and its value, if there is no space between the key and the value.
+/// Returns the key and the value of an entry that has no space after its colon. Accepts any key before a bracket, but
+/// only known keys of a spec before a plain value, because a plain string can contain a colon.
 fn joined_pair(content: &str) -> Option<(&str, &str)> {
     let content = content.strip_prefix("- ").unwrap_or(content);
     let content = content.split(" #").next()?.trim_end();

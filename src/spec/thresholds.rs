@@ -1,5 +1,5 @@
-//! Defines the grammar of `thresholds`, and reads it. Thresholds are not sent to the broker: `topo status` compares them
-//! with the counts of a queue, and `topo alerts` creates alert rules from them.
+//! Defines the grammar of `thresholds`, and reads thresholds. topo does not send thresholds to the broker. `topo
+//! status` compares them with the current state of a queue, and `topo alerts` creates alert rules from them.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Location, Node, Sourced, Value};
@@ -9,7 +9,7 @@ use crate::model::{Growth, Levels, Thresholds};
 /// The word that removes all thresholds of a queue.
 const NO_THRESHOLDS: &str = "none";
 
-/// The maximum number of messages in a threshold: more than any queue contains.
+/// The maximum number of messages in a threshold. It is more than any queue contains.
 const MAX_MESSAGES: i64 = 1_000_000_000_000;
 
 const COUNT: Shape = Shape::Count(1, MAX_MESSAGES);
@@ -20,8 +20,8 @@ const SHAPE: Shape = Shape::Either(&Shape::OneOf(&[NO_THRESHOLDS]), &[&THRESHOLD
 pub(super) const QUEUE_THRESHOLDS: Key = key(
     "thresholds",
     SHAPE,
-    "The values from which `topo status` and the alerts of `topo alerts` report the queue, or `none`. They change nothing \
-     on the broker. A key replaces the default of the same key.",
+    "The thresholds at which `topo status` and the alert rules of `topo alerts` report the queue, or `none`. They \
+     change nothing on the broker. A key replaces the default of the same key.",
 )
 .with_example("{depth: {warning: 50, critical: 200}}");
 
@@ -42,20 +42,16 @@ static THRESHOLDS: Object = Object {
             key(
                 "depth",
                 Shape::Object(&DEPTH),
-                "The number of messages in the queue, whether ready or unacknowledged. The threshold is crossed at this \
-                 number.",
+                "The number of messages in the queue, ready and unacknowledged. The threshold is crossed when the \
+                 queue contains this number of messages.",
             )
             .with_example("{warning: 50, critical: 200}"),
-            key("growth", Shape::Object(&GROWTHS), "The number of messages by which the queue grows within a time.")
+            key("growth", Shape::Object(&GROWTHS), "The number of messages by which the queue grows within a period.")
                 .with_example("{critical: {messages: 50, within: 5m}}"),
             key("age", Shape::Object(&AGE), "The time for which the queue has not been empty.")
                 .with_example("{warning: 1h}"),
-            key(
-                "noConsumers",
-                Shape::Delay,
-                "The time for which the queue has contained messages without a consumer.",
-            )
-            .with_example("5m"),
+            key("noConsumers", Shape::Delay, "The time for which the queue has contained messages without a consumer.")
+                .with_example("5m"),
         ];
         KEYS
     }),
@@ -68,8 +64,8 @@ static DEPTH: Object = Object {
     name: "DepthThresholds",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("warning", COUNT, "The number of messages from which the state is a warning.").with_example("50"),
-            key("critical", COUNT, "The number of messages from which the state is critical.").with_example("200"),
+            key("warning", COUNT, "The number of messages at which the state becomes a warning.").with_example("50"),
+            key("critical", COUNT, "The number of messages at which the state becomes critical.").with_example("200"),
         ];
         KEYS
     }),
@@ -82,9 +78,9 @@ static GROWTHS: Object = Object {
     name: "GrowthThresholds",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("warning", Shape::Object(&GROWTH), "The growth from which the state is a warning.")
+            key("warning", Shape::Object(&GROWTH), "The growth at which the state becomes a warning.")
                 .with_example("{messages: 10, within: 5m}"),
-            key("critical", Shape::Object(&GROWTH), "The growth from which the state is critical.")
+            key("critical", Shape::Object(&GROWTH), "The growth at which the state becomes critical.")
                 .with_example("{messages: 50, within: 5m}"),
         ];
         KEYS
@@ -94,12 +90,12 @@ static GROWTHS: Object = Object {
 };
 
 static GROWTH: Object = Object {
-    what: "a growth",
+    what: "a growth threshold",
     name: "Growth",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key("messages", COUNT, "The number of messages by which the queue grows.").required().with_example("50"),
-            key("within", Shape::Delay, "The time within which the queue grows.").required().with_example("5m"),
+            key("within", Shape::Delay, "The period within which the queue grows.").required().with_example("5m"),
         ];
         KEYS
     }),
@@ -112,8 +108,8 @@ static AGE: Object = Object {
     name: "AgeThresholds",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("warning", Shape::Delay, "The time from which the state is a warning.").with_example("1h"),
-            key("critical", Shape::Delay, "The time from which the state is critical.").with_example("6h"),
+            key("warning", Shape::Delay, "The time after which the state becomes a warning.").with_example("1h"),
+            key("critical", Shape::Delay, "The time after which the state becomes critical.").with_example("6h"),
         ];
         KEYS
     }),
@@ -169,7 +165,7 @@ impl ThresholdsSpec {
         }
     }
 
-    /// Returns these thresholds with the defaults for the keys that they do not set.
+    /// Fills the keys that are not set with the defaults. Returns `thresholds: none` unchanged.
     pub(crate) fn or(self, defaults: &Self) -> Self {
         if self.none.is_some() {
             return self;
@@ -188,7 +184,7 @@ impl ThresholdsSpec {
         *self == Self::default()
     }
 
-    /// Returns true if both set the same values, regardless of the positions.
+    /// Returns true if both thresholds set the same values, regardless of the positions.
     pub(crate) fn has_same_values(&self, other: &Self) -> bool {
         [Thresholds::default(), Thresholds::DEAD_LETTER_QUEUE]
             .into_iter()
@@ -207,8 +203,8 @@ impl ThresholdsSpec {
     }
 }
 
-/// Reports a warning threshold that is not below the critical threshold. Growths are compared only if they have the same
-/// `within`.
+/// Reports a warning threshold that is not below the critical threshold. Growth thresholds are compared only if they
+/// have the same `within`.
 fn check_order(key: &str, warning: Option<&Node>, critical: Option<&Node>, diagnostics: &mut Diagnostics) {
     let Some((warning, critical)) = warning.zip(critical) else { return };
     let is_growth = key == "growth";

@@ -4,7 +4,7 @@
 
 use crate::model::units as shown;
 
-/// A unit and its length in milliseconds or bytes.
+/// The names of units, each with its value in milliseconds or bytes.
 type Units = &'static [(&'static str, i64)];
 
 /// The units of durations, in milliseconds. Months and years have no fixed length, so durations do not support them.
@@ -28,7 +28,7 @@ const SIZE: Units = &[
 pub(crate) const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|h|d|w))+$";
 /// The pattern of sizes in the JSON Schema. The parser accepts the same notation.
 pub(crate) const SIZE_PATTERN: &str = "^[0-9]+(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$";
-/// The pattern of ages in the JSON Schema: the broker's pattern for `x-max-age`, and the unit `d`.
+/// The pattern of ages in the JSON Schema: the broker's pattern for `x-max-age`, extended by the `d` unit.
 pub(crate) const MAX_AGE_PATTERN: &str = "^[0-9]+[YMDdhms]$";
 
 /// Parses a duration such as `500ms` or `1h30m` into milliseconds. The error is a hint, if there is one.
@@ -36,8 +36,8 @@ pub(crate) fn duration(text: &str) -> Result<i64, Option<String>> {
     let mut total = 0_i64;
     let mut rest = text;
     while !rest.is_empty() {
-        let (part, after) = part(rest, DURATION).ok_or_else(|| duration_hint(text))?;
-        total = total.checked_add(part).ok_or(None)?;
+        let (value, after) = leading_value(rest, DURATION).ok_or_else(|| duration_hint(text))?;
+        total = total.checked_add(value).ok_or(None)?;
         rest = after;
     }
     if text.is_empty() { Err(duration_hint(text)) } else { Ok(total) }
@@ -45,7 +45,7 @@ pub(crate) fn duration(text: &str) -> Result<i64, Option<String>> {
 
 /// Parses a size such as `64KiB` into bytes. The error is a hint, if there is one.
 pub(crate) fn size(text: &str) -> Result<i64, Option<String>> {
-    match part(text, SIZE) {
+    match leading_value(text, SIZE) {
         Some((bytes, "")) => Ok(bytes),
         Some(_) | None => Err(size_hint(text)),
     }
@@ -64,8 +64,8 @@ pub(crate) fn max_age(text: &str) -> Result<String, Option<String>> {
     Err(max_age_hint(text))
 }
 
-/// Parses a number with its unit at the start of the text. Returns the value and the rest of the text.
-fn part(text: &str, units: Units) -> Option<(i64, &str)> {
+/// Parses the number and the unit at the start of a string. Returns the value and the rest of the string.
+fn leading_value(text: &str, units: Units) -> Option<(i64, &str)> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let number: i64 = text[..digits].parse().ok()?;
     let rest = &text[digits..];
@@ -158,7 +158,7 @@ fn max_age_hint(text: &str) -> Option<String> {
     known.filter(|_| !number.is_empty()).map(|known| format!("write {known}"))
 }
 
-/// Formats a positive duration in the largest unit that divides it exactly; `None` for any other number.
+/// Formats a duration in the largest unit that divides it exactly. Returns `None` if the duration is not positive.
 fn in_one_unit(milliseconds: i64) -> Option<String> {
     let units = ["d", "h", "m", "s", "ms"].into_iter().filter_map(duration_unit);
     let (unit, length) =
@@ -189,7 +189,8 @@ fn size_unit(word: &str) -> Option<(&'static str, i64)> {
     size(&format!("1{whole}")).ok().map(|bytes| ("", bytes))
 }
 
-/// Converts a decimal number with a unit (`1.5h`) to milliseconds or bytes; `None` if the result is not an integer.
+/// Converts a decimal number with a unit (`1.5h`) to milliseconds or bytes. Returns `None` if the string does not have
+/// this form, or if the result is not an integer.
 fn fraction(text: &str, unit: &dyn Fn(&str) -> Option<(&'static str, i64)>) -> Option<i64> {
     let (whole, rest) = text.split_once(['.', ','])?;
     let (digits, word) = number_and_unit(rest);
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_have_units_of_rabbitmq() {
+    fn ages_use_rabbitmq_units() {
         assert_eq!(max_age("7D"), Ok("7D".to_owned()));
         assert_eq!(max_age("7d"), Ok("7D".to_owned()));
         assert_eq!(max_age("90m"), Ok("90m".to_owned()));

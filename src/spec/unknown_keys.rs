@@ -29,8 +29,8 @@ const FOREIGN_NAMES: &[(&str, &str)] = &[
     ("policy", "policies"),
 ];
 
-/// Reports an unknown key, and returns the suggested key, if there is one. `is_listed` is true if an earlier error
-/// listed the keys of this mapping, which topo does only once.
+/// Reports an unknown key, and returns the suggested key, if there is one. `is_listed` records whether an error has
+/// already listed the keys of the mapping, so that only one error lists them.
 pub(super) fn report_unknown_key(
     entry: &Entry,
     table: &Node,
@@ -71,7 +71,7 @@ pub(super) fn report_unknown_key(
     suggestion
 }
 
-/// Returns the type that the queue itself sets; `None` if the mapping is not a queue.
+/// Returns the type that a queue itself sets. Returns `None` if the mapping is not a queue or sets no valid type.
 fn queue_type(table: &Node, kind: &Object) -> Option<QueueType> {
     table.get("type").filter(|_| kind.is_queue).and_then(Node::text).and_then(QueueType::named)
 }
@@ -80,7 +80,7 @@ fn supports_arguments(keys: &[Key]) -> bool {
     keys.iter().any(|key| matches!(key.shape, Shape::Arguments(true)))
 }
 
-/// Returns a hint for a key that belongs elsewhere.
+/// Returns a hint for a known key that belongs elsewhere, or that specs do not support.
 fn misplaced(key: &str, kind: &Object) -> Option<&'static str> {
     let plain = key.replace(['-', '_'], "").to_lowercase();
     match (kind.name, plain.as_str()) {
@@ -113,7 +113,7 @@ fn of_other_document(key: &str, kind: &Object) -> Option<String> {
     let is_key_of = |other: &Object| other.keys().iter().any(|known| known.name == key);
     match kind.name {
         "Document" if key == "cluster" => {
-            Some("describe the cluster in a separate document: move its keys below a line `---`".to_owned())
+            Some("describe the cluster in a separate document: move its keys below a `---` line".to_owned())
         }
         "Document" if is_key_of(&CLUSTER_DOCUMENT) => {
             Some(format!("`{key}` belongs to the cluster: write it in a document with `cluster: {{}}`"))
@@ -125,15 +125,15 @@ fn of_other_document(key: &str, kind: &Object) -> Option<String> {
     }
 }
 
-/// Returns the key that corresponds to one of the [`FOREIGN_NAMES`], if the mapping supports the key.
+/// Returns the key that corresponds to a name in [`FOREIGN_NAMES`], if the mapping supports this key.
 fn corresponding_key(word: &str, keys: &[Key]) -> Option<&'static str> {
     let plain = word.replace(['-', '_'], "").to_lowercase();
     let found = FOREIGN_NAMES.iter().filter(|(known, _)| *known == plain);
     found.map(|(_, key)| *key).find(|key| keys.iter().any(|known| known.name == *key))
 }
 
-/// Returns true if a key of a policy definition is invalid, and reports it. Queue keys, misspelled keys, and unknown
-/// keys that do not follow RabbitMQ's spelling are invalid.
+/// Reports an invalid key in a policy definition, and returns true. Invalid keys are arguments that a policy cannot
+/// set, and unknown keys that do not follow RabbitMQ's spelling.
 pub(super) fn refuse_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) -> bool {
     let unsettable = KNOWN_ARGUMENTS.iter().find(|known| {
         known.policy_key.is_none() && (known.key == entry.key || known.name.trim_start_matches("x-") == entry.key)

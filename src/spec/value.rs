@@ -1,5 +1,5 @@
-//! Checks single values: converts a scalar to the shape that the grammar expects, or reports a value that does not
-//! match.
+//! Checks scalars against the shapes of the grammar. Converts valid scalars to the expected type, and reports invalid
+//! scalars. Also checks names and the values of arguments.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::{self, closest, join_or};
@@ -12,7 +12,7 @@ use crate::model::names::MAX_NAME_BYTES;
 use crate::model::retry::MAX_DELAY;
 use crate::model::units::{duration, size};
 
-/// The exchange types of plugins, for suggestions if the prefix `x-` is missing.
+/// The exchange types that plugins provide, for suggestions if the `x-` prefix is missing.
 const PLUGIN_TYPES: &[&str] = &[
     "x-consistent-hash",
     "x-delayed-message",
@@ -23,7 +23,7 @@ const PLUGIN_TYPES: &[&str] = &[
     "x-recent-history",
 ];
 
-/// Reports a value of the wrong type, at the position of the value, or of its key if there is no value.
+/// Reports a value of the wrong type at the position of the value, or at `key_at` if the value is missing.
 pub(crate) fn report_wrong_type(
     node: &Node,
     subject: &str,
@@ -38,7 +38,7 @@ pub(crate) fn report_wrong_type(
             hint
         }
     };
-    // `a list of bindings` already contains the key.
+    // A description such as `a list of bindings` already contains the key.
     let of =
         if expected.ends_with(&format!(" of {}", subject.trim_matches('`'))) { "" } else { &format!(" for {subject}") };
     let message = format!("expected {expected}{of}, found {}", node.describe());
@@ -66,7 +66,8 @@ fn report(
     diagnostics.push(diagnostic);
 }
 
-/// Checks a scalar against a scalar shape. Returns the node with the converted value; `None` if the value is invalid.
+/// Checks a scalar against a scalar shape. Returns the node with the converted value. Returns `None` for an invalid
+/// value, and reports it.
 pub(crate) fn check(
     node: &Node,
     shape: Shape,
@@ -238,7 +239,8 @@ fn duration_value(node: &Node, min: i64, max: i64, subject: &str) -> Result<Valu
     })
 }
 
-/// Returns the number of seconds. A number without a unit could mean milliseconds, as in other durations.
+/// Returns a duration in seconds. Refuses a number without a unit, which could mean milliseconds, as in other
+/// durations.
 fn seconds_value(node: &Node, subject: &str) -> Result<Value, Problem> {
     if let Value::Integer(number) = &node.value {
         let hint = format!("write {number}s for seconds");
@@ -313,7 +315,7 @@ fn routing_key(text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the reason why a string is not a valid name; `None` for a valid name.
+/// Returns the reason why a string is not a valid name. Returns `None` for a valid name.
 pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("it is empty".to_owned())
@@ -327,7 +329,8 @@ pub(crate) fn name_problem(name: &str) -> Option<String> {
     }
 }
 
-/// Returns false if a node contains an integer of more than 64 bits, which is read as a float, or an infinite float.
+/// Returns true if topo represents all numbers in a node exactly. Returns false if the node contains an infinite float,
+/// NaN, or a whole float of 2^53 or more, such as an integer that needs more than 64 bits.
 pub(crate) fn are_numbers_exact(node: &Node) -> bool {
     match &node.value {
         Value::Float(float) => float.is_finite() && (float.fract() != 0.0 || float.abs() < 9_007_199_254_740_992.0),

@@ -14,12 +14,12 @@ impl Variables {
         Self::default()
     }
 
-    /// Sets a variable; a later value replaces an earlier one.
+    /// Sets a variable. A later value replaces an earlier value.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Returns the value of a variable; `None` if the variable is not set.
+    /// Returns the value of a variable. Returns `None` if the variable is not set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -53,9 +53,9 @@ pub(crate) fn substitute(node: &mut Node, variables: &Variables, diagnostics: &m
     }
 }
 
-/// Returns the text with its variables replaced, or `None` if the text does not contain `${`.
+/// Returns a string with its variables replaced. Returns `None` if the string does not contain `${`.
 fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Diagnostics) -> Option<String> {
-    // Nearly all texts contain no `$`, and the search for one byte is faster than the search for `${`.
+    // Nearly all strings contain no `$`, and searching for one byte is faster than searching for `${`.
     if !text.as_bytes().contains(&b'$') || !text.contains("${") {
         return None;
     }
@@ -87,7 +87,7 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
             (Some(_) | None, Some(default)) => replaced.push_str(default),
             (None, None) if is_name(name) => {
                 let message = format!("the variable `{name}` is not set");
-                // `TOPO_VAR_FILE` sets `--var-file`, not the variable `FILE`.
+                // `TOPO_VAR_FILE` sets `--var-file`, not the `FILE` variable.
                 let sources = match name {
                     "FILE" => "--var FILE=VALUE or --var-file".to_owned(),
                     _ => format!("--var {name}=VALUE, --var-file or TOPO_VAR_{name}"),
@@ -109,7 +109,7 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
     Some(replaced)
 }
 
-/// Returns true if the text is a valid name of a variable.
+/// Returns true if the string is a valid variable name.
 pub(super) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

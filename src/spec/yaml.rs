@@ -1,5 +1,6 @@
-//! Parses YAML into trees of nodes, one for each document. The library handles anchors, merge keys, duplicate keys and
-//! the limits against alias bombs; `scalar` resolves plain scalars. [`plain_yaml`] reads most files faster.
+//! Parses YAML into trees of nodes, one for each document. The YAML library handles anchors, merge keys, duplicate keys
+//! and the limits against alias bombs. `scalar` resolves plain scalars. [`plain_yaml`] reads most files, because it is
+//! faster.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Absent, Entry, Location, Node, SourceFile, Value};
@@ -23,7 +24,8 @@ const MAX_PARSES: usize = 20;
 /// Parses all documents of a file, and reports mistakes. Returns `None` if the file cannot be read.
 ///
 /// Invalid YAML is reported and repaired where possible, so that one unquoted routing key does not hide other mistakes.
-/// Of duplicate keys, the tree contains only the first, so that they do not hide other mistakes either.
+/// For a duplicate key, the tree contains only the first entry, so that duplicate keys do not hide other mistakes
+/// either.
 pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     plain_yaml::documents(file, &source.text).or_else(|| any_documents(file, source, diagnostics))
 }
@@ -44,7 +46,7 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             }
             Err(error) => error,
         };
-        let (at, error_text) = place(file, text, &error);
+        let (at, error_text) = position_and_message(file, text, &error);
         if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) && duplicate.is_none() {
             duplicate = Some(at);
             continue;
@@ -62,7 +64,7 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             continue;
         }
         let repair = syntax::repair(text, at, &error_text);
-        // An unrepairable error on the line of the last repair can be a consequence of this repair.
+        // An unrepairable error on the line of the previous repair can be a consequence of this repair.
         if repair.is_some() || at.line != last_line {
             diagnostics.push(syntax::diagnostic(text, at, error_text));
         }
@@ -103,7 +105,7 @@ fn trees(
         let count = diagnostics.iter().len();
         trees.iter_mut().for_each(|tree| keep_first(tree, diagnostics));
         if diagnostics.iter().len() == count {
-            // Two keys with different texts, such as 1 and 01, can be duplicates for the library.
+            // The library can treat two different strings, such as 1 and 01, as duplicate keys.
             diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
         }
     }
@@ -124,7 +126,7 @@ fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
             max_documents: 100_000,
             max_total_scalar_bytes: 1 << 30,
             max_recorded_anchor_events: 5_000_000,
-            // Every queue can use one anchor, such as `&defaults`. This is a normal use of anchors.
+            // In an ordinary spec, every queue can use the same anchor, such as `&defaults`.
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_yaml::alias_limits! {
@@ -139,7 +141,7 @@ fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
 
 /// A value that the library returns, before it is resolved.
 enum Raw {
-    /// Null, a boolean or a number: resolved again from the source.
+    /// Null, a boolean or a number, which [`plain`] resolves again from the source.
     Plain,
     Text(String),
     List(Vec<Spanned<Self>>),
@@ -254,7 +256,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
     Node { value, at, used_at: (used_at != at).then_some(used_at), written }
 }
 
-/// Resolves a plain scalar from its source.
+/// Resolves a plain scalar from its source. Reports an integer that needs more than 64 bits.
 fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
     let value = scalar::resolve(source);
     let is_whole = source.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+');
@@ -281,14 +283,14 @@ fn location(file: usize, text: &str, location: &serde_yaml::Location) -> Locatio
 }
 
 /// Returns the position of a library error, and its message without the position.
-fn place(file: usize, text: &str, error: &Error) -> (Location, String) {
+fn position_and_message(file: usize, text: &str, error: &Error) -> (Location, String) {
     let error = error.without_snippet();
     let at = error.location().map_or_else(|| Location::start_of(file), |found| location(file, text, &found));
     let error_text = error.to_string();
     (at, error_text.split(" at line ").next().unwrap_or_default().to_owned())
 }
 
-/// Replaces the values that begin at these positions with null, because repairs changed the intended values.
+/// Replaces the strings that begin at these positions with null, because repairs changed the intended values.
 fn replace_with_null(node: &mut Node, places: &[usize]) {
     if places.is_empty() {
         return;
@@ -303,7 +305,7 @@ fn replace_with_null(node: &mut Node, places: &[usize]) {
     }
 }
 
-/// Reports every duplicate key in a tree, and removes all its entries except the first.
+/// Reports every duplicate key in a tree, and removes all entries with this key except the first.
 fn keep_first(node: &mut Node, diagnostics: &mut Diagnostics) {
     match &mut node.value {
         Value::Table(entries) => {

@@ -73,7 +73,7 @@ fn environment_must_be_selected() {
     topo.run(["graph", "specs", "--env=staging"]).expect_code(0).expect_text("orders");
     plan(&topo, &["--env=prd"]).expect_code(64).expect_text("did you mean `prod`?");
     let other = Topo::offline().file("shop.yaml", "version: 1\nvhost: shop\n");
-    let text = "--env or TOPO_ENV selects environment `prod`, and the specs declare none";
+    let text = "--env or TOPO_ENV selects environment `prod`, but the specs declare no environments";
     other.run(["plan", "shop.yaml", "--against=empty", "--env=prod"]).expect_code(64).expect_text(text);
 }
 
@@ -83,7 +83,7 @@ fn validate_checks_all_environments() {
     let all = topo.run(["validate", "specs"]).expect_code(0);
     all.expect_text("vhost shop-staging: 0 exchanges, 1 queue").expect_text("vhost shop: 0 exchanges, 2 queues");
     topo.run(["validate", "specs", "--env=staging"]).expect_code(0).expect_no_text("vhost shop: ");
-    topo.run(["validate", "specs", "--format=json"]).expect_code(64).expect_text("requires an environment");
+    topo.run(["validate", "specs", "--format=json"]).expect_code(64).expect_text("requires --env");
     topo.run(["validate", "specs", "--format=json", "--env=prod"]).expect_code(0);
     // An error in one environment only.
     topo.write("specs/environments.yaml", &ENVIRONMENTS.replace("TYPE: classic", "TYPE: clasic"));
@@ -100,7 +100,7 @@ fn environments_are_checked() {
     };
     let lacks = "error[variable]: environment `b` does not set the variable `TYPE`";
     refused("  a: {variables: {VHOST: v, TYPE: classic}}\n  b: {variables: {VHOST: w}}\n", lacks);
-    refused("  a: {variables: {VHOST: [v]}}\n", "the variable `VHOST` is not a single value");
+    refused("  a: {variables: {VHOST: [v]}}\n", "the value of variable `VHOST` is not a string, number or boolean");
     refused("  a: {variables: {'a b': v}}\n", "invalid variable name `a b`");
     refused("  a: {url: 'http://guest:hunter2@host'}\n", "the URL contains a user name");
     refused("  a: {vars: {}}\n", "error[unknown-key]");

@@ -194,7 +194,7 @@ fn words_of_plans_and_reports_have_entries() {
     assert_eq!((&json["explanations"][0]["kind"], &json["explanations"][0]["word"]), (&"word".into(), &"drift".into()));
     topo.run(["explain", "migrat"]).expect_code(64).expect_text("did you mean `migrate`?");
     // A word that is both a term and an error code has two entries.
-    let both = topo.run(["explain", "undeclared"]).expect_code(0).expect_text("neither declared nor external");
+    let both = topo.run(["explain", "undeclared"]).expect_code(0).expect_text("that it does not declare");
     both.expect_text("In plans and reports: An object on the broker");
 }
 

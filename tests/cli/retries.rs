@@ -90,7 +90,7 @@ fn unsupported_type_or_version_is_named() {
     let topo = Topo::offline();
     let even = ", delays: [1s, 2s]";
     let (classic, quorum) =
-        ("a queue that counts deliveries, but queue `work` is a classic queue", "needs RabbitMQ 4.3; the broker is");
+        ("a queue that counts deliveries, but queue `work` is a classic queue", "requires RabbitMQ 4.3; the broker is");
     for (version, kind, strategy, schedule, broker_error, named) in [
         ("4.3.6", "classic", "redeliver", "", classic, "`strategy: republish`"),
         ("4.3.6", "classic", "delayed", even, classic, "`strategy: ladder` or `strategy: republish`"),

@@ -89,8 +89,8 @@ fn text_output_has_the_line_and_a_hint() {
     );
     assert_eq!(
         output.stderr,
-        r"warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` only from
-                            RabbitMQ 4.3 on: 3.10.25 stores it and ignores it
+        r"warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` only on
+                            RabbitMQ 4.3 and later: 3.10.25 stores it and ignores it
  --> topology.yaml:8:5
   |
 8 |     delayedRetryType: failed
@@ -98,8 +98,8 @@ fn text_output_has_the_line_and_a_hint() {
   |
   = help: remove `delayedRetryType` until the broker is 4.3
 
-warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` only from
-                            RabbitMQ 4.3 on: 3.10.25 stores it and ignores it
+warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` only on
+                            RabbitMQ 4.3 and later: 3.10.25 stores it and ignores it
  --> topology.yaml:9:5
   |
 9 |     delayedRetryMin: 5s
@@ -116,8 +116,8 @@ warning[unknown-argument]: queue `orders.mail`: no broker supports the argument 
    |
    = help: did you mean `x-message-ttl`? In a spec, write `messageTtl`
 
-info[transient-queue]: queue `orders.tmp`: queues that are neither durable nor exclusive are
-                       deprecated from RabbitMQ 3.13 on, and refused by default from 4.3 on
+info[transient-queue]: queue `orders.tmp`: RabbitMQ 3.13 deprecates queues that are neither durable
+                       nor exclusive, and RabbitMQ 4.3 refuses them by default
   --> topology.yaml:12:31
    |
 12 |   orders.tmp: {type: classic, durable: false}
@@ -209,8 +209,8 @@ fn plan_prints_the_warnings() {
     let first: Vec<&str> = output.stderr.lines().take(2).map(str::trim).collect();
     assert_eq!(
         first.join(" "),
-        "warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` only from RabbitMQ \
-         4.3 on: 4.0.9 stores it and ignores it topology.yaml:8"
+        "warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` only on RabbitMQ \
+         4.3 and later: 4.0.9 stores it and ignores it topology.yaml:8"
     );
     assert!(
         output.stderr.contains("\n  hint: did you mean `x-message-ttl`? In a spec, write `messageTtl`\n"),

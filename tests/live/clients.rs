@@ -198,8 +198,11 @@ fn running_workers_react_as_in_the_table() {
             (false, false) => Outcome::Hangs,
         };
         let has_pause = needs_pause(version(vhost.node()), false);
+        // A slow worker subscribes only after the new queue exists. It then receives no 404.
+        let missing = format!("no queue '{QUEUE}' in vhost '{}'", vhost.name());
+        let is_late = !declares && vhost.node().logged(&missing).is_empty();
         // A worker can also use the queue within the few milliseconds in which it does not exist.
-        let gaps = if consumes && has_pause { &[true][..] } else { &[false, true] };
+        let gaps = if consumes && has_pause && !is_late { &[true][..] } else { &[false, true] };
         let mut predicted: Vec<Outcome> = gaps.iter().map(|gap| client.outcome(declares, *gap)).collect();
         // The worker can declare the old queue only after topo has declared the new queue. After its first declaration, it
         // can ignore the next cancel: Celery ignores a cancel in its first read after it subscribed (`_quick_drain`).

@@ -204,19 +204,19 @@ fn plans_and_applies_of_global_parameters_require_a_policymaker() {
     let parameter = Parameter::of(&vhost);
     let manager = Node::shared().user("management").may(&vhost, "", "", "");
     let topo = topo(&vhost).user(&manager).spec(&declared(&vhost, "5"));
-    let text = "1 global parameter not compared: reading global parameters requires the tag policymaker";
-    topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text).expect_text("tag policymaker");
+    let text = "1 global parameter not compared: reading global parameters requires the policymaker tag";
+    topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text).expect_text("policymaker tag");
     for (spec, words) in [
         (format!("removed: {{globalParameters: [{}]}}", vhost.name()), &["plan", "--detailed-exitcode"][..]),
         ("owns: ['**']\nglobalParameters: {}".to_owned(), &["plan", "--detailed-exitcode", "--prune=globalParameters"]),
     ] {
         topo.rewrite(&format!("version: 1\ncluster: {{}}\n{spec}\n"));
-        topo.run(words.iter().copied()).expect_code(3).expect_text("requires the tag policymaker");
+        topo.run(words.iter().copied()).expect_code(3).expect_text("requires the policymaker tag");
     }
     topo.rewrite("version: 1\ncluster: {}\nglobalParameters: {}\n");
     topo.run(["plan"])
         .expect_code(0)
-        .expect_text("global parameters are not compared: reading them requires the tag policymaker");
+        .expect_text("global parameters are not compared: reading them requires the policymaker tag");
     assert_eq!(parameter.value(), Value::Null);
     let policymaker = Node::shared().user("policymaker").may_everything(&vhost);
     let topo = self::topo(&vhost).user(&policymaker).spec(&declared(&vhost, "5"));

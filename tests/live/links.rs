@@ -346,7 +346,7 @@ fn no_output_contains_a_password_of_a_uri() {
         refused.rewrite(&spec);
         let output = refused.run(["apply", "-y", "--allow=duplicates"]);
         assert_ne!(output.code, Some(0), "{output}");
-        check(output.expect_text("topo hides the response of the broker"));
+        check(output.expect_text("topo hides the broker's response"));
     }
 }
 
@@ -450,7 +450,7 @@ fn disabled_plugin_blocks_the_plan() {
     let spec = "queues: {a: {type: classic}, b: {type: classic}}\n\
                 shovels: {orders-copy: {source: {queue: a}, destination: {queue: b}}}\n";
     let topo = Topo::new(&vhost).spec(spec);
-    let refused = topo.run(["apply", "-y"]).expect_code(3).expect_text("the plugin rabbitmq_shovel is not enabled");
+    let refused = topo.run(["apply", "-y"]).expect_code(3).expect_text("the rabbitmq_shovel plugin is not enabled");
     assert!(refused.says("rabbitmq-plugins enable rabbitmq_shovel"), "{refused}");
     assert!(vhost.names("queues").is_empty());
 }
@@ -521,13 +521,13 @@ fn policymaker_tag_is_required() {
     let spec = "shovels: {s: {source: {queue: a}, destination: {queue: b}}}\n";
     let user = Node::shared().user("management").may_everything(&vhost);
     let topo = Topo::new(&vhost).user(&user).spec(spec);
-    let text = "1 shovel not compared: reading shovels requires the tag policymaker";
+    let text = "1 shovel not compared: reading shovels requires the policymaker tag";
     topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text);
     // Without the tag `monitoring`, topo does not know whether the plugin is enabled.
     let user = Node::shared().user("policymaker").may_everything(&vhost);
     let topo = Topo::new(&vhost).user(&user).spec(spec);
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(2);
-    assert!(plan.says("reading plugins requires the tag monitoring"), "{plan}");
+    assert!(plan.says("reading plugins requires the monitoring tag"), "{plan}");
 }
 
 /// A plan sends one request for each section with records. A plan that writes such records also reads the plugins. Like every

@@ -32,7 +32,7 @@ fn free_lock_exits_with_0_and_held_lock_with_6() {
     // For a user who cannot list the nodes, topo prints an info.
     let user = Node::shared().user("management").may_everything(&vhost);
     let other = Topo::new(&vhost).user(&user);
-    other.run(lock).expect_code(6).expect_text("tag monitoring");
+    other.run(lock).expect_code(6).expect_text("monitoring tag");
     assert_eq!(other.run(json).expect_code(6).json()["locks"][0]["held"]["nodeIsUp"], json!(null));
     // `topo lock` neither renews the lease nor writes.
     let proxy = Proxy::to(Node::shared());

@@ -183,7 +183,7 @@ fn missing_tag_for_operator_policies_is_in_the_plan() {
     let vhost = Node::shared().vhost("operator-rights");
     let user = Node::shared().user("policymaker").may_everything(&vhost);
     let topo = Topo::new(&vhost).user(&user).spec(SPEC);
-    let lacks = "cannot write operator policies: this requires the tag administrator";
+    let lacks = "cannot write operator policies: this requires the administrator tag";
     let tags = format!("rabbitmqctl set_user_tags {} policymaker administrator", user.name);
     topo.run(["plan"]).expect_code(0).expect_text(lacks).expect_text(&tags);
     let refused = topo.run(["apply", "-y"]).expect_code(1);

@@ -249,7 +249,7 @@ fn unownable_objects_are_never_changed() {
     let refused = topo.run(prune).expect_code(3);
     for id in ["queue exclusive", "queue passing", "queue own", "exchange short", "exchange own"] {
         assert!(
-            refused.stdout.contains(&format!("{id} is exclusive, auto-delete or internal to its owner")),
+            refused.stdout.contains(&format!("{id} is exclusive, auto-delete, server-named, or internal")),
             "{refused}"
         );
     }

@@ -368,18 +368,18 @@ fn users_without_rights_cannot_compare_permissions() {
     let manager = Node::shared().user("monitoring").may_everything(&vhost);
     let (proxy, spec) = (Proxy::to(Node::shared()), format!("permissions: {{{}: all}}\n", app.name));
     let topo = Topo::new(&vhost).through(&proxy).user(&manager).spec(&spec);
-    let text = "1 permission not compared: reading permissions requires the tag administrator";
+    let text = "1 permission not compared: reading permissions requires the administrator tag";
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text);
-    plan.expect_text("connect as a user with the tag administrator");
+    plan.expect_text("connect as a user with the administrator tag");
     topo.run(["apply", "-y"]).expect_code(3).expect_text(text);
     assert_eq!(proxy.count(&writes()), 0);
     topo.rewrite("permissions: {}\n");
     topo.run(["plan"])
         .expect_code(0)
-        .expect_text("permissions are not compared: reading them requires the tag administrator");
+        .expect_text("permissions are not compared: reading them requires the administrator tag");
     let export = topo.run(["export", "--vhost", "{vhost}", "--with=permissions"]).expect_code(0);
     assert!(
-        export.stderr.contains("permissions are not exported: reading them requires the tag administrator"),
+        export.stderr.contains("permissions are not exported: reading them requires the administrator tag"),
         "{export}"
     );
     // A spec without permissions requires no further right and no further request.

@@ -93,7 +93,7 @@ fn plan_lists_missing_tags() {
     let user = user.may(&vhost, "", "", "");
     let output = Topo::new(&vhost).user(&user).spec("queues: {q: {type: classic}}").run(["plan"]).expect_code(0);
     let unread = format!(
-        "topo cannot read the permissions of user `{}` (this requires the tag administrator); the broker may still \
+        "topo cannot read the permissions of user `{}` (this requires the administrator tag); the broker may still \
          refuse an apply",
         user.name
     );

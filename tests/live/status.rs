@@ -281,7 +281,7 @@ fn tags_monitoring_and_management_are_sufficient() {
             assert_eq!(unknowns, unknown, "{tag}: {document:#}");
         }
         if tag == "management" {
-            topo.run(["status"]).expect_code(2).expect_text("lacks the tag monitoring");
+            topo.run(["status"]).expect_code(2).expect_text("lacks the `monitoring` tag");
         }
         // Without a permission, the broker refuses every list of the vhost.
         let user = Node::shared().user(tag);

@@ -152,7 +152,7 @@ fn non_administrator_needs_a_scratch_vhost() {
     let topo = Topo::new(&vhost).user(&user).spec(SMALL).file("topology.test.yaml", SMALL_CASES);
     topo.run(["test", "--live"])
         .expect_code(1)
-        .expect_error("only users with the tag `administrator` can create scratch vhosts")
+        .expect_error("only users with the `administrator` tag can create scratch vhosts")
         .expect_text("--scratch-vhost NAME");
     let provided = ["test", "--live", "--scratch-vhost", vhost.name()];
     topo.run(provided).expect_code(0).expect_text("2 cases: 2 passed");

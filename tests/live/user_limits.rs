@@ -190,14 +190,14 @@ fn rights_for_user_limits_are_in_the_plan() {
     let manager = Node::shared().user("management").may(&vhost, "", "", "");
     let topo = topo(&vhost).user(&manager).spec(&limited(&user, "{maxChannels: 50}"));
     if Node::shared().at_least(4, 3) {
-        let text = "1 user limit not compared: reading user limits requires the tag administrator";
-        topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text).expect_text("tag administrator");
+        let text = "1 user limit not compared: reading user limits requires the administrator tag";
+        topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text).expect_text("administrator tag");
         return;
     }
     let plan = topo.run(["plan"]).expect_code(0);
-    let text = "topo did not check whether 1 user of the spec exists on the broker: reading them requires the tag administrator";
+    let text = "topo did not check whether 1 user of the spec exists on the broker: reading them requires the administrator tag";
     let plan = plan.expect_text(text);
-    plan.expect_text("cannot write user limits: this requires the tag administrator");
+    plan.expect_text("cannot write user limits: this requires the administrator tag");
     topo.run(["apply", "-y"]).expect_code(1).expect_error("lacks rights for this plan; nothing was changed");
     assert_eq!(live(&user), json!({}));
     set(&user, "max-channels", 50);

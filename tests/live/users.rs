@@ -119,7 +119,7 @@ fn users_are_created_changed_and_deleted() {
     // A change of the tags keeps the password, and a change of the password keeps the tags.
     let hash = live(&app)["password_hash"].clone();
     topo.rewrite(&entries("{tags: [management], password: {env: APP}}"));
-    topo.run(["apply", "-y"]).expect_code(3).expect_text(&format!("user {} loses the tag monitoring", app.name));
+    topo.run(["apply", "-y"]).expect_code(3).expect_text(&format!("user {} loses the monitoring tag", app.name));
     topo.run(["apply", "-y", "--allow=access-loss"]).expect_code(0);
     assert_eq!((live(&app)["password_hash"].clone(), tags(&app)), (hash, vec!["management".to_owned()]));
     assert!(can_log_in(&app, "tulip-1"));
@@ -297,7 +297,7 @@ fn no_output_contains_a_secret() {
         let value = if tags == "management" { old } else { new };
         let refused = self::topo(&vhost).env("APP", value).through(&proxy).spec(&declared(&[(&app, &entry)]));
         let output = refused.run(["apply", "-y", "--allow=access-loss"]).expect_code(1);
-        let output = output.expect_text("topo hides the response of the broker").expect_no_text(&hash);
+        let output = output.expect_text("topo hides the broker's response").expect_no_text(&hash);
         check(&refused, output);
     }
 }
@@ -341,7 +341,7 @@ fn plan_without_an_administrator_is_blocked() {
     node.http().put("/api/users/second", &json!({"password": "tulip", "tags": "administrator"})).expect_status(201);
     let topo = topo(&vhost).env("TOPO_USERNAME", "second").env("TOPO_PASSWORD", "tulip");
     topo.rewrite("version: 1\ncluster: {}\nusers: {guest: {tags: []}, second: {tags: []}}\n");
-    let text = "the plan leaves no user with the tag administrator and a password";
+    let text = "the plan leaves no user with the administrator tag and a password";
     topo.run(["plan"]).expect_code(0).expect_text(text);
     topo.rewrite("version: 1\ncluster: {}\nusers: {guest: {tags: []}}\n");
     topo.run(["plan"]).expect_code(0).expect_no_text(text);
@@ -356,7 +356,7 @@ fn own_user_keeps_its_access() {
     let name = &own.name;
     for (spec, expected) in [
         (format!("removed: {{users: [{name}]}}"), "the plan deletes user"),
-        (format!("users: {{{name}: {{tags: []}}}}"), "the plan removes the tag administrator from user"),
+        (format!("users: {{{name}: {{tags: []}}}}"), "the plan removes the administrator tag from user"),
         (format!("users: {{{name}: {{password: none}}}}"), "the plan removes the password of user"),
         (format!("users: {{{name}: {{passwordHash: {{env: HASH}}}}}}"), "the plan sets a password hash for user"),
     ] {
@@ -429,7 +429,7 @@ fn missing_administrator_tag_is_reported() {
     let vhost = Node::shared().vhost("users-tag");
     let monitor = Node::shared().user("monitoring").may_everything(&vhost);
     let topo = topo(&vhost).user(&monitor).spec("version: 1\ncluster: {}\nusers: {app: {tags: []}}\n");
-    let text = "1 user not compared: reading users requires the tag administrator";
+    let text = "1 user not compared: reading users requires the administrator tag";
     topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text);
 }
 
@@ -533,7 +533,7 @@ fn new_administrator_is_a_hazard() {
     let [user] = uncreated_users(&vhost);
     let topo = topo(&vhost).env("APP", "tulip");
     let topo = topo.spec(&declared(&[(&user, "{tags: [administrator], password: {env: APP}}")]));
-    topo.run(["apply", "-y"]).expect_code(3).expect_text("access-gain").expect_text("has the tag administrator");
+    topo.run(["apply", "-y"]).expect_code(3).expect_text("access-gain").expect_text("has the administrator tag");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn missing_tag_for_limits_is_in_the_plan() {
     let vhost = Node::shared().vhost("limits-rights");
     let user = Node::shared().user("policymaker").may_everything(&vhost);
     let topo = Topo::new(&vhost).user(&user).spec(&limited("{maxQueues: 50}"));
-    let lacks = "cannot write vhost limits: this requires the tag administrator";
+    let lacks = "cannot write vhost limits: this requires the administrator tag";
     topo.run(["plan"]).expect_code(0).expect_text(lacks);
     topo.run(["apply", "-y"]).expect_code(1).expect_error("lacks rights for this plan; nothing was changed");
     assert_eq!(live(&vhost), json!({}));

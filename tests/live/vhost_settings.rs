@@ -80,7 +80,7 @@ fn tags_outside_ascii_require_a_version() {
         assert_eq!(shown(&vhost, "tags"), json!(["zürich"]));
         no_changes(&topo);
     } else {
-        output.expect_code(3).expect_text("the tag `zürich` requires RabbitMQ 3.11.5");
+        output.expect_code(3).expect_text("tag `zürich` requires RabbitMQ 3.11.5");
     }
 }
 

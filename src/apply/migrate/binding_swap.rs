@@ -1,4 +1,4 @@
-//! Verifies that replacement bindings equal the originals, including the AMQP types of their arguments, before the
+//! Ensures that replacement bindings equal the originals, including the AMQP types of their arguments, before the
 //! originals are deleted.
 
 use super::state::Run;
@@ -17,10 +17,10 @@ fn is_unbind_of(action: &Action, deleted: &Binding, key: &String) -> bool {
 }
 
 impl Run<'_> {
-    /// Replaces the properties keys in a stage's unbinds with the broker's current keys, if the binding has arguments.
-    /// topo cannot predict the key of such a binding if the binding was added since the last read. topo does not read
-    /// the whole state again, because this would restart moves, and an aborted shovel duplicates its messages in
-    /// transit.
+    /// Replaces the properties keys in a stage's unbinds, starting at index `from`, with the broker's current keys.
+    /// Only bindings with arguments are affected, because topo cannot predict their keys if they were added since the
+    /// last read. topo does not read the whole state again, because this would restart moves, and an aborted shovel
+    /// duplicates its messages in transit.
     pub(super) async fn refresh_keys(
         &self,
         remaining: &mut Vec<NextAction>,
@@ -58,8 +58,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Verifies that each binding of a stage has an equal replacement before the binding is deleted. `remaining`
-    /// contains the remaining actions, and begins with an unbind.
+    /// Ensures that each binding that a stage deletes has an equal replacement. `remaining` contains the remaining
+    /// actions, and begins with an unbind.
     ///
     /// The arguments of a binding can have types that HTTP cannot represent. A replacement that was created over HTTP
     /// then has a different properties key, and may not match the same messages. topo binds such a replacement over
@@ -111,9 +111,9 @@ impl Run<'_> {
         failure.map_or(Ok(has_changed), |error| Err(StepFailure::GiveUp(error)))
     }
 
-    /// Binds with one combination of argument types after another until the binding has the properties key `key`.
-    /// Returns false if no combination results in this key. Keeps the bindings with the keys `existing`, which may be
-    /// replacements of other bindings.
+    /// Tries each combination of argument types until the binding has the properties key `key`. Returns false if no
+    /// combination results in this key. Keeps the bindings with the keys in `existing`, which may be replacements for
+    /// other bindings.
     async fn bind_with_key(
         &self,
         transport: &AmqpTransport,

@@ -1,4 +1,5 @@
-//! Executes one step of a migration. Most steps are a single request; moves and the swap are not.
+//! Executes one step of a migration. Most steps are a single request. A move, a deletion or the swap can take several
+//! requests.
 
 use super::moving::Purpose;
 use super::moving::length_limit::Limit;
@@ -13,10 +14,10 @@ use crate::rabbitmq::needs_pause;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The maximum time for further attempts to prove that the old queue is empty, after the queue first seemed to be
-/// empty. Longer ticks extend this time.
+/// The maximum time for repeated attempts to prove that the old queue is empty, measured from the time at which the
+/// queue first seemed empty. Longer ticks extend this time.
 const LONGEST_PROOF: Duration = Duration::from_secs(120);
-/// The time within which every channel detects that a queue no longer exists.
+/// The maximum time until every channel has detected that a queue no longer exists.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
 
 impl Run<'_> {
@@ -47,7 +48,7 @@ impl Run<'_> {
             Action::DeclareQueue { name, .. } if *name == queue => {
                 let declared = self.perform(step).await;
                 // After an `Inequivalent` error, the old queue exists again, because an application has declared it.
-                // This queue contains none of the drained messages.
+                // The new queue of the application contains none of the drained messages.
                 let is_race = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
                 let declared = declared.map_err(|failure| failure.retry_if(is_race));
                 let exists = match &declared {
@@ -202,7 +203,8 @@ impl Run<'_> {
                     StepFailure::Retry(error)
                 })
             }
-            // topo deleted the old queue, and then an application declared it again. The next pass counts this.
+            // topo deleted the old queue, and then an application declared it again. The next pass counts this
+            // redeclaration.
             Err(error @ BrokerError::Inequivalent { .. }) => {
                 self.is_old_deleted = true;
                 Err(StepFailure::Retry(error))
@@ -236,9 +238,9 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Returns true if the new queue may be declared immediately after the old queue is deleted. Otherwise, every channel
-    /// must first notice that the queue does not exist ([`needs_pause`]). The list of consumers proves nothing: it does not
-    /// contain consumers of the last few seconds.
+    /// Returns true if the new queue may be declared immediately after the old queue is deleted. Otherwise, every
+    /// channel must first notice that the queue does not exist ([`needs_pause`]). The consumer list proves nothing,
+    /// because it does not contain consumers that subscribed in the last few seconds.
     async fn can_swap_immediately(&self, queue: &QueueName, is_quorum: bool, seen: &Snapshot) -> bool {
         !needs_pause(seen.profile.version, is_quorum) || self.moving.has_no_other_consumers(queue, is_quorum).await
     }
@@ -251,7 +253,7 @@ impl Run<'_> {
             (Some(old), Goal::Recreate) => {
                 let declare = Action::DeclareQueue { name, queue: old.clone() };
                 let is_restored = self.broker.perform(&declare).await.is_ok();
-                // The next pass must not count this declaration as one of an application.
+                // The next pass must not count this declaration as a declaration by an application.
                 self.is_old_deleted &= !is_restored;
                 is_restored
             }
@@ -277,8 +279,8 @@ impl Run<'_> {
         swapped.map(|()| Performed::Done)
     }
 
-    /// Adds the time since the queue was deleted to the time for which it did not exist. This time is an upper bound: it
-    /// includes the responses of the broker, and an application can have declared the queue earlier.
+    /// Adds the time since the queue was deleted to the total time for which the queue did not exist. The result is an
+    /// upper bound: it includes the broker's response times, and an application may have declared the queue earlier.
     pub(super) fn end_gap(&mut self) {
         if let Some(since) = self.missing_since.take() {
             self.migrated.gap = Some(self.migrated.gap.unwrap_or_default() + since.elapsed());

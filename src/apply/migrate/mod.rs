@@ -30,8 +30,8 @@ use tokio::time::{Instant, sleep};
 const PAUSE: Duration = Duration::from_millis(20);
 /// The maximum number of lost races. An application that repeatedly declares the old queue again wins some races.
 const MAX_RACES: usize = 200;
-/// The maximum number of times that a client declares the old queue again. topo deletes a redeclared queue only once, and
-/// then rolls the migration back.
+/// The number of redeclarations of the old queue by clients at which topo rolls the migration back. topo therefore
+/// deletes a redeclared queue only once.
 const MAX_REDECLARATIONS: usize = 2;
 /// The maximum time for further attempts after the first lost race.
 const MAX_RACE_TIME: Duration = Duration::from_secs(90);
@@ -114,7 +114,7 @@ impl Run<'_> {
                     self.is_complete = true;
                     return gave_up;
                 }
-                // Usually, a few passes are sufficient. Every further pass is counted as a lost race, because an
+                // Usually, a few passes are sufficient. Every incomplete pass is counted as a lost race, because an
                 // application may repeatedly revert steps.
                 Ok(false) if races < MAX_RACES => {
                     races += 1;
@@ -140,7 +140,8 @@ impl Run<'_> {
             let can_roll_back = self.has_old_queue && self.migration.goal == Goal::Recreate;
             match failure {
                 StepFailure::Retry(error) => {
-                    // A request with a transient error was already retried, so only a few more attempts follow.
+                    // The client has already retried a request with a transient error, so only a few more attempts
+                    // follow.
                     raced_since.get_or_insert_with(Instant::now);
                     races += if error.is_transient() { MAX_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;
@@ -170,7 +171,7 @@ impl Run<'_> {
         self.moving.stop().await;
     }
 
-    /// Executes the remaining actions. Returns true if no action remained.
+    /// Reads the broker's state and executes the remaining actions. Returns true if no action remained.
     async fn run_pass(&mut self) -> Result<bool, (Step, StepFailure)> {
         let seen =
             self.read_state().await.map_err(|error| (self.step(Stage::Prepare, self.first_action()), error.into()))?;
@@ -184,7 +185,7 @@ impl Run<'_> {
         let is_desired = live.is_some_and(|live| self.migration.is_desired(live, &seen.profile));
         self.has_old_queue = live.is_some() && !is_desired;
         if live.is_some() {
-            // After a deletion without a response, the old queue may always have existed.
+            // If a deletion received no response, the old queue may never have been deleted.
             if self.has_old_queue && !self.is_old_deleted {
                 self.missing_since = None;
             }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// The pause between two checks of a queue.
 const POLL: Duration = Duration::from_millis(300);
-/// The pause between two checks of a transport whose end is imminent.
+/// The pause between two checks of a transport that is about to end.
 const END_POLL: Duration = Duration::from_millis(1);
 /// The maximum time to stop a transport. AMQP takes up to 20 s for messages in transit, and a shovel takes up to 30 s
 /// to disappear.
@@ -57,7 +57,7 @@ pub(super) struct Moving<'a> {
     prefetch: u16,
     /// True if this run has started a drain of the old queue before.
     is_repeated_drain: bool,
-    /// The reason why a shovel took over from AMQP.
+    /// The reason why a shovel took over from AMQP; `None` if no shovel took over.
     fallback: Option<String>,
 }
 
@@ -74,7 +74,8 @@ struct Current {
 pub(super) enum Purpose {
     /// Drains the old queue.
     Drain,
-    /// Moves messages that an interrupted run was returning to the end of the old queue, to drain them again.
+    /// Moves drained messages back to the end of the old queue, to drain them again. An interrupted run had started to
+    /// return these messages.
     Redrain,
     /// Returns the messages that were drained from the old queue.
     ReturnDrained,
@@ -167,7 +168,7 @@ impl<'a> Moving<'a> {
         let (last, in_doubt) = match timeout(longest, current.handle.stop()).await {
             Ok(Ok(last)) => (last, 0),
             Ok(Err(_)) | Err(_) => match before {
-                // Counts a whole window, because the last acknowledgements may also be lost.
+                // Counts a whole prefetch window, because the last acknowledgements may also be lost.
                 Some(before) if before.in_flight > 0 => (before, self.prefetch.into()),
                 Some(before) => (before, 0),
                 None => return None,
@@ -198,8 +199,8 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Waits up to 5 s until the transport has detected that the source no longer exists, and stops the move. Before
-    /// that, the transport still uses the deleted queue.
+    /// Waits up to 5 s until the transport has detected that its source no longer exists, and stops the move. Until
+    /// then, the transport still uses the deleted queue.
     pub(super) async fn await_end(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(5);
         while let Some(current) = &mut self.current {
@@ -212,7 +213,7 @@ impl<'a> Moving<'a> {
         self.stop().await;
     }
 
-    /// Returns the AMQP transport; `None` if only shovels move messages, or if no transport was selected.
+    /// Returns the AMQP transport; `None` if only shovels can move messages, or if no transport was selected.
     pub(super) fn amqp(&self) -> Option<&AmqpTransport> {
         self.resources.transport.and_then(Transport::amqp)
     }
@@ -236,7 +237,7 @@ impl<'a> Moving<'a> {
         self.fallback.is_some() || matches!(self.resources.transport, Some(Transport::Shovel(_)))
     }
 
-    /// Removes the shovels that killed runs of this migration left, even if the current transport is AMQP. These
+    /// Removes the shovels that killed runs of this migration left behind, even if the current transport is AMQP. These
     /// shovels would continue to move messages, and would declare a deleted queue again. A shovel that this user cannot
     /// remove blocks the plan. Does nothing while a move of this run is in progress.
     pub(super) async fn remove_leftovers(&self, migration: &Migration) -> Result<(), BrokerError> {
@@ -330,7 +331,7 @@ impl<'a> Moving<'a> {
     }
 }
 
-/// Returns the maximum number of messages in transit, for an average message size in bytes.
+/// Returns the maximum number of messages in transit. `average` is the average message size in bytes.
 fn prefetch(average: u64) -> u16 {
     let fitting = BYTES_IN_TRANSIT.checked_div(average).unwrap_or(u64::MAX);
     u16::try_from(fitting).unwrap_or(u16::MAX).clamp(1, Order::PREFETCH)

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 pub(in super::super) enum Event<'a> {
     /// A step was done.
     Done(&'a Step),
-    /// Messages are moved or consumed. The values are the step, the number of moved messages, the number of remaining
-    /// messages, and the reason for a stall. A number is `None` if unknown.
+    /// Messages are being moved or consumed. The values are the step, the number of moved messages, the number of
+    /// remaining messages, and the reason for a stall. A number is `None` if unknown.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
     /// The deletion of a queue waits for two ticks, which prove that its guard is satisfied. The duration is the
     /// expected length of this wait.
@@ -56,7 +56,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Removes shovels that killed runs left, and reads the vhost.
+    /// Removes shovels that killed runs left behind, and reads the vhost.
     pub(super) async fn read_state(&self) -> Result<Snapshot, BrokerError> {
         let vhost = self.broker.vhost().clone();
         self.moving.remove_leftovers(&self.migration).await?;

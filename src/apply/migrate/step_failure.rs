@@ -13,13 +13,13 @@ pub(super) enum StepFailure {
     GiveUp(BrokerError),
     /// The run was interrupted, and the migration can be rolled back.
     Interrupted,
-    /// No further change is allowed.
+    /// The migration ends without a rollback, because a further change is unsafe or impossible.
     Stop(BrokerError),
 }
 
 impl From<BrokerError> for StepFailure {
     fn from(error: BrokerError) -> Self {
-        // A connection to another broker cannot roll the migration back either.
+        // A rollback over a connection to another broker is also impossible.
         let is_fatal = matches!(error, BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. });
         if is_fatal { Self::Stop(error) } else { Self::GiveUp(error) }
     }
@@ -35,7 +35,7 @@ impl StepFailure {
     }
 }
 
-/// Returns the fault if it can end by itself, and a step failure otherwise.
+/// Returns the fault if it can end by itself. Otherwise, returns a step failure.
 pub(super) fn classify_fault(queue: &QueueName, fault: Fault) -> Result<Fault, StepFailure> {
     let reason = fault.to_string();
     let not_moved = BrokerError::NotMoved { queue: queue.clone(), reason };

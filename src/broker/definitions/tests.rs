@@ -52,13 +52,13 @@ fn parameters_become_records_or_other_objects() {
     let names: Vec<String> = snapshot.topology.records.keys().map(ToString::to_string).collect();
     assert_eq!(names, ["operator policy cap", "vhost limit max-queues", "shovel s", "parameter odd o"]);
     let others: Vec<_> =
-        snapshot.unsupported_objects.iter().map(|(thing, names)| format!("{thing}: {names:?}")).collect();
+        snapshot.unsupported_objects.iter().map(|(kind, names)| format!("{kind}: {names:?}")).collect();
     assert_eq!(
         others,
         [
             r#"repeated queue: ["q"]"#,
             r#"shovel: ["own"]"#,
-            // It has no URI.
+            // The upstream has no URI.
             r#"upstream: ["u"]"#,
         ]
     );

@@ -12,7 +12,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Creates a holder with this description and a random token.
+    /// Creates a holder with `description` and a random token.
     pub fn new(description: impl Into<String>) -> Self {
         // The keys of this hasher are the standard library's only source of randomness.
         let random = || RandomState::new().build_hasher().finish();

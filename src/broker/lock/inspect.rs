@@ -1,4 +1,5 @@
-//! Reads a vhost's lock without acquiring the lock, recognizes locks of ended processes, and deletes a lock on request.
+//! Reads a vhost's lock without acquiring the lock, detects locks whose process has ended, and deletes a lock on
+//! request.
 
 use super::{HOLDER, Holder, LEASE, Lock, LockState, OtherLock};
 use crate::broker::connection::Broker;
@@ -14,12 +15,12 @@ use tokio::time::Instant;
 pub struct HeldLock {
     /// A description of the holder, or of a queue that topo did not create.
     pub holder: String,
-    /// The time after which the lock expires if its holder ends; `None` if the queue does not expire.
+    /// The time after which the lock expires without a renewal; `None` if the queue does not expire.
     pub lease: Option<Duration>,
     /// The node that hosts the queue; `None` if the broker does not report the node.
     pub node: Option<String>,
-    /// Whether the node is running; `None` if unknown, for example because this user does not have the tag
-    /// `monitoring`.
+    /// Whether the node is running; `None` if unknown, for example because this user does not have the `monitoring`
+    /// tag.
     pub node_is_up: Option<bool>,
     token: Option<String>,
 }
@@ -32,8 +33,8 @@ impl HeldLock {
 }
 
 impl Broker {
-    /// Returns the lock of an existing vhost; `None` if the lock is free. For a missing vhost, the result is also
-    /// `None`, because the broker returns 404 as for a missing lock.
+    /// Returns the lock of an existing vhost; `None` if the lock is free. Also returns `None` for a missing vhost,
+    /// because the broker returns 404 in both cases.
     pub async fn held_lock(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<HeldLock>, BrokerError> {
         // A new holder has a new token, so every existing lock belongs to another holder.
         let lock = Lock {
@@ -53,11 +54,14 @@ impl Broker {
         Ok(Some(HeldLock { holder, lease, node, node_is_up, token }))
     }
 
-    /// Deletes the lock `held`, but not a lock that has replaced it. Returns the lock that another run has acquired
-    /// since `held` was read; `None` if there is no such lock.
+    /// Deletes the lock `held`, but not a lock that has replaced `held`. Returns the lock that another run has acquired
+    /// since `held` was read; `None` if no run has acquired the lock.
     ///
     /// `holder` acquires a second lock for the deletion. Without the second lock, two runs that break the same lock
     /// could delete the lock of a third run.
+    ///
+    /// # Errors
+    /// [`BrokerError::LockHeld`] if `held` still exists after the duration of a lease.
     pub async fn break_lock(
         &self,
         vhost: &VhostName,
@@ -101,7 +105,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns the current process, run by `user` on the machine `host`.
+    /// Returns the current process, which `user` runs on `host`.
     pub fn new(user: impl Into<String>, host: impl Into<String>) -> Self {
         Self { user: user.into(), host: host.into(), id: std::process::id() }
     }
@@ -112,8 +116,8 @@ impl Process {
         format!("{}@{}, pid {}, since {now}", self.user, self.host, self.id)
     }
 
-    /// Returns the description of another apply that holds a lock in the vhost; `None` if there is none. Ignores this
-    /// process, and ended processes on this machine even if their locks have not expired.
+    /// Returns the holder's description if another apply holds a lock in `topology`. Ignores the locks of this process.
+    /// If this machine has `/proc`, also ignores unexpired locks of ended processes on this machine.
     pub fn other_holder(&self, topology: &Topology) -> Option<String> {
         let description = topology.queues.values().find_map(|queue| queue.arguments.get(HOLDER)?.as_text())?;
         let own = self.description();

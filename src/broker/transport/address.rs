@@ -69,13 +69,13 @@ pub struct AmqpOptions {
     pub username: String,
     /// The user's password.
     pub password: SecretString,
-    /// The only trusted CA certificates, as PEM; `None` to trust the system's authorities and Mozilla's list.
+    /// The CA certificates to trust instead of the system's authorities and Mozilla's list, in PEM format.
     pub ca_cert: Option<Vec<u8>>,
     /// The client certificate, for a broker that verifies its clients.
     pub client_cert: Option<ClientCertificate>,
     /// True to accept any broker certificate.
     pub insecure: bool,
-    /// The timeout for connecting, and for each response of the broker.
+    /// The timeout for connecting, and for each response from the broker.
     pub timeout: Duration,
     /// The settings for retries after a lost connection.
     pub retries: Retries,
@@ -144,11 +144,12 @@ impl Broker {
     /// listener uses TLS if and only if the management URL does. If topo sends the password over HTTPS, it therefore
     /// never sends the password over unencrypted AMQP, unless the user sets an AMQP URL.
     ///
-    /// The broker shows its listeners only to users with the tag `monitoring` or `administrator`, and a proxy may map
+    /// The broker shows its listeners only to users with the `monitoring` or `administrator` tag, and a proxy may map
     /// ports. Without a matching listener, the address has the default port.
     ///
-    /// A broker that is starting accepts connections before `rabbit:is_running/0` returns true, and until then its list
-    /// of listeners is empty (measured: up to 0.2 s, on 4.0.5). This function then retries up to three times.
+    /// A broker that is starting accepts connections before `rabbit:is_running/0` returns true. Until then, its list of
+    /// listeners is empty (for up to 0.2 s, measured on 4.0.5). If the list is empty, this function retries up to three
+    /// times.
     pub async fn amqp_address(&self) -> Result<AmqpAddress, BrokerError> {
         let mut overview: Listeners = self.get("/api/overview").await?;
         for _ in 0..MAX_RETRIES {
@@ -172,7 +173,7 @@ struct ClusterName {
     cluster_name: Option<String>,
 }
 
-/// The part of `GET /api/overview` that concerns listeners.
+/// The fields of `GET /api/overview` that concern listeners.
 #[derive(serde::Deserialize)]
 struct Listeners {
     /// The node that responded.

@@ -52,8 +52,8 @@ impl Answers {
         std::mem::take(&mut self.lock().numbers)
     }
 
-    /// Registers a task to wake when this message is answered. Returns false if there are answers that have not been
-    /// taken. The task must then take these answers instead of waiting.
+    /// Registers a task to wake when message `number` is answered. Returns false if there are answers that have not
+    /// been taken. The task must then take these answers instead of waiting.
     pub(super) fn wake_on(&self, number: u64, waker: &Waker) -> bool {
         let mut answered = self.lock();
         answered.waiting = Some((number, waker.clone()));

@@ -1,5 +1,5 @@
-//! Publishes and consumes like an application: mandatory messages with publisher confirms, and consumers with a prefetch of 1
-//! and no priority. `topo test --live` uses this module.
+//! Publishes and consumes like an application. Messages are mandatory and use publisher confirms. Consumers of queues
+//! have a prefetch of 1 and no priority. `topo test --live` uses this module.
 
 use super::amqp::AmqpTransport;
 use super::connection::{Connection, short};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The time without a message after which a stream is read completely.
+/// The time without a message after which a stream counts as completely read.
 const STREAM_QUIET: Duration = Duration::from_millis(500);
 /// The prefetch for reading a stream.
 const STREAM_PREFETCH: u16 = 100;
@@ -63,9 +63,9 @@ pub struct Delivered {
 pub enum WorkerReply {
     /// `basic.ack`.
     Ack,
-    /// `basic.nack`, with the flag `requeue`.
+    /// `basic.nack`, with the value of the `requeue` flag.
     Nack(bool),
-    /// `basic.reject`, with the flag `requeue`.
+    /// `basic.reject`, with the value of the `requeue` flag.
     Reject(bool),
 }
 
@@ -82,8 +82,8 @@ impl AmqpTransport {
 }
 
 impl ApplicationChannel {
-    /// Publishes a mandatory message, and waits for the reply. [`encoded`](super::encoded) returns the properties of a new
-    /// message.
+    /// Publishes a mandatory message, and waits for the reply. [`encoded`](super::encoded) returns the properties of a
+    /// new message.
     ///
     /// # Errors
     /// The exchange does not exist, or the user may not publish to it. The broker then closes the channel.
@@ -108,8 +108,8 @@ impl ApplicationChannel {
         })
     }
 
-    /// Subscribes to a queue with a prefetch of 1. A consumer of a stream receives the messages that are published from now
-    /// on.
+    /// Subscribes to a queue with a prefetch of 1. A consumer of a stream receives the messages that are published from
+    /// now on.
     ///
     /// # Errors
     /// The queue does not exist, or the user may not read from it.
@@ -123,7 +123,7 @@ impl ApplicationChannel {
         Ok(Subscription { connection: self.connection.clone(), consumer, queue: queue.clone() })
     }
 
-    /// Gets the next message with `basic.get`, which acknowledges it; `None` if no message is ready.
+    /// Gets the next message with `basic.get` and automatic acknowledgement; `None` if no message is ready.
     ///
     /// # Errors
     /// The queue does not exist, or it refuses `basic.get`.

@@ -3,10 +3,10 @@
 //! By default, values have the types that the broker assigns over HTTP: `long` for integers, `double` for other
 //! numbers, and `longstr` for strings. Void, which HTTP cannot represent, is also supported.
 //!
-//! A binding of another client may have other types. The management API shows a timestamp, a short and a long as the
+//! A binding from another client may have other types. The management API shows a timestamp, a short and a long as the
 //! same number, and a void as the string `undefined`. It never shows the types, but a binding's properties key is a
-//! hash that depends on the types. topo therefore binds with one combination of types after another until the keys are
-//! equal.
+//! hash that depends on the types. topo therefore binds with one combination of types after another until the keys
+//! match.
 
 use super::amqp::AmqpTransport;
 use super::connection::short;
@@ -119,7 +119,7 @@ impl AmqpTransport {
                 self.0.answer(&request, bind).await?;
             }
         }
-        // The binding already exists, so errors of the close are ignored.
+        // The binding already exists, so errors while the channel closes are ignored.
         let _ = channel.close(200, "done".into()).await;
         Ok(true)
     }

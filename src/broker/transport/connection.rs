@@ -110,7 +110,7 @@ impl Connection {
     async fn connect_once(&self) -> Result<lapin::Connection, BrokerError> {
         let options = &self.options;
         let uri = AMQPUri {
-            // The stream below handles TLS. The scheme concerns only the library's own TLS support.
+            // The stream below handles TLS. The scheme affects only the library's own TLS support.
             scheme: AMQPScheme::AMQP,
             authority: AMQPAuthority {
                 userinfo: AMQPUserInfo {
@@ -243,7 +243,7 @@ pub(super) fn not_carried_reason(error: &lapin::Error) -> Option<String> {
     }
 }
 
-/// Returns the text of an error. The text of a broker's error reply does not contain the library's prefix.
+/// Returns the message of an error. For an error reply from the broker, omits the library's prefix.
 pub(super) fn error_text(error: &lapin::Error) -> String {
     sanitize(&protocol_error(error).map_or_else(|| error.to_string(), |error| error.get_message().to_string()))
 }

@@ -30,9 +30,9 @@ impl AmqpTransport {
     /// [`BrokerError::NotEmpty`] if `if_empty` is set and the queue contains ready messages, and
     /// [`BrokerError::AnotherBroker`] if `known` does not exist. In both cases, nothing was changed.
     ///
-    /// [`BrokerError::Inequivalent`] if the broker processed a declaration of another client between the delete and the
-    /// declaration. The other client's declaration must already have been in transit. The queue then exists with the
-    /// old definition and without the old messages.
+    /// [`BrokerError::Inequivalent`] if the broker processed a declaration from another client between the delete and
+    /// the declaration. The other client's declaration must already have been in transit. The queue then exists with
+    /// the old definition and without the old messages.
     pub async fn swap(
         &self,
         name: &QueueName,
@@ -75,7 +75,7 @@ impl AmqpTransport {
     }
 }
 
-/// A channel that is opened in advance, so that a time-critical bind does not have to wait for a channel.
+/// A channel that is opened in advance, so that time-critical binds do not wait for a channel.
 pub struct Binder {
     transport: AmqpTransport,
     channel: Channel,
@@ -137,7 +137,7 @@ impl AmqpTransport {
     /// the queue over HTTP. topo then deletes the queue. If the delete fails, the broker deletes the queue when the
     /// connection is closed, because the queue is exclusive.
     ///
-    /// The unique name is derived from `queue`, the queue to migrate, so a user who may migrate `queue` may also
+    /// The unique name is derived from `queue`, the queue to migrate. A user who may migrate `queue` may therefore also
     /// declare a queue with the unique name.
     ///
     /// # Errors
@@ -160,7 +160,8 @@ impl AmqpTransport {
         let channel = self.0.channel().await?;
         let options = QueueDeclareOptions { exclusive: true, ..Default::default() };
         let mut arguments = FieldTable::default();
-        // Without this argument, the default type could be quorum. The broker refuses exclusive quorum queues.
+        // Without this argument, the queue could be a quorum queue by default. The broker refuses exclusive quorum
+        // queues.
         arguments.insert("x-queue-type".into(), AMQPValue::LongString("classic".into()));
         let declared = channel.queue_declare(short(name.as_str()), options, arguments);
         self.0.answer(&format!("queue.declare of {name}"), declared).await?;

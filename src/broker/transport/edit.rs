@@ -14,14 +14,15 @@ const PERSISTENT: [u8; 1] = [2];
 pub struct PropertyEdit<'a> {
     /// Returns true for the headers to remove.
     pub removes: fn(&str) -> bool,
-    /// The headers to add. Strings, integers, booleans, floating-point numbers, and lists of these are supported. An existing
-    /// header with this name is replaced.
+    /// The headers to add. Strings, integers, booleans, floating-point numbers, and lists of these are supported. An
+    /// existing header with the same name is replaced.
     pub adds: &'a [(&'a str, HeaderValue)],
     /// True to make the message persistent.
     pub makes_persistent: bool,
 }
 
-/// Returns the edited properties; `None` if they cannot be read.
+/// Returns the edited properties; `None` if the properties cannot be read, or if an added header is too long or not
+/// supported.
 pub fn edited(encoded: &[u8], edit: &PropertyEdit<'_>) -> Option<Vec<u8>> {
     let mut parts = RawProperties::of(encoded).split()?;
     let headers = parts[HEADERS_INDEX].unwrap_or_default();
@@ -64,14 +65,14 @@ pub fn encoded(headers: &[(&str, HeaderValue)], expiration: Option<&str>, messag
     join(&parts)
 }
 
-/// Appends a header to an encoded table; returns `None` if it is too long or its type is not supported.
+/// Appends a header to an encoded table. Returns `None` if the header is too long or its type is not supported.
 fn push_header(table: &mut Vec<u8>, name: &str, value: &HeaderValue) -> Option<()> {
     table.push(u8::try_from(name.len()).ok()?);
     table.extend(name.as_bytes());
     push_value(table, value)
 }
 
-/// Appends a value with its type; returns `None` if it is too long or its type is not supported.
+/// Appends a value with its type. Returns `None` if the value is too long or its type is not supported.
 fn push_value(table: &mut Vec<u8>, value: &HeaderValue) -> Option<()> {
     match value {
         HeaderValue::Boolean(value) => table.extend([b't', u8::from(*value)]),

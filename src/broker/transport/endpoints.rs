@@ -27,7 +27,8 @@ pub(super) async fn subscribe(channel: &Channel, source: &QueueName, prefetch: u
     subscribe_as(channel, source, TRANSPORT_TAG, prefetch, &[]).await
 }
 
-/// Subscribes to a queue with [`PRIORITY`], a consumer tag and further arguments.
+/// Subscribes to a queue with a consumer tag and the arguments in `further`. Without further arguments, subscribes with
+/// [`PRIORITY`].
 pub(super) async fn subscribe_as(
     channel: &Channel,
     source: &QueueName,
@@ -37,7 +38,7 @@ pub(super) async fn subscribe_as(
 ) -> lapin::Result<Consumer> {
     channel.basic_qos(prefetch, BasicQosOptions::default()).await?;
     let mut arguments = FieldTable::default();
-    // Streams refuse a priority.
+    // Only subscriptions to streams have further arguments, and streams refuse a priority.
     if further.is_empty() {
         arguments.insert("x-priority".into(), AMQPValue::LongLongInt(PRIORITY));
     }
@@ -90,8 +91,8 @@ pub struct QueueCounts {
 }
 
 impl QueueCounts {
-    /// Returns the number of ready messages of a queue that has a consumer; `None` if the queue reports no consumers. The
-    /// broker reports neither messages nor consumers for a queue without a leader, even if a consumer exists.
+    /// Returns the number of ready messages of a queue that has a consumer; `None` if the queue reports no consumers.
+    /// The broker reports neither messages nor consumers for a queue without a leader, even if a consumer exists.
     pub fn ready_with_consumer(self) -> Option<u32> {
         (self.consumers > 0).then_some(self.ready)
     }

@@ -28,7 +28,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// Splits off a value of this type. Returns the bytes of the value and the remaining bytes.
+/// Splits off a value of type `kind`. Returns the bytes of the value and the remaining bytes.
 fn value(kind: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     match kind {
         b'S' | b'x' | b'F' | b'A' => long(bytes),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_end_at_the_first_unreadable_one() {
+    fn iteration_ends_at_the_first_unreadable_entry() {
         let table = b"\x01at\x01\x01bS\0\0\0\x02hi\x01cV\x01d?";
         let read: Vec<(&[u8], u8, &[u8])> =
             Entries(table).map(|Entry { name, kind, value, .. }| (name, kind, value)).collect();

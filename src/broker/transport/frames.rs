@@ -38,7 +38,7 @@ enum Direction {
     ToBroker,
 }
 
-/// A rewriter of frames, which receives the bytes in chunks of any size.
+/// A frame rewriter that receives the bytes in chunks of any size.
 struct Rewriter {
     direction: Direction,
     /// The bytes of an incomplete frame, from its first byte.
@@ -225,7 +225,7 @@ impl AsyncWrite for Frames {
             ready!(this.poll_send(context))?;
         }
         this.to_broker.feed(bytes, &mut this.unsent)?;
-        // The rest is sent by a flush, which the library requests after each write.
+        // A flush, which the library requests after each write, sends the rest.
         if let Poll::Ready(sent) = this.poll_send(context) {
             sent?;
         }

@@ -1,4 +1,5 @@
 //! Moves a queue's messages to a fanout exchange without message loss, either over AMQP or with a shovel on the broker.
+//! Also processes messages one by one ([`process`]), and publishes and consumes messages like an application.
 //!
 //! A move runs in the background until it is stopped. It does not end when the queue is empty, because more messages
 //! may arrive. The caller reads the totals and decides when to stop. The target is always a *fanout* exchange, so each
@@ -93,7 +94,7 @@ impl Move {
     }
 
     /// Stops the move, and waits until no message is in transit. Each message is then at the target, in the source, or
-    /// possibly in both.
+    /// in both.
     pub async fn stop(self) -> Result<Progress, BrokerError> {
         match self {
             Self::Amqp(moving) => Ok(moving.stop().await),

@@ -1,6 +1,5 @@
-//! Tracks the messages in transit on one channel: published messages that the broker has not answered, in the order of
-//! the source, and acknowledgements that are not written yet. Waiting for each answer or acknowledgement would delay
-//! the next messages.
+//! Tracks the messages in transit on one channel: unconfirmed messages in the order of the source, and acknowledgements
+//! that are not written yet. Waiting for each confirm or acknowledgement would delay the next messages.
 
 use super::answers::Answers;
 use super::connection::short;
@@ -24,7 +23,7 @@ pub(super) struct Pipeline {
     /// The number of the first message. The following messages have consecutive numbers.
     first: u64,
     answers: Arc<Answers>,
-    /// True if a message was rejected.
+    /// True if a message was rejected, or failed with its channel or connection.
     has_rejected: bool,
     /// The returned messages. The library does not report which sent message was returned. It reports a returned
     /// message together with *some* confirm that the broker sent after the return.
@@ -60,7 +59,7 @@ pub(super) enum Outcome {
     Failed,
 }
 
-/// Publishes a message with unchanged routing key, properties and body.
+/// Publishes a message with its routing key, properties and body unchanged.
 fn publish(
     channel: &Channel,
     target: &str,
@@ -118,7 +117,7 @@ impl Pipeline {
         .await
     }
 
-    /// Polls all messages whose waker was called, and repeats this until no further waker was called.
+    /// Polls all messages whose waker was called, and repeats this until no further waker has been called.
     ///
     /// The library reports a returned message together with the first confirm that the broker sent after the return.
     /// That confirm may belong to another message. A confirmed message is therefore known not to be returned only if
@@ -145,7 +144,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns true if no message was rejected or returned so far.
+    /// Returns true if no message has been rejected or returned so far, and none has failed.
     pub(super) fn has_only_confirms(&self) -> bool {
         self.returned.is_empty() && !self.has_rejected
     }

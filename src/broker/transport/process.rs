@@ -1,15 +1,18 @@
-//! Processes the messages of a queue in their order. A handler decides for each message whether it stays in the queue,
-//! is removed, or is published to an exchange first.
+//! Processes the messages of a queue in order. For each message, a handler decides whether the message stays in the
+//! queue, is removed, or is published to an exchange and then removed.
 //!
-//! No message is lost: topo acknowledges a message only after the broker has confirmed its copy, or after the handler
-//! has stored it. Messages that stay are held until the end, and then returned together, so that they keep their order.
-//! They keep it in all versions and queue types if they were delivered on one channel, to one consumer after another: a
-//! further consumer starts when the one before holds as many messages as its prefetch. Up to 4.2, the channel is closed
-//! without `basic.cancel`, which would change the order of a quorum queue from 3.10 on.
+//! topo loses no messages, because it acknowledges a message only after the broker has confirmed the copy, or after the
+//! handler has stored the message. Until the end of the run, topo holds the messages that stay in the queue. It then
+//! returns them together, so that they keep their order.
 //!
-//! An acknowledgement has no reply. It is known to be processed after the reply to a later `basic.qos`, which this
-//! module calls a fence. Until then, the message is in doubt: after a crash, it can be both in the queue and at its
-//! target.
+//! A classic queue restores the order itself. A quorum queue keeps the order on all versions only if its messages were
+//! delivered on one channel, to one consumer after another. topo therefore adds a consumer when the previous consumer
+//! holds as many messages as its prefetch. On 4.2 and earlier, topo closes the channel without `basic.cancel`, because
+//! a cancel would change the order of a quorum queue on 3.10 and later.
+//!
+//! An acknowledgement has no reply. The reply to a later `basic.qos` proves that the broker has processed the
+//! acknowledgement. This module calls such a `basic.qos` a fence. Until the reply to the fence arrives, the message is
+//! in doubt. After a crash, a message in doubt can be both in the queue and at its target.
 
 mod acknowledge;
 mod consumers;
@@ -27,10 +30,10 @@ use crate::broker::error::BrokerError;
 use session::Session;
 
 impl AmqpTransport {
-    /// Processes the messages of a queue. The handler also receives the messages of the observer.
+    /// Processes the messages of a queue. The handler also receives the messages from the observer.
     ///
     /// # Errors
-    /// The broker refuses the consumer. No message was received.
+    /// A channel cannot be opened, or the broker refuses the consumer. No message was processed.
     pub async fn process<H: MessageHandler>(
         &self,
         order: &ProcessOrder,

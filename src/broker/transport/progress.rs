@@ -36,18 +36,18 @@ pub struct Progress {
     /// The number of messages that are at the target and acknowledged at the source. A message that was moved twice is
     /// counted twice. `None` if the broker does not report the number, as for shovels before 4.2.
     pub moved: Option<u64>,
-    /// The time at which the last message was moved; `None` without a moved message, and for shovels.
+    /// The time at which the last message was moved; `None` if no message was moved, and for shovels.
     pub last_moved: Option<Instant>,
-    /// The time at which the first message was moved since the last connect; `None` without such a message, and for
-    /// shovels.
+    /// The time at which the first message was moved over the current connection; `None` if no message was moved over
+    /// it, and for shovels.
     pub first_moved: Option<Instant>,
     /// The number of received messages that are not acknowledged yet; always 0 for shovels.
     pub in_flight: usize,
     /// True if the source is empty and no message is in transit. Always false for shovels, and without
     /// [`Order::reports_empty`].
     pub is_source_empty: bool,
-    /// The number of messages that may be both in the source and at the target, because they were not acknowledged
-    /// before a connection was lost or the move was aborted. Always 0 for shovels.
+    /// The number of messages that may be both in the source and at the target. They were not acknowledged before a
+    /// connection was lost or the move was aborted. Always 0 for shovels.
     pub possible_duplicates: u64,
     /// The state of the move.
     pub state: State,
@@ -125,8 +125,8 @@ pub enum Fault {
         reason: String,
     },
     /// A message has the `user_id` of another user. The broker accepts the message only from that user, or from a user
-    /// with the tag `impersonator`.
-    #[error("a message with the property user_id `{user_id}` can be published only by that user: {reason}")]
+    /// with the `impersonator` tag.
+    #[error("a message with the user_id `{user_id}` can be published only by that user: {reason}")]
     ForeignUser {
         /// The value of the property.
         user_id: String,

@@ -32,7 +32,7 @@ pub enum PublishFault {
     /// The exchange routed the message to no queue.
     #[error("the exchange routed the message to no queue: {0}")]
     Unroutable(String),
-    /// A queue rejected the message because it is full.
+    /// A queue rejected the message because the queue is full.
     #[error("the queue rejected the message because it is full")]
     Rejected,
     /// Another error.
@@ -65,8 +65,8 @@ impl AmqpTransport {
 }
 
 impl Publisher {
-    /// Returns true if the maximum number of messages is unconfirmed. Then, call [`Self::confirm_next`] before the next
-    /// message is published.
+    /// Returns true if the maximum number of messages is unconfirmed. In this case, call [`Self::confirm_next`] before
+    /// publishing the next message.
     pub fn is_full(&self) -> bool {
         self.unconfirmed.len() >= self.window
     }
@@ -88,8 +88,8 @@ impl Publisher {
         });
     }
 
-    /// Waits for the confirm of the oldest message. Returns the number of confirmed messages: 1, or 0 without an
-    /// unconfirmed message.
+    /// Waits for the confirm of the oldest message. Returns the number of confirmed messages: 1, or 0 if no message is
+    /// unconfirmed.
     ///
     /// # Errors
     /// The message was not accepted.

@@ -14,8 +14,8 @@ use std::ops::Range;
 const NAME: &str = "topo";
 /// The property flags of a message that has only headers.
 const HEADERS: u16 = 1 << 13;
-/// The headers in which a quorum queue counts deliveries. Up to 3.12, the queue also adds them to the first delivery
-/// (`rabbit_fifo_client`).
+/// The headers in which a quorum queue counts deliveries. On 3.12 and earlier, the queue also adds these headers to the
+/// first delivery (`rabbit_fifo_client`).
 const COUNTS: [&[u8]; 2] = [b"x-delivery-count", b"x-acquired-count"];
 
 /// The encoding of a property.
@@ -144,7 +144,8 @@ impl<'a> RawProperties<'a> {
         self.0.get(self.position(desired)?)
     }
 
-    /// Returns the property `user_id`, which is the user that the publisher claims to be; `None` if it is not set.
+    /// Returns the `user_id` property, which is the user that the publisher claims to be; `None` if the property is not
+    /// set or cannot be read.
     pub(super) fn user_id(self) -> Option<String> {
         self.property(USER_ID_INDEX).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
@@ -175,8 +176,8 @@ impl<'a> RawProperties<'a> {
     }
 }
 
-/// Encodes the values of properties, in the order of [`PROPERTY_NAMES`]. Reverses [`RawProperties::split`]. Returns
-/// `None` if a value is too long.
+/// Encodes the values of properties, in the order of [`PROPERTY_NAMES`]. The inverse of [`RawProperties::split`].
+/// Returns `None` if a value is too long.
 pub(super) fn join(parts: &[Option<&[u8]>; 14]) -> Option<Vec<u8>> {
     let mut flags = 0_u16;
     let mut encoded = vec![0, 0];
@@ -202,15 +203,15 @@ pub(super) fn without_counts(properties: BasicProperties) -> BasicProperties {
     }
 }
 
-/// Returns the properties that the library writes for encoded properties.
+/// Hides encoded properties in the library's properties. The socket sends the encoded properties instead.
 pub(super) fn as_library_properties(encoded: Vec<u8>) -> BasicProperties {
     let mut table = FieldTable::default();
     table.insert(NAME.into(), AMQPValue::ByteArray(encoded.into()));
     BasicProperties::default().with_headers(table)
 }
 
-/// The length of the bytes before the hidden properties: the flags, the length of the table, and the name, the type and
-/// the length of the header.
+/// The length of the bytes before the hidden properties: the flags, the table length, and the header's name, type and
+/// length.
 const PREFIX: usize = 2 + 4 + 1 + NAME.len() + 1 + 4;
 
 /// Encodes flags and properties as one byte array in a header; `None` if the properties are too large.
@@ -221,13 +222,14 @@ pub(super) fn hide(raw: &[u8]) -> Option<Vec<u8>> {
     Some([&HEADERS.to_be_bytes(), &of_table.to_be_bytes()[..], &name, b"x", &length.to_be_bytes(), raw].concat())
 }
 
-/// Returns the flags and properties that [`hide`] encoded; `None` for properties that the library itself created.
+/// Returns the flags and properties that [`hide`] has encoded; `None` for properties that the library itself has
+/// created.
 pub(super) fn reveal(properties: &[u8]) -> Option<&[u8]> {
     let raw = properties.get(PREFIX..)?;
     (hide(raw)?.get(..PREFIX) == properties.get(..PREFIX)).then_some(raw)
 }
 
-/// Returns the property `user_id` of encoded properties; `None` if it is not set.
+/// Returns the `user_id` property of encoded properties; `None` if the property is not set or cannot be read.
 pub fn user_id(encoded_properties: &[u8]) -> Option<String> {
     RawProperties::of(encoded_properties).user_id()
 }

@@ -153,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Forwards a message with the `user_id` of another user. Unless this user has the tag `impersonator`, the broker
+    /// Forwards a message with the `user_id` of another user. Unless this user has the `impersonator` tag, the broker
     /// refuses the message and closes the channel. The message is therefore published on a separate channel, after all
     /// other messages are settled.
     async fn forward_of_other_user(
@@ -184,8 +184,8 @@ impl Session {
         }
     }
 
-    /// Acknowledges confirmed messages. If a message was rejected or returned, waits until the acknowledgements are
-    /// written, and publishes rejected messages again.
+    /// Acknowledges confirmed messages, and publishes rejected messages again. Ends the session with
+    /// [`Fault::Unroutable`] if a message was returned.
     async fn acknowledge_confirmed(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         if self.pipeline.has_only_confirms() {
             let tags = self.pipeline.take_confirmed();
@@ -300,7 +300,7 @@ impl Job {
         match reply.get_id() {
             404 if reason.contains("no exchange") => Fault::TargetGone { reason }.into(),
             404 => Fault::SourceGone { reason }.into(),
-            // The reason is "delivery acknowledgement … timed out": the target rejected a message for so long that the
+            // The reason is "delivery acknowledgement … timed out". The target rejected a message for so long that the
             // source's acknowledgement timeout (30 min by default) expired.
             406 if reason.contains("timed out") => SessionEnd::Lost(self.connection.request_error("the move", error)),
             _ => Fault::Broker(self.connection.request_error("the move", error)).into(),

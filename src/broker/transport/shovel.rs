@@ -2,8 +2,8 @@
 //!
 //! topo's shovels never end by themselves (`src-delete-after: never`). With a limit, a shovel would end after the
 //! number of messages that were *ready* at its start, and would count rejected messages as moved. A shovel publishes
-//! without `mandatory`, so messages that the target does not route would be lost. topo therefore starts a shovel only
-//! if the target has a binding.
+//! without the `mandatory` flag, so messages that the target does not route would be lost. topo therefore starts a
+//! shovel only if the target has a binding.
 //!
 //! A killed run leaves its shovels on the broker. Only policymakers may read shovel definitions, but every user with
 //! access to a queue may read the queue's consumers. If this user cannot remove shovels, topo detects them by their
@@ -41,7 +41,7 @@ pub struct ShovelTransport {
     pub(super) version: BrokerVersion,
 }
 
-/// A move by a shovel. Dropping the value leaves the shovel on the broker; [`Self::stop`] removes it.
+/// A move by a shovel. Dropping the value leaves the shovel on the broker. [`Self::stop`] removes the shovel.
 pub struct ShovelMove {
     transport: ShovelTransport,
     name: String,
@@ -64,9 +64,9 @@ struct Status {
     state: String,
     reason: Option<String>,
     timestamp: Option<String>,
-    /// The number of moved messages, from 4.2 on.
+    /// The number of moved messages (4.2 and later).
     forwarded: Option<u64>,
-    /// `running`, `flow` or `blocked`, from 3.11 on.
+    /// `running`, `flow` or `blocked` (3.11 and later).
     blocked_status: Option<String>,
 }
 
@@ -103,13 +103,13 @@ struct Definition {
 }
 
 impl ShovelTransport {
-    /// Creates a transport for a broker of this version.
+    /// Creates a transport for a vhost on a broker of the given version.
     pub fn new(broker: Broker, vhost: &VhostName, version: BrokerVersion) -> Self {
         Self { broker, vhost: vhost.clone(), version }
     }
 
     /// Checks that this user can manage shovels, without changing anything. The plugins must be enabled, and the user
-    /// must have the permission to read the status (`monitoring`) and the definitions (`policymaker`) of shovels.
+    /// must have the tags to read the status (`monitoring`) and the definitions (`policymaker`) of shovels.
     pub async fn check(&self) -> Result<(), Fault> {
         match self.statuses().await {
             Err(BrokerError::NotFound { .. }) => return Err(Fault::NoShovels),
@@ -119,7 +119,7 @@ impl ShovelTransport {
         Ok(())
     }
 
-    /// Starts a move. Replaces a shovel of the same queue that a killed run left.
+    /// Starts a move. Replaces a shovel that a killed run left on the same queue.
     ///
     /// # Errors
     /// The reason why the move cannot start.
@@ -189,10 +189,10 @@ impl ShovelTransport {
                 Err(error) => return Err(error),
             };
             let status = self.status(name).await?;
-            // A running shovel deletes its status when it stops. From 3.13 on, the broker kills a shovel that has
-            // failed or has not connected yet, and its last status remains (fixed after 4.3.5, rabbitmq-server
-            // f6565763). However, the broker responds to the DELETE only after it has stopped the shovel, and a shovel
-            // that is still running would change its status.
+            // A running shovel deletes its status when it stops. On 3.13 and later, the broker kills a shovel that has
+            // failed or has not connected yet. The last status of this shovel remains (fixed after 4.3.5,
+            // rabbitmq-server f6565763). However, the broker responds to the DELETE only after it has stopped the
+            // shovel, and a shovel that is still running would change its status.
             let is_over = match &status {
                 None => true,
                 Some(status) if status.may_be_obsolete() => since.elapsed() > RECONNECT_DELAY * 3,
@@ -232,7 +232,7 @@ impl ShovelTransport {
     }
 
     fn definition(&self, order: &Order) -> Value {
-        // A URI without a host connects directly inside the broker. A URI without a path would refer to the vhost `/`.
+        // A URI without a host connects directly inside the broker. A URI without a path would refer to the `/` vhost.
         let uri = format!("amqp:///{}", encode(self.vhost.as_str()));
         let mut value = json!({
             "src-protocol": "amqp091",
@@ -272,7 +272,7 @@ impl ShovelTransport {
 }
 
 impl ShovelMove {
-    /// Returns the progress that the broker reports. Before 4.2, the number of moved messages is unknown.
+    /// Returns the progress that the broker reports. On versions before 4.2, the number of moved messages is unknown.
     pub async fn progress(&mut self) -> Result<Progress, BrokerError> {
         Ok(progress(self.transport.status(&self.name).await?))
     }
@@ -318,9 +318,9 @@ fn progress(status: Option<Status>) -> Progress {
 }
 
 impl ShovelTransport {
-    /// Returns the entries of `queues` that are the source of a topo shovel, if this user may not manage shovels. If
-    /// this user may manage shovels, returns no queues. The broker lists the consumers of shovels a few seconds after
-    /// they subscribed, or not at all if statistics are disabled.
+    /// Returns the entries of `queues` that are the source of a topo shovel, if this user may not manage shovels.
+    /// Returns no queues if this user may manage shovels, or if the shovel plugin is not enabled. The broker lists the
+    /// consumers of shovels a few seconds after they subscribed, or not at all if statistics are disabled.
     pub async fn queues_with_inaccessible_shovels(
         &self,
         queues: &[QueueName],
@@ -349,8 +349,8 @@ impl ShovelTransport {
     }
 }
 
-/// Returns true if a consumer may belong to a topo shovel: it is internal to the broker and, from 3.9 on, has the
-/// priority of topo's shovels.
+/// Returns true if a consumer may belong to a topo shovel. Such a consumer is internal to the broker. On 3.9 and later,
+/// it also has the priority of topo's shovels.
 fn is_shovel_consumer(consumer: &Value, version: BrokerVersion) -> bool {
     let is_internal = consumer["channel_details"]["user"] == "none";
     is_internal && (version < BrokerVersion::new(3, 9, 0) || consumer["arguments"]["x-priority"] == PRIORITY)

@@ -34,7 +34,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
-/// The timeout of the TCP connection. An open port responds immediately, but a port behind a firewall may never respond.
+/// The timeout of the TCP connection. An open port responds immediately, but a port behind a firewall may never
+/// respond.
 const TCP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The socket type that the library expects.
@@ -124,18 +125,18 @@ impl Greeting {
         greeting.extend(bytes.iter().take(room));
     }
 
-    /// Returns the server property `cluster_name` of `connection.start`; `None` if the greeting does not contain the
+    /// Returns the `cluster_name` server property in `connection.start`; `None` if the greeting does not contain the
     /// property.
     pub(super) fn cluster(&self) -> Option<String> {
         let greeting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A method of channel 0: `connection.start`.
+        // A method on channel 0: `connection.start`.
         let is_start = greeting.starts_with(&[1, 0, 0]) && greeting.get(7..11) == Some(&[0, 10, 0, 10]);
         let (table, _) = long(greeting.get(HEADER..).filter(|_| is_start)?)?;
         string(table, b"cluster_name")
     }
 }
 
-/// Returns the string value of the entry with this name in a table.
+/// Returns the string value of the entry with the name `desired` in a table.
 fn string(table: &[u8], desired: &[u8]) -> Option<String> {
     let entry = Entries(table).find(|entry| entry.name == desired && entry.kind == b'S')?;
     String::from_utf8(entry.value.to_vec()).ok()
@@ -170,8 +171,8 @@ impl AsyncWrite for TeeStream {
     }
 }
 
-/// Builds the TLS configuration. Trusts only the specified CA certificates. If none are specified, trusts the system's
-/// authorities and Mozilla's list.
+/// Builds the TLS configuration. With `insecure`, accepts any certificate. Otherwise, trusts only the specified CA
+/// certificates. If none are specified, trusts the system's authorities and Mozilla's list.
 pub(super) fn tls_config(options: &AmqpOptions) -> Result<ClientConfig, BrokerError> {
     let provider = Arc::new(ring::default_provider());
     let unusable = |what: &'static str| move |reason: String| BrokerError::Certificate { what, reason };

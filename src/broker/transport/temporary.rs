@@ -20,16 +20,16 @@ const MAX_TAPPED: i64 = 10_000;
 /// The argument that marks topo's own objects.
 const MARK: &str = "x-topo-run";
 
-/// The exclusive queue of a run. It exists as long as the connection, so the broker deletes it immediately if topo is
-/// killed. Meanwhile, no other run can declare it.
+/// The exclusive queue of a run. The queue exists as long as the connection, so the broker deletes the queue
+/// immediately if topo is killed. While the queue exists, no other run can declare it.
 pub struct RunLock {
     connection: Arc<Connection>,
     channel: Channel,
     queue: QueueName,
 }
 
-/// A consumer of the exclusive queue of a run. It must exist until the lock is released: the broker deletes the queue with
-/// its last consumer.
+/// A consumer of the exclusive queue of a run. The consumer must exist until the lock is released, because the broker
+/// deletes the queue together with its last consumer.
 pub struct Observer(pub(super) Consumer);
 
 impl AmqpTransport {
@@ -52,10 +52,11 @@ impl AmqpTransport {
     }
 
     /// Declares the temporary exchange that routes to one queue, with any routing key. A killed run leaves the exchange
-    /// behind; the next run uses and deletes it.
+    /// behind. The next run deletes the exchange before it declares a new one.
     ///
     /// # Errors
-    /// The user may not configure or write the exchange, or read from it. Nothing is left behind.
+    /// The user may not configure the exchange or read from it, or may not write to the queue. No exchange is left
+    /// behind.
     pub async fn declare_replay_exchange(&self, queue: &QueueName) -> Result<ExchangeName, BrokerError> {
         let exchange = replay_exchange(queue);
         // An exchange that a killed run left behind can have other bindings.
@@ -76,7 +77,7 @@ impl AmqpTransport {
         Ok(exchange)
     }
 
-    /// Deletes the temporary exchange of a queue. Errors are ignored, because the next run deletes it.
+    /// Deletes the temporary exchange of a queue. Ignores errors, because the next run deletes the exchange.
     pub async fn delete_replay_exchange(&self, queue: &QueueName) {
         let exchange = replay_exchange(queue);
         let Ok(channel) = self.0.channel().await else { return };
@@ -95,8 +96,8 @@ impl AmqpTransport {
 }
 
 impl RunLock {
-    /// Binds the queue where the dead-letter queue is bound, so that it receives copies of the messages that are
-    /// dead-lettered from now on.
+    /// Adds a binding of the dead-letter queue to the run's queue. The run's queue then receives copies of newly
+    /// dead-lettered messages.
     ///
     /// # Errors
     /// The user may not bind the queue.
@@ -116,7 +117,7 @@ impl RunLock {
         Ok(())
     }
 
-    /// Consumes the queue.
+    /// Consumes from the run's queue.
     ///
     /// # Errors
     /// The user may not read from the queue.

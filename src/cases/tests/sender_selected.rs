@@ -1,4 +1,4 @@
-//! Tests cases with the headers `CC` and `BCC`.
+//! Tests cases with `CC` and `BCC` headers.
 
 use super::{file, with_subject};
 use crate::cases::{CaseOutcome, check, run};
@@ -42,6 +42,6 @@ fn values_other_than_lists_of_strings_are_refused() {
         ("exchange: orders, routes: [{headers: {BCC: [audit, 1]}, to: []}]", "BCC"),
     ] {
         let errors = file(&format!("tests: {{it: {{{case}}}}}\n")).expect_err(case).to_string();
-        assert!(errors.contains(&format!("expected a list of strings for the header `{header}`")), "{errors}");
+        assert!(errors.contains(&format!("expected a list of strings for the `{header}` header")), "{errors}");
     }
 }

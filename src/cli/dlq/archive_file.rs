@@ -1,4 +1,4 @@
-//! Appends messages to a file, which a later run can continue.
+//! Appends messages to a file, to which a later run can append more messages.
 
 use crate::operate::dlq::ArchivedMessage;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -9,8 +9,8 @@ use std::path::Path;
 pub(super) struct ArchiveFile(File);
 
 impl ArchiveFile {
-    /// Opens a file, or creates it, and locks it. An existing archive of an interrupted run is continued: an incomplete
-    /// last line is removed.
+    /// Opens or creates a file, and locks it. If an interrupted run left an incomplete last line, removes this line, so
+    /// that the archive can be continued.
     ///
     /// # Errors
     /// The file cannot be opened, it is not an archive, or another run is writing to it.
@@ -20,7 +20,8 @@ impl ArchiveFile {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path)?;
-        // Without the lock, this run could remove lines that another run has just written. Some file systems have none.
+        // Without the lock, this run could remove lines that another run has just written. Some file systems do not
+        // support locks.
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another run is writing to the file"));
         }
@@ -31,7 +32,7 @@ impl ArchiveFile {
         Ok(Self(file))
     }
 
-    /// Appends lines, and writes them to the disk.
+    /// Appends lines, and syncs them to disk.
     ///
     /// # Errors
     /// The lines cannot be written.
@@ -41,7 +42,8 @@ impl ArchiveFile {
     }
 }
 
-/// Returns the length of the complete lines of a file. The first line must be a message of an archive.
+/// Returns the total length of the complete lines of a file. The first line must be an archived message, or the
+/// beginning of an archived message.
 fn complete_length(file: &mut File) -> io::Result<u64> {
     let length = file.metadata()?.len();
     if length == 0 {
@@ -50,7 +52,7 @@ fn complete_length(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::Start(0))?;
     let mut first = String::new();
     let is_text = io::BufReader::new(&mut *file).read_line(&mut first).is_ok();
-    // A kill during the first write leaves the beginning of a message.
+    // A run that was killed during its first write leaves the beginning of a message.
     let is_started = first.starts_with("{\"formatVersion\":1,") && !first.ends_with('\n');
     if !is_text || ArchivedMessage::parse(&first).is_err() && !is_started {
         return Err(io::Error::new(

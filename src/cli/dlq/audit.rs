@@ -1,4 +1,4 @@
-//! Writes one line about each run that changes a dead-letter queue, to a file or to standard error.
+//! Writes an audit line for each run that changes a dead-letter queue, to a file or to standard error.
 
 use super::super::failure::{Exit, Failure};
 use super::super::output;
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The progress of a run, for the audit record of a run that a second signal stops.
+/// The progress of a run, for the audit record if a second signal stops the run.
 #[derive(Debug, Default)]
 pub(super) struct Started(Cell<Option<u64>>);
 
@@ -21,8 +21,9 @@ impl Started {
         self.0.set(Some(done));
     }
 
-    /// Returns the function that writes the record of a stopped run. It writes no record if the run did not start.
-    pub(super) fn stopped<'a>(
+    /// Returns a function that writes the audit record of a stopped run. The function writes no record if the run did
+    /// not start.
+    pub(super) fn record_stopped<'a>(
         &'a self,
         path: Option<&'a Path>,
         of: impl FnOnce(u64) -> StoppedRun<'a> + 'a,
@@ -36,7 +37,9 @@ impl Started {
     }
 }
 
-/// Writes the line, which depends on the time and the user. Without a file, writes it to standard error.
+/// Appends the audit line, which depends on the time and the user, to a file. Without a file, writes the line to
+/// standard error unless `is_quiet` is true. If the file cannot be written, writes the line to standard error and
+/// returns a failure.
 pub(super) fn write(
     path: Option<&Path>,
     line: impl FnOnce(&str, &str) -> String,

@@ -1,4 +1,4 @@
-//! `topo dlq drop`: drops messages, after they are written to a file.
+//! `topo dlq drop`: writes messages to a file, unless `--no-backup` is set, and then drops them.
 
 use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
@@ -7,7 +7,7 @@ use super::archive_file::ArchiveFile;
 use super::audit::{self, Started};
 use super::selection::SelectionArguments;
 use super::target::{
-    ReadingArguments, Shown, Target, TargetArguments, inspection_exit, is_confirmed, until_second_signal,
+    ProgressDisplay, ReadingArguments, Target, TargetArguments, confirm, inspection_exit, until_second_signal,
 };
 use crate::apply::Interrupt;
 use crate::model::QueueName;
@@ -44,7 +44,7 @@ pub(super) async fn run(arguments: &DropArguments, global: &Global) -> Result<Ex
     let (started, id) = (Started::default(), run_id());
     let run = run_with(arguments, &target, (&queue, selection, &id), (&interrupt, &started), global);
     let of = |done| StoppedRun { command: "drop", run: Some(&id), vhost: &target.vhost, queue: &queue, done };
-    let stopped = started.stopped(arguments.audit.as_deref(), of, &target.access, global.quiet);
+    let stopped = started.record_stopped(arguments.audit.as_deref(), of, &target.access, global.quiet);
     until_second_signal(&interrupt, run, stopped).await
 }
 
@@ -63,7 +63,7 @@ async fn run_with(
             hold: arguments.reading.hold(),
             allowed: arguments.reading.allow.clone(),
         };
-        let shown = Shown::start(global, format!("inspecting {queue}"));
+        let shown = ProgressDisplay::start(global, format!("inspecting {queue}"));
         let mut ignore = |_| Ok(());
         let inspected = inspect(&target.access, &target.state, queue, &options, interrupt, &mut ignore).await;
         drop(shown);
@@ -79,7 +79,7 @@ async fn run_with(
             output::eprint("no messages match\n");
             return Ok(Exit::Done);
         }
-        if interrupt.is_requested() || !is_confirmed(question(arguments, queue, &inspected), interrupt).await? {
+        if interrupt.is_requested() || !confirm(question(arguments, queue, &inspected), interrupt).await? {
             let failure = Failure::failed("not confirmed; no message was dropped");
             return Err(if interrupt.is_requested() { failure.exit(Exit::Interrupted) } else { failure });
         }
@@ -92,7 +92,7 @@ async fn run_with(
             Some(store)
         }
     };
-    let shown = Shown::start(global, format!("dropping messages of {queue}"));
+    let shown = ProgressDisplay::start(global, format!("dropping messages from {queue}"));
     let total = arguments.limit.unwrap_or(0);
     let progress = |counts: &crate::broker::transport::ProcessCounts| {
         shown.update(counts.removed, total, "dropped");

@@ -4,7 +4,7 @@ use super::super::arguments::Global;
 use super::super::failure::{Exit, Failure};
 use super::super::output;
 use super::selection::SelectionArguments;
-use super::target::{ReadingArguments, Shown, TargetArguments, inspect_until_second_signal};
+use super::target::{ProgressDisplay, ReadingArguments, TargetArguments, inspect_until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::operate::dlq::{DeadLetter, InspectOptions, InspectionEnd, archived_line, inspect};
@@ -28,7 +28,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     };
     let mut file = open(&arguments.out)?;
     let interrupt = Interrupt::default();
-    let shown = Shown::start(global, format!("exporting {queue}"));
+    let shown = ProgressDisplay::start(global, format!("exporting {queue}"));
     let total = target.state.messages(&queue).unwrap_or(0);
     let mut written = 0;
     let mut visit = |it: DeadLetter| {
@@ -44,7 +44,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     let inspection = inspect_until_second_signal(&interrupt, inspected).await;
     drop(shown);
     let inspection = inspection.inspect_err(|_| {
-        // The same command can be repeated.
+        // Removes the incomplete file, so that the user can repeat the same command.
         if arguments.out != Path::new("-") {
             let _ = std::fs::remove_file(&arguments.out);
         }
@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     })
 }
 
-/// Opens a new file that only its owner can read; `-` for standard output.
+/// Creates a new file that only its owner can read. For `-`, opens standard output.
 fn open(path: &Path) -> Result<Box<dyn Write>, Failure> {
     if path == Path::new("-") {
         return Ok(Box::new(BufWriter::new(std::io::stdout())));

@@ -4,7 +4,7 @@ use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::output;
 use super::selection::SelectionArguments;
-use super::target::{ReadingArguments, Shown, TargetArguments, inspect_until_second_signal, inspection_exit};
+use super::target::{ProgressDisplay, ReadingArguments, TargetArguments, inspect_until_second_signal, inspection_exit};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::operate::dlq::{GroupKey, Groups, InspectOptions, inspect};
@@ -35,7 +35,7 @@ pub(super) async fn run(arguments: &ListArguments, global: &Global) -> Result<Ex
         allowed: arguments.reading.allow.clone(),
     };
     let interrupt = Interrupt::default();
-    let shown = Shown::start(global, format!("inspecting {queue}"));
+    let shown = ProgressDisplay::start(global, format!("inspecting {queue}"));
     let total = target.state.messages(&queue).unwrap_or(0);
     let mut seen = 0;
     let mut visit = |it| {

@@ -45,7 +45,7 @@ enum DlqCommand {
     /// Write messages to a file without removing them from the queue
     #[command(after_long_help = "Examples:\n  topo dlq export orders.dead --out orders.jsonl")]
     Export(export::ExportArguments),
-    /// Republish the messages of a file to their dead-letter queue
+    /// Republish the messages in a file to their dead-letter queue
     #[command(after_long_help = "Examples:\n  topo dlq restore expired.jsonl")]
     Restore(restore::RestoreArguments),
 }

@@ -54,7 +54,7 @@ pub(super) async fn run(arguments: &PeekArguments, global: &Global) -> Result<Ex
     Ok(inspection_exit(&inspection, &interrupt))
 }
 
-/// The format of bodies.
+/// The format of message bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Body {
     /// JSON, text or a hexadecimal dump, depending on the body

@@ -6,7 +6,7 @@ use super::super::value_parsers::duration;
 use super::super::{interaction, output};
 use super::audit::{self, Started};
 use super::selection::SelectionArguments;
-use super::target::{ReadingArguments, Shown, Target, TargetArguments, is_confirmed, until_second_signal};
+use super::target::{ProgressDisplay, ReadingArguments, Target, TargetArguments, confirm, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::QueueName;
 use crate::model::count::{count, number};
@@ -46,7 +46,7 @@ pub(super) async fn run(arguments: &ReplayArguments, global: &Global) -> Result<
     let run = run_with(arguments, &target, (&queue, &options), (&interrupt, &started), global);
     let of =
         |done| StoppedRun { command: "replay", run: Some(&options.run), vhost: &target.vhost, queue: &queue, done };
-    let stopped = started.stopped(arguments.audit.as_deref(), of, &target.access, global.quiet);
+    let stopped = started.record_stopped(arguments.audit.as_deref(), of, &target.access, global.quiet);
     until_second_signal(&interrupt, run, stopped).await
 }
 
@@ -58,7 +58,7 @@ async fn run_with(
     global: &Global,
 ) -> Result<Exit, Failure> {
     let failure = |error| arguments.target.failure(error);
-    let shown = Shown::start(global, format!("inspecting {queue}"));
+    let shown = ProgressDisplay::start(global, format!("inspecting {queue}"));
     let planned = plan_replay(&target.access, &target.state, queue, options, interrupt).await;
     drop(shown);
     let mut plan = planned.map_err(failure)?;
@@ -93,12 +93,12 @@ async fn run_with(
         .hint("replay without waiting for the outcome: --canary 0"));
     }
     let is_refused = plan.hazards.iter().any(|(hazard, _)| !options.allowed.contains(hazard));
-    if !arguments.yes && !is_refused && !is_confirmed(question(&plan, options), interrupt).await? {
+    if !arguments.yes && !is_refused && !confirm(question(&plan, options), interrupt).await? {
         let failure = Failure::failed("not confirmed; no message was moved");
         return Err(if interrupt.is_requested() { failure.exit(Exit::Interrupted) } else { failure });
     }
     let planned = plan.targets.clone();
-    let shown = Shown::start(global, format!("replaying {queue}"));
+    let shown = ProgressDisplay::start(global, format!("replaying {queue}"));
     let total = options.limit.unwrap_or(u64::MAX).min(if plan.is_complete { plan.messages() } else { plan.before });
     let progress = |counts: &crate::broker::transport::ProcessCounts, came_back: u64| {
         let what = if came_back == 0 { "replayed".to_owned() } else { format!("replayed, {came_back} came back") };
@@ -118,8 +118,8 @@ async fn run_with(
     };
     for (_, used) in planned.iter().zip(&plan.targets).filter(|(planned, used)| is_new(planned, used)) {
         output::eprint(&format!(
-            "note: the messages to {} have the queue name as their routing key, because the user may not declare or use \
-             the planned exchange\n",
+            "note: the messages for {} have the queue name as their routing key, because the user may not declare or \
+             use the planned exchange\n",
             clean(used.queue.as_str())
         ));
     }
@@ -167,7 +167,7 @@ fn rate(text: &str) -> Result<Rate, String> {
     number.map(|it| Rate(Some(it))).ok_or_else(|| "expected a rate, such as 50/s or 0.5/s, or none".to_owned())
 }
 
-/// Parses a share in percent, and returns it as a number from 0 to 1.
+/// Parses a percentage, and returns it as a fraction from 0 to 1.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     let number = number.filter(|it| (0.0..=100.0).contains(it));

@@ -1,10 +1,10 @@
-//! `topo dlq restore`: publishes the messages of a file to their dead-letter queue again.
+//! `topo dlq restore`: republishes the messages in a file to their dead-letter queue.
 
 use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};
 use super::super::{files, interaction, output};
 use super::audit::{self, Started};
-use super::target::{Shown, TargetArguments, hazard, until_second_signal};
+use super::target::{ProgressDisplay, TargetArguments, hazard, until_second_signal};
 use crate::apply::Interrupt;
 use crate::model::count::count;
 use crate::model::naming::digest;
@@ -40,11 +40,11 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
             files::path_argument(&state_path)
         ));
     } else if !arguments.yes {
-        // The restore checks this as well. A refusal must not follow a confirmation.
+        // The restore repeats these checks, but it must not be refused after the user has confirmed it.
         let checked = check_restore(&target.access, &target.state, &options).await;
         checked.map_err(|error| arguments.target.failure(error))?;
         let question = format!("Restore {} to {queue}? [y/N] ", count(messages - skip, "message"));
-        if !interaction::is_confirmed(&question)? {
+        if !interaction::confirm(&question)? {
             return Err(Failure::failed("not confirmed; no message was published"));
         }
     }
@@ -56,7 +56,7 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         .open(&state_path)
         .map_err(|error| output::write_failure(&state_path, &error))?;
     let interrupt = Interrupt::default();
-    let shown = Shown::start(global, format!("restoring to {queue}"));
+    let shown = ProgressDisplay::start(global, format!("restoring to {queue}"));
     let mut write = |text: String| {
         let written = progress.rewind().and_then(|()| progress.write_all(text.as_bytes()));
         // Removes the digest of an earlier complete restore.
@@ -76,7 +76,7 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         restored.map_err(|error| arguments.target.failure(error))
     };
     let of = |done| StoppedRun { command: "restore", run: None, vhost: &target.vhost, queue: &queue, done };
-    let stopped = started.stopped(arguments.audit.as_deref(), of, &target.access, global.quiet);
+    let stopped = started.record_stopped(arguments.audit.as_deref(), of, &target.access, global.quiet);
     let report = until_second_signal(&interrupt, restored, stopped).await;
     drop(shown);
     let report = report?;
@@ -105,13 +105,13 @@ struct Archive {
     messages: u64,
     /// The total size of the bodies in bytes.
     bytes: u64,
-    /// The users that the property `user_id` names.
+    /// The user names in the `user_id` properties of the messages.
     users: BTreeSet<String>,
     /// The queue that receives the messages.
     queue: QueueName,
 }
 
-/// Checks all messages of the archive before the first one is published.
+/// Checks all messages of the archive before the first message is published.
 fn check(arguments: &RestoreArguments) -> Result<Archive, Failure> {
     let path = &arguments.archive;
     let file = File::open(path).map_err(|error| read_failure(path, &error.to_string()))?;
@@ -135,7 +135,7 @@ fn check(arguments: &RestoreArguments) -> Result<Archive, Failure> {
         match &found {
             Some(queue) if requested.is_none() && *queue != message.queue => {
                 return Err(Failure::usage(format!(
-                    "the file contains messages of `{queue}` and of `{}`",
+                    "the file contains messages from `{queue}` and from `{}`",
                     message.queue
                 ))
                 .hint("restore all of them to one queue: --queue QUEUE"));
@@ -145,19 +145,19 @@ fn check(arguments: &RestoreArguments) -> Result<Archive, Failure> {
         }
     }
     let archive = found.map(|queue| Archive { messages, bytes, users, queue });
-    archive.ok_or_else(|| Failure::spec(format!("{} contains no message", path.display())))
+    archive.ok_or_else(|| Failure::spec(format!("{} contains no messages", path.display())))
 }
 
-/// Returns the path of the file that contains the number of restored messages. It stays after a complete restore, so that a
-/// later restore of the same file publishes only messages that were appended since then. After a complete restore, it also contains a digest of
-/// these messages.
+/// Returns the path of the state file, which contains the number of restored messages. After a complete restore, the
+/// state file remains, and also contains a digest of these messages. A later restore of the same archive then publishes
+/// only messages that were appended since the complete restore.
 fn state_path(archive: &Path) -> PathBuf {
     let mut name = archive.as_os_str().to_owned();
     name.push(".restored");
     name.into()
 }
 
-/// Returns a digest of the target of a restore and of the first message.
+/// Returns a digest of the target of a restore and of the first message in the archive.
 fn identity(url: &str, vhost: &VhostName, queue: &QueueName, archive: &Path) -> Result<String, Failure> {
     let file = File::open(archive).map_err(|error| read_failure(archive, &error.to_string()))?;
     let mut first = String::new();
@@ -165,7 +165,8 @@ fn identity(url: &str, vhost: &VhostName, queue: &QueueName, archive: &Path) -> 
     Ok(digest(&format!("{url}\n{vhost}\n{queue}\n{first}")))
 }
 
-/// Returns the number of messages that earlier restores with the same identity have restored.
+/// Returns the number of messages that earlier restores with the same identity have restored. Returns a failure if the
+/// state file belongs to a restore with a different identity, or of a different archive.
 fn restored_before(path: &Path, identity: &str, archive: &Path) -> Result<u64, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) if text.trim().is_empty() => Ok(0),
@@ -173,7 +174,7 @@ fn restored_before(path: &Path, identity: &str, archive: &Path) -> Result<u64, F
             let mut lines = text.lines();
             let (count, of, complete) = (lines.next().unwrap_or_default(), lines.next(), lines.next());
             let count = count.parse().map_err(|_| read_failure(path, "it does not contain a number"))?;
-            // A new file can begin with the same message.
+            // A different archive can begin with the same message.
             let is_same = match complete {
                 Some(digest) => digest_of_first(archive, count)? == digest,
                 None => true,
@@ -192,7 +193,7 @@ fn restored_before(path: &Path, identity: &str, archive: &Path) -> Result<u64, F
     }
 }
 
-/// Returns a digest of the first messages of an archive.
+/// Returns a digest of the first `messages` messages of an archive.
 fn digest_of_first(archive: &Path, messages: u64) -> Result<String, Failure> {
     let failure = |error: std::io::Error| read_failure(archive, &error.to_string());
     let mut file = BufReader::new(File::open(archive).map_err(failure)?);
@@ -219,13 +220,13 @@ pub(super) struct RestoreArguments {
     /// Restore the messages to this queue [default: the queue in the file]
     #[arg(long, value_name = "QUEUE", value_parser = NonEmptyStringValueParser::new())]
     queue: Option<String>,
-    /// Accept messages of another vhost
+    /// Accept messages from another vhost
     #[arg(long)]
     other_vhost: bool,
     /// Maximum number of messages that a crash of topo can duplicate (1 to 10000)
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     window: u16,
-    /// Allow the hazard message-drop
+    /// Allow the message-drop hazard
     #[arg(long, value_name = "HAZARD", value_parser = hazard, hide_possible_values = true)]
     allow: Vec<Hazard>,
     /// Restore without confirmation

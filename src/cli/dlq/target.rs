@@ -1,4 +1,5 @@
-//! Defines the arguments that select a dead-letter queue, and the failures of the commands on it.
+//! Defines the arguments, failures, confirmation, signal handling and progress display that the `topo dlq` commands
+//! share.
 
 use super::super::arguments::Global;
 use super::super::connection::{self, ConnectionArguments};
@@ -18,10 +19,10 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::time::Duration;
 
-/// The maximum number of dead-letter queues that are listed for a missing queue.
+/// The maximum number of dead-letter queues that the hint for a missing queue lists.
 const MAX_QUEUES: usize = 8;
 
-/// The default of `--hold`. A classic queue of 4.x needs up to 4 KB of memory for a held message.
+/// The default of `--hold`. On RabbitMQ 4.x, a classic queue needs up to 4 KB of memory for a held message.
 const DEFAULT_HOLD: u32 = 65_535;
 /// The maximum of `--hold`.
 const MAX_HOLD: i64 = 1_000_000;
@@ -45,7 +46,7 @@ pub(super) struct ReadingArguments {
     /// Maximum number of unacknowledged messages that topo holds at a time (1 to 1000000)
     #[arg(long, value_name = "N", default_value_t = DEFAULT_HOLD, value_parser = clap::value_parser!(u32).range(1..=MAX_HOLD), env = "TOPO_HOLD")]
     hold: u32,
-    /// Time after which topo requeues the messages that it holds; must be shorter than the consumer_timeout of the broker
+    /// Time after which topo requeues the messages that it holds; must be shorter than the broker's consumer_timeout
     #[arg(long, value_name = "DURATION", default_value = "14m", value_parser = positive_duration, env = "TOPO_HOLD_TIME")]
     hold_time: Duration,
     /// Allow a hazard: other-consumers, inspection-cost, no-consumers or message-drop; may be repeated
@@ -70,7 +71,7 @@ pub(super) fn hazard(word: &str) -> Result<Hazard, String> {
         .ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }
 
-/// A connected command.
+/// The vhost of a command, with the connection to the broker.
 pub(super) struct Target {
     pub(super) access: Access,
     pub(super) vhost: VhostName,
@@ -109,7 +110,7 @@ impl TargetArguments {
                     failure = failure.hint(format!("did you mean `{}`?", clean(near)));
                 }
                 if dead_letter_queues.is_empty() {
-                    return failure.hint("the vhost contains no dead-letter queue");
+                    return failure.hint("the vhost contains no dead-letter queues");
                 }
                 let shown = dead_letter_queues.iter().take(MAX_QUEUES);
                 let names: Vec<String> = shown.map(|it| format!("`{}`", clean(it.as_str()))).collect();
@@ -126,7 +127,7 @@ impl TargetArguments {
                 .hint("read the messages with `topo dlq peek`, or write them to a file with `topo dlq export`"),
             DlqError::OtherUsers { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
-                .hint("to publish them, add the tag `impersonator` to your user"),
+                .hint("to publish them, add the `impersonator` tag to your user"),
             DlqError::LowLimit { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
                 .hint("set a policy with `delivery-limit: -1` for the queue"),
@@ -168,7 +169,7 @@ impl TargetArguments {
 }
 
 impl Target {
-    /// Checks that the queue exists and is a dead-letter queue.
+    /// Checks that the queue exists and, without `--any-queue`, that it is a dead-letter queue.
     pub(super) fn expect(&self, queue: &QueueName, reading: &ReadingArguments) -> Result<(), DlqError> {
         self.state.expect_queue(queue)?;
         if reading.any_queue || self.state.dead_letter_queues.contains_key(queue) {
@@ -187,9 +188,9 @@ pub(super) fn inspection_exit(inspection: &Inspection, interrupt: &Interrupt) ->
     }
 }
 
-/// Asks for confirmation. Returns false after a signal, because [`until_second_signal`] handles signals.
-pub(super) async fn is_confirmed(question: String, interrupt: &Interrupt) -> Result<bool, Failure> {
-    let mut answer = tokio::task::spawn_blocking(move || interaction::is_confirmed(&question));
+/// Asks the user for confirmation. Returns false after a signal, because [`until_second_signal`] handles signals.
+pub(super) async fn confirm(question: String, interrupt: &Interrupt) -> Result<bool, Failure> {
+    let mut answer = tokio::task::spawn_blocking(move || interaction::confirm(&question));
     while !interrupt.is_requested() {
         match tokio::time::timeout(Duration::from_millis(100), &mut answer).await {
             Ok(Ok(answer)) => return answer,
@@ -200,7 +201,7 @@ pub(super) async fn is_confirmed(question: String, interrupt: &Interrupt) -> Res
     Ok(false)
 }
 
-/// Runs a command that only inspects messages until it ends, or until the second signal.
+/// Runs a command that only inspects messages until the command ends, or until the second signal.
 pub(super) async fn inspect_until_second_signal<T>(
     interrupt: &Interrupt,
     run: impl Future<Output = Result<T, Failure>>,
@@ -209,7 +210,8 @@ pub(super) async fn inspect_until_second_signal<T>(
     run_until_second_signal(interrupt, run, || Ok(()), (Exit::Interrupted, hint)).await
 }
 
-/// Runs a command that changes a queue until it ends, or until the second signal. `stopped` then writes the audit record.
+/// Runs a command that changes a queue until the command ends, or until the second signal. After the second signal,
+/// `stopped` writes the audit record.
 pub(super) async fn until_second_signal<T>(
     interrupt: &Interrupt,
     run: impl Future<Output = Result<T, Failure>>,
@@ -219,7 +221,8 @@ pub(super) async fn until_second_signal<T>(
     run_until_second_signal(interrupt, run, stopped, (Exit::Partial, hint)).await
 }
 
-/// Runs a command. At the second signal, returns a failure with this exit code and hint.
+/// Runs a command. At the second signal, calls `stopped` and returns a failure with the exit code `exit` and the hint
+/// `hint`.
 async fn run_until_second_signal<T>(
     interrupt: &Interrupt,
     run: impl Future<Output = Result<T, Failure>>,
@@ -237,15 +240,15 @@ async fn run_until_second_signal<T>(
     }
 }
 
-/// Shows the progress of an operation at most twice per second.
-pub(super) struct Shown {
+/// The progress display of an operation. It is updated at most twice per second, and only on a terminal.
+pub(super) struct ProgressDisplay {
     operation: Operation,
     last: std::cell::Cell<Option<std::time::Instant>>,
     started: std::time::Instant,
     is_terminal: bool,
 }
 
-impl Shown {
+impl ProgressDisplay {
     pub(super) fn start(global: &Global, message: String) -> Self {
         let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr()) && !global.quiet;
         Self {

@@ -1,5 +1,5 @@
-//! `topo test --against`: runs the cases against another topology: the current or the planned one on a broker, or the topology
-//! of a file.
+//! `topo test --against`: runs the cases against another topology. This is the current or the planned topology of a
+//! broker, or the topology in a file.
 
 use super::arguments::TestArguments;
 use super::files::{ReadFile, spec_arguments};
@@ -29,7 +29,8 @@ pub(super) struct Target<'a> {
 }
 
 enum Source {
-    /// A broker, with its topology after the plan if `is_planned` is true.
+    /// A broker. If `is_planned` is true, the cases run in its topology after the plan, otherwise in its current
+    /// topology.
     Broker {
         access: Box<Access>,
         is_planned: bool,
@@ -39,7 +40,8 @@ enum Source {
 }
 
 impl<'a> Target<'a> {
-    /// Reads the definitions file, or prepares the connection to the broker.
+    /// Determines the source of the topologies. Reads a definitions file, and prepares the connection to a broker
+    /// without a request.
     pub(super) async fn connect(
         against: &str,
         arguments: &'a TestArguments,
@@ -67,7 +69,7 @@ impl<'a> Target<'a> {
         Ok(Self { arguments, global, source })
     }
 
-    /// Runs the cases of a file, once for each version.
+    /// Runs the cases of a file: once on a broker, and otherwise once for each version.
     pub(super) async fn run_file(&self, read: &ReadFile) -> Result<Vec<FileReport>, Failure> {
         match &self.source {
             Source::Broker { access, is_planned } => {
@@ -144,7 +146,7 @@ impl<'a> Target<'a> {
         expect_vhost(snapshot, &broker.shown_url()).map_err(|failure| failure.hint(hint))
     }
 
-    /// Runs the cases in a topology that contains all objects of the vhost, or all except internal exchanges.
+    /// Runs the cases in a topology that contains all objects of the vhost, or all objects except internal exchanges.
     fn run_on(
         &self,
         read: &ReadFile,
@@ -212,9 +214,9 @@ fn is_saved_plan(text: &str) -> bool {
 }
 
 /// Returns a failure if the vhost does not exist.
-fn expect_vhost(snapshot: Snapshot, place: &str) -> Result<Snapshot, Failure> {
+fn expect_vhost(snapshot: Snapshot, source: &str) -> Result<Snapshot, Failure> {
     match snapshot.topology.settings {
         Some(_) => Ok(snapshot),
-        None => Err(Failure::failed(format!("{place} has no vhost {}", clean(snapshot.topology.vhost.as_str())))),
+        None => Err(Failure::failed(format!("{source} has no vhost {}", clean(snapshot.topology.vhost.as_str())))),
     }
 }

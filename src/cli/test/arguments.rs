@@ -1,4 +1,4 @@
-//! The arguments of `topo test`.
+//! Defines the arguments of `topo test`.
 
 use crate::cli::connection::ConnectionArguments;
 use crate::cli::value_parsers::{broker_version, duration, positive_duration, variable};
@@ -25,7 +25,7 @@ pub(in crate::cli) struct TestArguments {
     /// Also write the results to a file: junit=FILE, or another format; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = also)]
     pub(super) also: Vec<(AlsoFormat, PathBuf)>,
-    /// Environment of the specs: its variables and additional specs
+    /// Use the variables and additional specs of this environment
     #[arg(long, value_name = "NAME", env = "TOPO_ENV")]
     pub(super) env: Option<String>,
     /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
@@ -37,7 +37,7 @@ pub(in crate::cli) struct TestArguments {
     /// Report the coverage, and list the bindings, alternate exchanges and dead-letter reasons that no case covers
     #[arg(long, help_heading = "Coverage")]
     pub(super) coverage: bool,
-    /// Exit with 1 if the coverage is below PERCENT; implies --coverage
+    /// Exit with code 1 if the coverage is below PERCENT; implies --coverage
     #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = "Coverage")]
     pub(super) fail_under: Option<f64>,
     /// Record the routing of the specs in a new snapshot, NAME.routes.test.yaml
@@ -49,7 +49,8 @@ pub(in crate::cli) struct TestArguments {
     /// Rewrite the snapshots (test files with `snapshot: true`) and print the differences
     #[arg(long, help_heading = "Snapshots", conflicts_with_all = ["coverage", "fail_under", "also", "run"])]
     pub(super) update: bool,
-    /// Run the cases against another topology: the current one on the broker (`live`), the one after the plan (`planned`), a definitions file, or another spec
+    /// Run the cases against another topology: the broker's current topology (`live`), its topology after the plan
+    /// (`planned`), a definitions file, or another spec
     #[arg(long, value_name = "live|planned|FILE", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["init", "update", "coverage", "fail_under", "live", "clean"], help_heading = "Test against another topology")]
     pub(super) against: Option<String>,
     #[command(flatten)]
@@ -65,10 +66,11 @@ pub(super) struct LiveArguments {
     /// Also run the cases on the broker, in scratch vhosts, and compare the results with a simulation of its version
     #[arg(long, conflicts_with_all = ["init", "update"])]
     pub(super) live: bool,
-    /// Existing, empty vhost to use instead of new ones; topo deletes the objects that it declared there after the run [default: new vhosts]
+    /// Existing, empty vhost to use instead of new vhosts; after the run, topo deletes the objects that it declared
+    /// there [default: new vhosts]
     #[arg(long, value_name = "NAME", requires = "live", value_parser = NonEmptyStringValueParser::new())]
     pub(super) scratch_vhost: Option<String>,
-    /// Divide all delays and TTLs on the broker by N [default: as large as is reliable]
+    /// Divide all delays and TTLs on the broker by N [default: the largest reliable value]
     #[arg(long, value_name = "N", requires = "live", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) time_scale: Option<u64>,
     /// Maximum duration of a case on the broker, after --time-scale; topo runs longer cases only offline
@@ -77,7 +79,7 @@ pub(super) struct LiveArguments {
     /// Keep the scratch vhosts and the declared topology after the run; the messages are not kept
     #[arg(long, requires = "live")]
     pub(super) keep: bool,
-    /// Delete the scratch vhosts of earlier runs, including those kept with --keep
+    /// Delete the scratch vhosts of earlier runs, including vhosts kept with --keep
     #[arg(long, conflicts_with_all = ["live", "init", "update", "coverage", "fail_under", "also", "run", "paths"])]
     pub(super) clean: bool,
     /// Minimum age of the vhosts that --clean deletes; a value that is too short deletes the vhosts of runs in progress

@@ -1,4 +1,4 @@
-//! Computes the coverage of specs by all of their test files.
+//! Computes how much of each spec its test files cover.
 
 use super::arguments::TestArguments;
 use super::files::{ReadFile, spec_arguments};
@@ -22,16 +22,16 @@ pub(super) fn compute(read: &[ReadFile], arguments: &TestArguments) -> Result<Ve
         let Some(version) = files.iter().flat_map(|file| file.versions(arguments)).max() else { continue };
         let specs = spec_arguments(paths, vhost, arguments);
         let mut report: Option<CoverageReport> = None;
-        for files in with_equal_stand_ins(files) {
+        for files in group_by_stand_ins(files) {
             let mut loaded = input::load_for(&specs, "topo test", FindingsFormat::Text, version)?;
             let with_stand_ins = files.first().filter(|file| !file.file.stand_ins.is_empty());
             if let Some(file) = with_stand_ins {
-                // The test run has reported the errors.
+                // The test run has already reported the errors in the stand-ins.
                 loaded.change_specs(&BrokerProfile::of(version), file.source.clone(), |spec| {
                     file.file.stand_ins.apply(spec, &file.source.name);
                 })?;
             }
-            // Each test file has one vhost.
+            // Each test file tests one vhost.
             let Some((spec, expansion)) = loaded.expanded.first() else { continue };
             let profile = BrokerProfile::of(version);
             let operator_policies = expansion.topology.operator_policies();
@@ -57,7 +57,7 @@ pub(super) fn compute(read: &[ReadFile], arguments: &TestArguments) -> Result<Ve
 }
 
 /// Groups test files by their stand-ins.
-fn with_equal_stand_ins(files: Vec<&ReadFile>) -> Vec<Vec<&ReadFile>> {
+fn group_by_stand_ins(files: Vec<&ReadFile>) -> Vec<Vec<&ReadFile>> {
     let mut groups: Vec<Vec<&ReadFile>> = Vec::new();
     for file in files {
         match groups.iter_mut().find(|group| group.iter().any(|it| it.file.stand_ins == file.file.stand_ins)) {
@@ -69,7 +69,7 @@ fn with_equal_stand_ins(files: Vec<&ReadFile>) -> Vec<Vec<&ReadFile>> {
 }
 
 /// Returns a failure if the coverage of a spec is below the limit.
-pub(super) fn below(reports: &[CoverageReport], limit: Option<f64>) -> Option<Failure> {
+pub(super) fn coverage_failure(reports: &[CoverageReport], limit: Option<f64>) -> Option<Failure> {
     let limit = limit?;
     let low = reports.iter().find(|report| report.coverage.percent() < limit)?;
     let message = format!("the coverage of {} is {:.1}%, below {limit}%", low.specs, low.coverage.percent());

@@ -37,15 +37,16 @@ impl ReadFile {
             return Err(Failure::spec(format!("{name} is not UTF-8")));
         };
         let source = SourceFile { name, text };
-        let file = parse(0, &source).map_err(|errors| refused(&errors, &source, format))?;
+        let file = parse(0, &source).map_err(|errors| report_errors(&errors, &source, format))?;
         let specs = specs_of(&path, &file)?;
         Ok(Self { path, source, file, specs })
     }
 
     /// Returns the versions to simulate.
     pub(super) fn versions(&self, arguments: &TestArguments) -> Vec<BrokerVersion> {
-        let asked = if arguments.broker_version.is_empty() { &self.file.brokers } else { &arguments.broker_version };
-        if asked.is_empty() { vec![BrokerVersion::NEWEST_KNOWN] } else { asked.clone() }
+        let requested =
+            if arguments.broker_version.is_empty() { &self.file.brokers } else { &arguments.broker_version };
+        if requested.is_empty() { vec![BrokerVersion::NEWEST_KNOWN] } else { requested.clone() }
     }
 
     /// Loads the specs of the file for a version.
@@ -64,7 +65,7 @@ impl ReadFile {
         loaded.change_specs(&BrokerProfile::of(version), self.source.clone(), |spec| {
             found.extend(self.file.stand_ins.apply(spec, &self.source.name));
         })?;
-        if found.is_empty() { Ok(()) } else { Err(refused(&found, &self.source, format)) }
+        if found.is_empty() { Ok(()) } else { Err(report_errors(&found, &self.source, format)) }
     }
 
     /// Returns the arguments that load the specs of the file.
@@ -86,13 +87,14 @@ pub(super) fn spec_arguments(paths: Vec<PathBuf>, vhost: Option<String>, argumen
     }
 }
 
-/// Prints the errors of a test file, and returns a failure without a message.
-pub(super) fn refused(errors: &Diagnostics, source: &SourceFile, format: TestFormat) -> Failure {
-    warn(errors, source, format).err().unwrap_or_else(|| Failure::spec(""))
+/// Prints the errors of a test file. Returns a failure without a message. If printing fails, returns the printing
+/// error.
+pub(super) fn report_errors(errors: &Diagnostics, source: &SourceFile, format: TestFormat) -> Failure {
+    print_diagnostics(errors, source, format).err().unwrap_or_else(|| Failure::spec(""))
 }
 
 /// Prints the errors or warnings of a test file.
-pub(super) fn warn(found: &Diagnostics, source: &SourceFile, format: TestFormat) -> Result<(), Failure> {
+pub(super) fn print_diagnostics(found: &Diagnostics, source: &SourceFile, format: TestFormat) -> Result<(), Failure> {
     if format == TestFormat::Github {
         output::print(&annotations(found, std::slice::from_ref(source)))?;
     }
@@ -100,7 +102,7 @@ pub(super) fn warn(found: &Diagnostics, source: &SourceFile, format: TestFormat)
     Ok(())
 }
 
-/// Returns the specs of a test file.
+/// Returns the paths of the specs of a test file.
 fn specs_of(path: &Path, file: &TestFile) -> Result<Vec<PathBuf>, Failure> {
     let folder = path.parent().unwrap_or(Path::new(""));
     if !file.specs.is_empty() {
@@ -117,7 +119,8 @@ fn specs_of(path: &Path, file: &TestFile) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// Returns the test files at the paths: files, and the test files below folders.
+/// Returns the test files at the paths: the files themselves, and the test files below the folders. Without paths,
+/// searches the current folder.
 pub(super) fn test_files(paths: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Failure> {
     let current = [PathBuf::from(".")];
     let paths = if paths.is_empty() { &current[..] } else { paths };

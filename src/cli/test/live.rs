@@ -1,4 +1,4 @@
-//! `topo test --live`: runs the cases on a broker as well, in scratch vhosts, which are deleted afterwards.
+//! `topo test --live`: also runs the cases on a broker, in scratch vhosts that topo deletes afterwards.
 
 use super::arguments::TestArguments;
 use super::files::ReadFile;
@@ -20,11 +20,11 @@ use crate::render::shell::quote;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// The number of cases for each scratch vhost.
+/// The number of cases per scratch vhost, unless this would require more than [`MAX_VHOSTS`] vhosts.
 const CASES_PER_VHOST: usize = 3;
-/// The maximum number of scratch vhosts of a file.
+/// The maximum number of scratch vhosts for a test file.
 const MAX_VHOSTS: usize = 4;
-/// The age from which a scratch vhost is reported.
+/// The minimum age of the scratch vhosts that topo reports as vhosts of earlier runs.
 const OLD: Duration = Duration::from_secs(3600);
 
 /// A broker on which cases run.
@@ -41,9 +41,9 @@ pub(super) struct LiveBroker<'a> {
     cleanup_failed: Cell<bool>,
 }
 
-/// The reason why the cases did not all run.
+/// The reason why some cases did not run.
 enum Stopped {
-    /// The provided vhost was not changed.
+    /// The provided vhost cannot be used, and topo did not change it.
     VhostUnusable(Failure),
     Failed(Failure),
 }
@@ -61,7 +61,7 @@ impl<'a> LiveBroker<'a> {
             let vhosts = count(old.len() as u64, "scratch vhost");
             let flags = connection::flags(&arguments.connection);
             output::eprint(&format!(
-                "note: the broker has {vhosts} of earlier runs; to delete: topo test --clean{flags}\n"
+                "note: the broker has {vhosts} from earlier runs; to delete them: topo test --clean{flags}\n"
             ));
         }
         let (interrupt, abort) = (Interrupt::default(), Interrupt::default());
@@ -110,7 +110,7 @@ impl<'a> LiveBroker<'a> {
         Ok(report)
     }
 
-    /// Returns the report of a file for other versions.
+    /// Returns the report for a file whose `brokers` do not include the version of the broker. All cases are skipped.
     fn skipped(&self, read: &ReadFile, version: BrokerVersion) -> Result<FileReport, Failure> {
         let loaded = read.load(self.arguments, version)?;
         let mut report = offline_report(read, &loaded, (&BrokerProfile::of(version), None), (self.arguments, true))?;
@@ -250,7 +250,7 @@ impl<'a> LiveBroker<'a> {
     }
 }
 
-/// Returns the failure after a signal.
+/// Returns the failure for a run that a signal stopped.
 pub(super) fn interruption() -> Failure {
     Failure::failed("interrupted").exit(Exit::Interrupted)
 }

@@ -1,4 +1,5 @@
-//! `topo test`: runs the cases of test files against their specs, offline or also on a broker, and writes snapshots.
+//! `topo test`: runs the cases of test files against their specs, offline and, with `--live`, on a broker. Also writes
+//! snapshots.
 //!
 //! | file | topic |
 //! |---|---|
@@ -66,7 +67,7 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
                 reports.extend(of_file);
                 read.push(file);
             }
-            // The other files are tested as well.
+            // A failure does not stop the tests of the other files.
             Err(failure) => broken = Some(failure.report()),
         }
         if broker.as_ref().is_some_and(LiveBroker::is_interrupted) {
@@ -74,7 +75,7 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
             break;
         }
     }
-    // A vhost that is left takes precedence.
+    // A vhost that could not be cleaned up takes precedence over other failures.
     if broker.is_some_and(|broker| broker.cleanup_failed()) {
         broken = Some(Exit::Partial);
     }
@@ -90,7 +91,7 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
             return Err(Failure::usage(format!("no case has a name that contains `{}`", clean(&arguments.run))));
         }
         return Err(Failure::usage("no test cases found")
-            .hint("write cases to a file beside the spec, such as topology.test.yaml")
+            .hint("write cases to a file next to the spec, such as topology.test.yaml")
             .hint("or specify test files: topo test FILE"));
     }
     let coverages = match arguments.coverage || arguments.fail_under.is_some() {
@@ -107,7 +108,7 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
     output::print(&render(&reports, &coverages, arguments.format, global))?;
     let failed = if reports.iter().any(FileReport::has_failures) { Exit::Failed } else { Exit::Done };
     let exit = broken.unwrap_or(failed);
-    match coverage::below(&coverages, arguments.fail_under) {
+    match coverage::coverage_failure(&coverages, arguments.fail_under) {
         Some(failure) if exit == Exit::Done => Err(failure),
         _ => Ok(exit),
     }

@@ -1,7 +1,7 @@
-//! Runs the cases of a test file in the simulation, in the topology of its spec or in another one.
+//! Runs the cases of a test file in the simulation, in the topology of its spec or in another topology.
 
 use super::arguments::TestArguments;
-use super::files::{ReadFile, refused, warn};
+use super::files::{ReadFile, print_diagnostics, report_errors};
 use crate::cases::{Against, FileReport, OtherTopology, Subject, check, run as run_cases};
 use crate::cli::failure::Failure;
 use crate::cli::input::Loaded;
@@ -20,7 +20,7 @@ pub(super) fn run_file(read: &ReadFile, arguments: &TestArguments) -> Result<Vec
     Ok(reports)
 }
 
-/// Runs the cases of a file for a broker profile, in the topology of the spec or in another one. If `warns` is true, prints
+/// Runs the cases of a file for a broker profile, in the topology of the spec or in `other`. If `warns` is true, prints
 /// warnings.
 pub(super) fn offline_report(
     read: &ReadFile,
@@ -31,14 +31,15 @@ pub(super) fn offline_report(
     let (spec, expansion) = checked_spec(read, loaded)?;
     let operator_policies = expansion.topology.operator_policies();
     let subject = Subject::new((spec, expansion), &operator_policies, profile);
-    // Another spec may have external objects too, so only a complete topology contains them.
+    // Another spec may also declare external objects, so only a complete topology is certain to contain the definitions
+    // of external objects.
     let knows_external = other.as_ref().is_some_and(|(other, _)| other.is_complete());
     let found = check(&read.file, &subject, knows_external);
     if found.has_errors() {
-        return Err(refused(&found, &read.source, arguments.format));
+        return Err(report_errors(&found, &read.source, arguments.format));
     }
     if !found.is_empty() && warns {
-        warn(&found, &read.source, arguments.format)?;
+        print_diagnostics(&found, &read.source, arguments.format)?;
     }
     let (subject, against) = match other {
         None => (subject, None),
@@ -56,7 +57,7 @@ pub(super) fn offline_report(
     })
 }
 
-/// Returns the spec of a test file, which has one vhost.
+/// Returns the spec of a test file. Returns a failure unless the loaded specs declare exactly one vhost.
 pub(super) fn checked_spec<'l>(read: &ReadFile, loaded: &'l Loaded) -> Result<(&'l Spec, &'l Expansion), Failure> {
     let [(spec, expansion)] = loaded.expanded.as_slice() else {
         let vhosts: Vec<String> = loaded.vhosts().iter().map(ToString::to_string).collect();

@@ -1,4 +1,5 @@
-//! Deletes the scratch vhosts of `topo test --live`: after a run, and with `--clean` those of earlier runs.
+//! Deletes the scratch vhosts of `topo test --live` after a run. With `--clean`, deletes the scratch vhosts of earlier
+//! runs.
 
 use super::arguments::TestArguments;
 use crate::broker::{Access, BrokerError};
@@ -41,7 +42,7 @@ impl NotCleaned {
         Self::new(&vhosts.iter().collect::<Vec<_>>(), is_provided, "interrupted", arguments)
     }
 
-    /// Adds the vhosts to another failure.
+    /// Adds the vhosts to a failure, as a cause with a hint.
     pub(super) fn added_to(self, failure: Failure) -> Failure {
         failure.exit(Exit::Partial).because(self.text).hint(self.hint)
     }
@@ -66,22 +67,22 @@ pub(super) async fn delete_or_clear(
     Err(NotCleaned::new(&left, is_provided, &error.to_string(), arguments))
 }
 
-/// Returns true if the broker refused a request because of the user's rights.
+/// Returns true if the broker refused a request because the user lacks a right.
 pub(super) fn is_refused(error: &BrokerError) -> bool {
     matches!(error, BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. })
 }
 
-/// Returns the failure of a run that cannot create its vhosts.
+/// Returns the failure for a run that cannot create its vhosts.
 pub(super) fn creation_failure(error: BrokerError) -> Failure {
     if !is_refused(&error) {
         return Failure::from(error);
     }
-    Failure::failed("only users with the tag `administrator` can create scratch vhosts")
+    Failure::failed("only users with the `administrator` tag can create scratch vhosts")
         .because(error.to_string())
         .hint("use an existing, empty vhost in which the user has full permissions: --scratch-vhost NAME")
 }
 
-/// `--clean`: deletes the scratch vhosts of earlier runs.
+/// Deletes the scratch vhosts of earlier runs (`--clean`).
 pub(super) async fn clean_leftovers(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
     let access = connection::connect(&arguments.connection, Intervals::default())?;
     let leftovers = live::leftovers(&access, arguments.live.older_than).await?;
@@ -96,7 +97,7 @@ pub(super) async fn clean_leftovers(arguments: &TestArguments, global: &Global) 
                     output::print(&format!("deleted {name}\n"))?;
                 }
             }
-            // The other vhosts are deleted as well.
+            // A failure does not stop the deletion of the other vhosts.
             Err(error) => drop(first_error.get_or_insert((name, error))),
         }
     }

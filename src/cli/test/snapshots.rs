@@ -1,4 +1,4 @@
-//! Writes snapshots: `--init` creates one, and `--update` rewrites those that exist.
+//! Writes snapshots: `--init` creates a snapshot, and `--update` rewrites existing snapshots.
 
 use super::arguments::TestArguments;
 use super::files::{ReadFile, spec_arguments};
@@ -73,8 +73,8 @@ struct Recorded {
     cases: u64,
 }
 
-/// Records the routing of specs for the newest of the versions. Checks that all cases of the snapshot pass, and restricts
-/// the tests that do not pass for an older version.
+/// Records the routing of specs for the newest version in `brokers`. Checks that all cases of the snapshot pass for
+/// this version. Restricts the tests that fail for an older version.
 fn record(specs: &SpecArguments, brokers: &[BrokerVersion], names: &[String]) -> Result<Recorded, Failure> {
     let newest = brokers.iter().copied().max().unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let text = |restricted: &BTreeSet<String>| {
@@ -105,7 +105,7 @@ fn record(specs: &SpecArguments, brokers: &[BrokerVersion], names: &[String]) ->
     Ok(Recorded { text, cases })
 }
 
-/// The hint for a snapshot that is not correct.
+/// The hint for a new snapshot that is invalid or fails.
 const BUG: &str = "this is a bug in topo; please report it and attach the spec";
 
 /// Returns the names of the tests that fail for a version.
@@ -115,7 +115,7 @@ fn failing(specs: &SpecArguments, version: BrokerVersion, tests: &TestFile) -> R
     Ok(failed.map(|result| result.test).collect())
 }
 
-/// Calls a function with the only vhost of specs.
+/// Calls `then` with the only vhost that the specs declare.
 fn with_subject<T>(
     specs: &SpecArguments,
     version: BrokerVersion,
@@ -135,15 +135,15 @@ fn with_subject<T>(
     Ok(then(&Subject::new((spec, expansion), &operator_policies, &profile)))
 }
 
-/// Returns the path of the snapshot of specs, and the paths of the specs relative to it. With a vhost, the name contains the
-/// vhost.
+/// Returns the path of the snapshot for specs, and the paths of the specs relative to the folder of the snapshot. If
+/// `vhost` is set, the file name contains the vhost.
 fn snapshot_path(specs: &[PathBuf], vhost: Option<&str>) -> Result<(PathBuf, Vec<String>), Failure> {
     let from_stdin = || {
         Failure::usage("cannot write a snapshot for a spec from standard input")
             .hint("pass the path of a spec: topo test --init topology.yaml")
     };
     let first = specs.first().filter(|path| path.as_os_str() != "-").ok_or_else(from_stdin)?;
-    // `.` has no name of its own.
+    // The path `.` has no file name.
     let named = if first.file_name().is_some() { first.clone() } else { first.canonicalize().unwrap_or_default() };
     let folder = if first.file_name().is_some() { first.parent().unwrap_or(Path::new("")) } else { first.as_path() };
     let stem = if first.is_dir() { named.file_name() } else { named.file_stem() };
@@ -164,7 +164,7 @@ fn snapshot_path(specs: &[PathBuf], vhost: Option<&str>) -> Result<(PathBuf, Vec
     Ok((folder.join(format!("{stem}{of_vhost}.routes.test.yaml")), names?))
 }
 
-/// Renders the differences of two texts in the unified format.
+/// Renders the differences between two texts in the unified diff format.
 fn difference(name: &str, before: &str, after: &str) -> String {
     let diff = TextDiff::from_lines(before, after);
     let mut text = format!("--- {name}\n+++ {name}\n");

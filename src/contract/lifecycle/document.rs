@@ -14,7 +14,7 @@ pub enum Explanation {
     Tier(TierDescription),
 }
 
-/// The lifecycle of the messages of a queue.
+/// The lifecycle of a queue's messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lifecycle {
@@ -58,8 +58,8 @@ impl Explanation {
         }
     }
 
-    /// Returns the queues in which a message can be: the queue, its tiers and its dead-letter queues, in the order in which
-    /// a message reaches them.
+    /// Returns the queues in which a message can be: the queue, its tiers and its dead-letter queues, in the order in
+    /// which a message reaches them.
     pub fn queues(&self) -> Vec<&QueueName> {
         let lifecycle = match self {
             Self::Queue(lifecycle) => lifecycle,
@@ -102,7 +102,7 @@ impl Lifecycle {
 pub struct SpecLine {
     /// The path of the file, as passed to topo.
     pub file: String,
-    /// The line number, from 1.
+    /// The line number, starting at 1.
     pub line: usize,
 }
 
@@ -129,7 +129,7 @@ pub enum State {
     },
     /// A worker processes the message.
     Attempt {
-        /// The number of the attempt, from 1.
+        /// The number of the attempt, starting at 1.
         number: u32,
     },
     /// Consecutive attempts that the output abbreviates, because they are like the previous attempts.
@@ -148,7 +148,7 @@ pub enum State {
     },
     /// The message stays in the queue.
     Kept {
-        /// The end of the stay, in words.
+        /// The condition that ends the stay, in words.
         until: String,
     },
     /// The message is dead-lettered.
@@ -227,7 +227,7 @@ pub struct TierDescription {
     pub tier: QueueName,
     /// The queue that the tier belongs to.
     pub queue: QueueName,
-    /// The number of the retry that follows the delay, from 1.
+    /// The number of the retry that follows the delay, starting at 1.
     pub retry: u32,
     /// The delay of the tier.
     pub wait: Wait,

@@ -1,7 +1,7 @@
-//! Lists the ways in which a message can leave a queue, with the destination of each. Also describes the headers and
-//! the replay of a message that is dead-lettered after its last retry.
+//! Lists the ways in which a message can leave a queue, with the destination of each. Also describes the routing and
+//! the `x-death` headers of a message that is dead-lettered after its last retry.
 //!
-//! `tests/live/contract.rs` compares the exits with brokers of all versions.
+//! `tests/live/contract.rs` compares the exits with live brokers.
 
 use super::document::{DeadLetteredProperties, Death, Exit};
 use super::{Describer, time};
@@ -88,9 +88,9 @@ impl Describer<'_, '_> {
         let again = if self.is_dead_letter_queue() { "stays" } else { "redelivered immediately, not a retry" };
         match self.queue.delivery_limit() {
             Some(limit) => {
-                let but =
+                let exception =
                     if self.queue.profile.version.is_at_least(4, 3) { " (basic.nack is not counted)" } else { "" };
-                format!("{again}; after {limit} redeliveries{but}, {}", self.end("delivery_limit"))
+                format!("{again}; after {limit} redeliveries{exception}, {}", self.end("delivery_limit"))
             }
             None => format!("{again}, without limit"),
         }
@@ -106,13 +106,13 @@ impl Describer<'_, '_> {
         } else {
             self.add_expiry(add);
         }
-        let longest = [
-            it.number("max-length").map(|most| format!("maxLength {most}")),
+        let limits = [
+            it.number("max-length").map(|limit| format!("maxLength {limit}")),
             it.number("max-length-bytes")
-                .map(|most| format!("maxLengthBytes {}", size(most).unwrap_or(most.to_string()))),
+                .map(|limit| format!("maxLengthBytes {}", size(limit).unwrap_or(limit.to_string()))),
         ];
-        let longest: Vec<String> = longest.into_iter().flatten().collect();
-        if !longest.is_empty() {
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        if !limits.is_empty() {
             let to = match (it.queue_type, it.overflow_behavior()) {
                 (QueueType::Stream, _) => "the oldest segment is deleted".to_owned(),
                 (_, OverflowBehavior::DropsOldest) => format!("the oldest message is removed: {}", self.end("maxlen")),
@@ -121,10 +121,10 @@ impl Describer<'_, '_> {
                     format!("new messages are rejected: {}; the publisher gets basic.nack", self.end("maxlen"))
                 }
             };
-            add("overflow", longest.join(", "), to);
+            add("overflow", limits.join(", "), to);
         }
         if let Some(expires) = it.number("expires") {
-            let by = format!("expires {}: the queue is unused for this long", time(expires));
+            let by = format!("expires {}: the queue has been unused for this long", time(expires));
             add("queue deleted", by, "lost with the queue; not dead-lettered".to_owned());
         }
     }
@@ -134,8 +134,8 @@ impl Describer<'_, '_> {
         if self.queue.queue_type == QueueType::Quorum && !version.is_at_least(3, 10) {
             return;
         }
-        // From 3.13 on, a guard in the ladder keeps expired messages out of the tiers. Earlier versions drop an expired
-        // message when a tier returns it.
+        // On RabbitMQ 3.13 and later, a guard exchange keeps expired messages out of the tiers. On earlier versions, an
+        // expired message enters a tier, and the broker drops the message when the tier returns it.
         let is_unguarded = matches!(self.queue.retry, Some(Retry::Ladder(_))) && !version.is_at_least(3, 13);
         let to = if is_unguarded {
             "lost: it enters a tier, and RabbitMQ before 3.13 drops it as a cycle".to_owned()
@@ -179,7 +179,7 @@ impl Describer<'_, '_> {
                 deaths
             }
             Some(Retry::Republish(republish)) => {
-                // RabbitMQ up to 3.13 keeps the `x-death` entries of a published copy.
+                // RabbitMQ 3.13 and earlier keep the `x-death` entries of a published copy.
                 may_have_more = !self.queue.profile.version.is_at_least(4, 0) && republish.tiers.is_some();
                 let last = republish.tiers.as_ref().and_then(|tiers| tiers.names().last());
                 routing_key = routing_key.or_else(|| match &last {

@@ -1,4 +1,4 @@
-//! Describes the lifecycle of the messages of a queue, from the spec and its expansion, without a broker.
+//! Describes the lifecycle of a queue's messages. Uses only the spec and its expansion, without a broker.
 //!
 //! A lifecycle contains the timed path of a message that always fails, all exits from the queue, and the origin of each
 //! setting. It also describes the headers and the replay of a dead-lettered message.
@@ -82,7 +82,7 @@ impl Describer<'_, '_> {
         all.filter(|source| to(source).is_some_and(ends_here)).cloned().collect()
     }
 
-    /// Describes what happens to a message that is dead-lettered for a reason.
+    /// Describes what happens to a message that is dead-lettered for `reason`.
     fn end(&self, reason: &str) -> String {
         match self.dead_letter_destination() {
             Some(place) => format!("{place} ({reason})"),
@@ -98,7 +98,7 @@ impl Describer<'_, '_> {
 
     /// Describes what happens to a dead-lettered message that reaches no queue.
     fn unroutable_end(&self) -> String {
-        let cc = if self.queue.can_route_by_cc() { ", unless its publisher set the header CC" } else { "" };
+        let cc = if self.queue.can_route_by_cc() { ", unless its publisher set the CC header" } else { "" };
         match &self.queue.dead_letters {
             Some(to) if self.queue.keeps_unroutable_messages() => {
                 format!("stays in the queue, not redelivered: {} routes it to no queue{cc}", exchange(to))

@@ -83,7 +83,7 @@ fn exits_have_the_destinations_of_the_broker() {
     assert_eq!((exit(&bare, "failed"), exit(&bare, "expired")), ("dropped", "dropped"));
     assert_eq!(exit(&bare, "queue deleted"), "lost with the queue; not dead-lettered");
     assert_eq!((bare.dead_lettered_message, bare.replay), (None, None));
-    // Quorum queues have no default delivery limit before 4.0. From 4.3 on, they do not count basic.nack.
+    // Quorum queues have no default delivery limit before 4.0. On 4.3 and later, they do not count basic.nack.
     let quorum = |version| lifecycle("type: quorum, deadLetter: dead", version);
     assert_eq!(exit(&quorum((3, 13)), "requeued"), "redelivered immediately, not a retry, without limit");
     assert_eq!(
@@ -129,7 +129,7 @@ fn each_setting_has_an_origin() {
 }
 
 #[test]
-fn names_of_tiers_are_explained() {
+fn tier_names_are_explained() {
     let yaml = "queues: {q: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead}, q.retry.7.1s: {type: classic}}\n\
                 deadLetterQueues: {dead: {type: quorum}}\n";
     let tier = |name: &str| match explain(name, yaml, (4, 3)) {

@@ -1,4 +1,4 @@
-//! Tests the generated objects of each strategy on each version, and the errors for retries that do not work.
+//! Tests the objects that each strategy generates on several broker versions, and the errors for invalid retries.
 
 use crate::expand::origin::CreatedFor;
 use crate::expand::tests::{expand_for, format_topology, spec};
@@ -11,7 +11,7 @@ mod names;
 
 const DEAD: &str = "deadLetterQueues: {orders.dead: {type: classic}}\n";
 
-/// Returns a spec that declares a queue with these keys and a dead-letter queue.
+/// Returns a spec that declares a dead-letter queue, and a queue with these keys.
 fn text(keys: &str) -> String {
     format!("queues:\n  orders.work: {{{keys}, deadLetter: orders.dead}}\n{DEAD}")
 }
@@ -22,14 +22,14 @@ fn expand_keys(version: &str, keys: &str) -> Expansion {
 
 /// Lists the objects of the topology, except the dead-letter queue, its exchange and its binding.
 fn list_objects(version: &str, keys: &str) -> String {
-    let of_dead_letters =
+    let dead_letter_objects =
         ["exchange orders.dead.dlx ", "queue orders.dead ", "binding orders.dead.dlx ─ \"\" → orders.dead"];
     let listed = format_topology(&expand_keys(version, keys));
-    let lines = listed.lines().filter(|line| !of_dead_letters.iter().any(|other| line.starts_with(other)));
+    let lines = listed.lines().filter(|line| !dead_letter_objects.iter().any(|other| line.starts_with(other)));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns the errors on a broker version: for each error, the source text, the message and the hint.
+/// Returns the source text, the message and the hint of each error on a broker version.
 fn errors(version: &str, text: &str) -> String {
     let whole = format!("version: 1\nvhost: shop\n{text}");
     let profile = BrokerProfile::of(version.parse().unwrap());
@@ -54,7 +54,7 @@ binding orders.work.dlx ─ {x-last-death-reason: maxlen, x-match: all-with-x} �
 ";
 
 #[test]
-fn ladder_of_a_classic_queue() {
+fn ladder_expands_to_exchanges_tiers_and_bindings() {
     let keys = "type: classic, retry: {delays: [5s, 30s, 5m]}";
     let expansion = expand_keys("3.13.7", keys);
     let expected = format!(
@@ -105,7 +105,7 @@ fn tiers_of_a_quorum_queue_use_at_least_once_if_supported() {
          x-overflow: reject-publish, x-queue-type: quorum}}"
     );
     assert_eq!([tier("3.10.8"), tier("4.3.6")], [safe.clone(), safe]);
-    // Quorum queues of 3.8.9 have no TTL.
+    // Quorum queues on 3.8.9 do not support a TTL.
     let classic = format!("queue orders.work.retry.2.5s {{{arguments}, x-message-ttl: 5000, x-queue-type: classic}}");
     assert_eq!(tier("3.8.9"), classic);
     let optional = expand_keys("4.0.5", keys).scope.optional;
@@ -131,7 +131,7 @@ fn ladder_can_be_wired_by_a_policy() {
 }
 
 #[test]
-fn republish_through_tiers() {
+fn republish_with_delays_creates_tiers() {
     let keys = "type: classic, retry: {strategy: republish, delays: [5s, 1m30s], jitter: 1s}";
     assert_eq!(
         list_objects("3.8.9", keys),
@@ -161,7 +161,7 @@ binding orders.work.return ─ \"\" → orders.work
 }
 
 #[test]
-fn republish_to_the_back() {
+fn republish_without_delays_creates_no_objects() {
     let keys = "type: classic, maxRetries: 2, retry: {strategy: republish}";
     let plain = "queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-queue-type: classic}\n";
     assert_eq!(list_objects("3.8.9", keys), plain);
@@ -242,7 +242,7 @@ fn error_about_a_strategy_suggests_strategies_that_work() {
         (
             "4.0.5",
             "type: quorum, retry: {strategy: delayed, delays: [1s]}",
-            "delayed: strategy `delayed` needs RabbitMQ 4.3; the broker is 4.0.5 \
+            "delayed: strategy `delayed` requires RabbitMQ 4.3; the broker is 4.0.5 \
              (use `strategy: ladder` or `strategy: republish`)",
         ),
         (
@@ -297,8 +297,8 @@ fn settings_that_conflict_with_the_retries_are_refused() {
     for (keys, expected) in [
         (
             "type: classic, overflow: reject-publish, retry: {delays: [1s]}",
-            "queue `orders.work` rejects messages when it is full, and a classic queue would then lose returning retries \
-             (use `type: quorum`, where retries wait until there is room, or `overflow: drop-head`)",
+            "queue `orders.work` rejects messages when it is full, and would lose messages that return for a retry \
+             (use `type: quorum`, where retries wait until the queue has room, or `overflow: drop-head`)",
         ),
         (
             "type: classic, overflow: reject-publish-dlx, retry: {strategy: republish, delays: [1s]}",

@@ -122,7 +122,7 @@ policies:
     let mirrored =
         "\nmirrored-queue-policy: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`, `ha-sync-mode`";
     assert!(found.contains(mirrored) && found.matches("mirrored-queue-policy").count() == 1, "{found}");
-    // The refusals of the keys do not cause a second finding.
+    // Refused keys do not cause a second finding.
     let refused = comments(&export_topology(&topology, &profile("4.0.5"), &[]).text);
     assert!(refused.contains("refused") && !refused.contains("refused-by-broker"), "{refused}");
 }
@@ -159,7 +159,7 @@ queues:
 fn queue_is_not_its_own_retry() {
     let queues = "queues: {loop: {type: classic, messageTtl: 1s, deadLetter: {exchange: '', routingKey: loop}}}";
     assert_eq!(waits(queues), [""; 0]);
-    // If two queues dead-letter to each other, the one with the shorter TTL is the waiting queue.
+    // If two queues dead-letter to each other, the queue with the shorter TTL is the waiting queue.
     let queues = "
 exchanges: {e: {type: fanout}}
 queues:

@@ -1,5 +1,5 @@
 //! Recognizes dead-letter queues. A dead-letter queue is bound to a dead-letter exchange, and no message returns from
-//! it.
+//! the queue.
 
 use super::patterns::{DeadLetterQueue, GivenUp, Recognized, default_key};
 use super::waits::has_waiting_name;
@@ -28,7 +28,7 @@ enum Sender {
 impl Sender {
     /// Returns true if the sender dead-letters rejected messages to the queue, and does not delay messages for it.
     ///
-    /// A retry queue may have no TTL, because its publishers set a TTL for each message. Only the name distinguishes
+    /// A retry queue can lack a TTL, because its publishers set a TTL for each message. Only the name distinguishes
     /// such a queue from a work queue.
     fn rejects_to(&self, queue: &QueueName) -> bool {
         match self {
@@ -73,8 +73,8 @@ impl<'a> WorkQueues<'a> {
         Self { live, sources, routing: OnceCell::new(), operator_policies, none: BTreeSet::new() }
     }
 
-    /// Returns true if the queue is bound to an exchange that is not a dead-letter exchange. Only its name can identify
-    /// such a queue as a dead-letter queue.
+    /// Returns true if the queue is bound to an exchange that is not a dead-letter exchange. Only the name
+    /// can identify such a queue as a dead-letter queue.
     fn is_bound_elsewhere(
         &self,
         queue: &QueueName,
@@ -112,8 +112,8 @@ fn is_named_after(name: &QueueName, other: &QueueName) -> bool {
     rest.is_some_and(|rest| rest.starts_with(['.', '-', '_', ':', '/']))
 }
 
-/// Adds the recognized dead-letter queues. A dead-letter exchange must lead to one queue, or distinguish several queues
-/// by the routing keys of dead-lettered messages. Otherwise, only a queue whose name matches the exchange is
+/// Adds the recognized dead-letter queues. A dead-letter exchange must route to one queue, or distinguish several
+/// queues by the routing keys of dead-lettered messages. Otherwise, only a queue whose name matches the exchange is
 /// recognized.
 pub(super) fn find(recognized: &mut Recognized, live: &CurrentVhost<'_>, kept: &Topology, given_up: &GivenUp) {
     let mut bindings_by_source: BTreeMap<&ExchangeName, Vec<&Binding>> = BTreeMap::new();
@@ -192,7 +192,7 @@ pub(super) fn find(recognized: &mut Recognized, live: &CurrentVhost<'_>, kept: &
                 routing_key: (!is_usual).then(|| binding.routing_key.clone()),
                 has_own_limit,
             };
-            // If several queues share the exchange, the first one owns it, as in the expansion.
+            // If several queues share the exchange, the first queue owns the exchange, as in the expansion.
             recognized.generated.entry(id.clone()).or_insert_with(|| (*name).clone());
             recognized.generated.insert(ObjectId::Binding((*binding).clone()), (*name).clone());
             recognized.dead_letter_queues.insert((*name).clone(), found);
@@ -200,8 +200,8 @@ pub(super) fn find(recognized: &mut Recognized, live: &CurrentVhost<'_>, kept: &
     }
 }
 
-/// Returns the queues that an exchange distinguishes by routing key. Such a queue has exactly one binding, whose key is
-/// a dead-letter routing key that no other binding uses.
+/// Returns the queues that a direct or topic exchange distinguishes by routing key. Such a queue has exactly one
+/// binding. The key of the binding is a dead-letter routing key without wildcards that no other binding uses.
 fn queues_with_distinct_keys<'a>(
     kind: &str,
     keys: &BTreeSet<String>,
@@ -212,11 +212,11 @@ fn queues_with_distinct_keys<'a>(
         *by_key.entry(&binding.routing_key).or_default() += 1;
         *by_queue.entry(name).or_default() += 1;
     }
-    let is_one = |(name, binding): &&(&QueueName, &Binding)| {
+    let is_distinct = |(name, binding): &&(&QueueName, &Binding)| {
         let key = binding.routing_key.as_str();
         keys.contains(key) && !key.contains(['*', '#']) && by_key.get(key) == Some(&1) && by_queue.get(name) == Some(&1)
     };
-    if ["direct", "topic"].contains(&kind) { several.iter().filter(is_one).collect() } else { Vec::new() }
+    if ["direct", "topic"].contains(&kind) { several.iter().filter(is_distinct).collect() } else { Vec::new() }
 }
 
 /// Returns the dead-letter exchanges of queues, policies and retries. Ignores temporary queues, so that the export does
@@ -275,7 +275,7 @@ fn can_be_generated(exchange: &Exchange) -> bool {
         && kinds.contains(&exchange.kind.as_str())
 }
 
-/// Returns whether a queue has the delivery limit that topo sets on dead-letter queues by default. Returns `None` if
+/// Returns true if a queue has the delivery limit that topo sets on dead-letter queues by default. Returns `None` if
 /// the queue has no limit, but topo would set one.
 fn has_default_limit(queue: &Queue, live: &CurrentVhost<'_>) -> Option<bool> {
     let gets_default = queue.queue_type() == Some(QueueType::Quorum) && live.profile.version.is_at_least(4, 0);

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 /// The possible tiers of a queue, by retry number.
 type TierCandidates = BTreeMap<u32, Vec<TierName>>;
 
-/// The destination of one binding from each exchange. The exchange of interest has only one binding.
+/// The destination of the last binding of each exchange. Only exhausted exchanges are looked up, which have one
+/// binding.
 type DestinationBySource<'a> = BTreeMap<&'a ExchangeName, &'a Destination>;
 
 /// Adds every queue with a complete set of tiers.
@@ -53,8 +54,8 @@ fn find_tiers(
 ) -> Option<Result<(Tiered, Vec<ObjectId>), String>> {
     let queue = kept.queues.get(name)?;
     let queue_type = queue.queue_type()?;
-    let over = naming::exhausted_exchange(name);
-    if ![&naming::retry_exchange(name), &over, &naming::return_exchange(name)]
+    let exhausted = naming::exhausted_exchange(name);
+    if ![&naming::retry_exchange(name), &exhausted, &naming::return_exchange(name)]
         .iter()
         .all(|it| kept.exchanges.contains_key(*it))
     {
@@ -72,7 +73,7 @@ fn find_tiers(
     let delays: Vec<i64> = names.iter().map(|tier| tier.delay).collect();
     let tiers = Tiers { queue: name.clone(), queue_type, durable: queue.durable, delays: delays.clone() };
     let dead_lettering = recognized.dead_lettering(kept, name);
-    let last = destinations.get(&over).copied().cloned();
+    let last = destinations.get(&exhausted).copied().cloned();
     let is_ladder = dead_lettering.as_ref().is_some_and(|(it, _)| it.exchange == naming::guard_exchange(name));
     let (strategy, objects, end) = if is_ladder {
         let (Some(Destination::Exchange(exchange)), Some(pattern)) = (last, naming::retry_key_pattern(name)) else {
@@ -83,7 +84,7 @@ fn find_tiers(
         (Strategy::Ladder, ladder.objects(profile), Some(end))
     } else {
         let end = dead_lettering.map(|(it, _)| it);
-        // The binding leads directly to a dead-letter queue only if the exchange of that queue is a direct exchange.
+        // The destination of the binding is a queue only if the exchange of the dead-letter queue is a direct exchange.
         let receiver = match last {
             Some(Destination::Queue(queue)) => Some(queue),
             Some(Destination::Exchange(_)) | None => None,
@@ -111,8 +112,8 @@ fn final_target(end: &DeadLettering, queue: Option<QueueName>) -> FinalTarget {
     }
 }
 
-/// Returns the IDs of the current objects that equal the generated objects, or the first difference. A tier may have
-/// the name of a later generation: `by_name` maps the generated names of tiers to their current names.
+/// Returns the IDs of the current objects that equal the generated objects, or the first difference. A tier can have
+/// the name of a later generation. `by_name` maps the generated names of tiers to their current names.
 fn members(
     kept: &Topology,
     objects: &Objects,

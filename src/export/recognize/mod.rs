@@ -1,6 +1,6 @@
 //! Recognizes patterns of objects: the retries of a queue, a dead-letter queue with its exchange, a policy that sets
-//! dead-lettering, and super streams. A pattern must reproduce exactly the current objects. `check` verifies this, and the export
-//! writes the objects of a failed pattern one by one.
+//! dead-lettering, and super streams. A pattern must reproduce exactly the current objects. `check` verifies this, and
+//! the export writes the objects of a failed pattern one by one.
 
 mod dead_letters;
 mod families;

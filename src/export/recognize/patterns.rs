@@ -1,4 +1,4 @@
-//! Defines the patterns that the export recognizes, and the patterns that it has given up.
+//! Defines the patterns that the export recognizes, and the patterns that the export has given up.
 
 use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName, Topology};
 use crate::plan::spec_keys::Tiered;
@@ -31,7 +31,7 @@ pub(in crate::export) struct Recognized {
     pub(in crate::export) counted: BTreeSet<QueueName>,
     /// The super streams, by exchange.
     pub(in crate::export) super_streams: BTreeMap<ExchangeName, Partitions>,
-    /// The objects that the patterns generate, with the queue that they belong to.
+    /// The objects that the patterns generate, with the queue to which each object belongs.
     pub(in crate::export) generated: BTreeMap<ObjectId, QueueName>,
     /// The comments on objects.
     pub(in crate::export) notes: BTreeMap<ObjectId, Vec<String>>,
@@ -52,9 +52,9 @@ impl Recognized {
 }
 
 impl Recognized {
-    /// Returns true if a queue is a recognized tier. A recognized tier can lack arguments that only newer brokers
-    /// support.
-    pub(in crate::export) fn is_tier(&self, name: &QueueName) -> bool {
+    /// Returns true if a pattern generates the queue, for example as a tier. A recognized tier can lack arguments that
+    /// only newer brokers support.
+    pub(in crate::export) fn generates_queue(&self, name: &QueueName) -> bool {
         self.generated.contains_key(&ObjectId::Queue(name.clone()))
     }
 }
@@ -65,8 +65,8 @@ impl GivenUp {
         self.retries.len() + self.dead_letter_queues.len() + self.wirings.len()
     }
 
-    /// Gives up one pattern of an object, the pattern with the smallest effect first. Returns false if no pattern is
-    /// left.
+    /// Gives up the next pattern that involves an object: first retries, then a dead-letter queue, then a
+    /// dead-lettering policy. Returns false if no pattern is left.
     pub(in crate::export) fn give_up(&mut self, id: &ObjectId, recognized: &Recognized) -> bool {
         let owner = match id {
             ObjectId::Queue(name) => Some(name),
@@ -76,7 +76,9 @@ impl GivenUp {
             | ObjectId::Binding(_)
             | ObjectId::Record(_) => None,
         };
-        let Some(name) = owner.filter(|name| !recognized.is_tier(name)).or_else(|| recognized.generated.get(id)) else {
+        let Some(name) =
+            owner.filter(|name| !recognized.generates_queue(name)).or_else(|| recognized.generated.get(id))
+        else {
             return false;
         };
         let retries = recognized.tiered.contains_key(name) || recognized.counted.contains(name);

@@ -1,4 +1,4 @@
-//! Recognizes super streams: a direct exchange that is marked as a super stream, and its partitions.
+//! Recognizes super streams. A super stream is a direct exchange that is marked as a super stream, with its partitions.
 
 use super::patterns::{Partitions, Recognized};
 use crate::model::names::{PARTITION_ORDER, SUPER_STREAM};
@@ -25,7 +25,8 @@ fn is_marked(exchange: &Exchange) -> bool {
     is_direct && exchange.arguments == Arguments::from([(SUPER_STREAM.to_owned(), ArgumentValue::Boolean(true))])
 }
 
-/// Returns the partitions, and the streams and bindings that they consist of.
+/// Returns the partitions of an exchange, with their streams and bindings. Returns `None` if an entry of `superStreams`
+/// cannot reproduce these objects.
 fn partitions(name: &ExchangeName, kept: &Topology) -> Option<(Partitions, Vec<ObjectId>)> {
     let mut by_order: BTreeMap<i64, &Binding> = BTreeMap::new();
     for binding in kept.bindings.iter().filter(|binding| binding.source == *name) {
@@ -57,7 +58,7 @@ fn partitions(name: &ExchangeName, kept: &Topology) -> Option<(Partitions, Vec<O
     Some((partitions, members))
 }
 
-/// Returns true if the keys of a super stream can set all arguments of the stream.
+/// Returns true for a durable stream if the keys of a super stream can set all its arguments.
 fn is_plain_stream(queue: &Queue) -> bool {
     let is_stream = queue.queue_type() == Some(QueueType::Stream);
     let is_lasting = queue.durable && !queue.auto_delete && !queue.exclusive;

@@ -3,7 +3,7 @@
 use crate::export::tests::{apply_spec, profile, text};
 
 /// A retry queue has no TTL if its publishers set a TTL for each message. The bindings distinguish such a queue from a
-/// work queue; the name is the last resort.
+/// work queue. If the bindings are the same, the names decide.
 #[test]
 fn work_queue_behind_a_retry_queue_without_ttl_is_not_a_dead_letter_queue() {
     let retried = "
@@ -72,7 +72,7 @@ deadLetterQueues:
     }
     assert!(found.contains("audit: {bindings: [{exchange: DLX, routingKey: other.team}]}"), "{}", found);
     assert_eq!(apply_spec(&found, &profile), topology);
-    // A routing key that several queues have identifies none of them.
+    // A routing key that several queues share identifies none of these queues.
     let copied = manual_retries.replace("other.team", "orders.mail");
     let found = text(&apply_spec(&copied, &profile), "4.0.5", &[]);
     assert!(!found.contains("deadLetterQueues"), "{found}");

@@ -101,7 +101,8 @@ pub(in crate::export) fn notes(recognized: &Recognized, live: &CurrentVhost<'_>,
     notes
 }
 
-/// Returns the comment on a queue to which messages return. `waits` contains the delays and the waiting queues.
+/// Returns the comment on a queue to which messages return. `waits` contains the delays and the waiting queues. Returns
+/// `None` if a delay cannot be formatted.
 fn ladder(waits: &BTreeSet<(i64, &QueueName)>) -> Option<String> {
     let delays: BTreeSet<i64> = waits.iter().map(|(wait, _)| *wait).collect();
     let delays: Vec<String> = delays.into_iter().map(duration).collect::<Option<_>>()?;
@@ -152,7 +153,7 @@ impl RetryRoutes<'_, '_> {
         if all.len() == 1 { all.pop_first().into_iter().flatten().collect() } else { Vec::new() }
     }
 
-    /// Returns true if several queues dead-letter rejected messages to this queue, or if a rejected message may also
+    /// Returns true if several queues dead-letter rejected messages to this queue, or if a rejected message can also
     /// reach other queues after the wait.
     fn is_shared(&self, it: &Waiting<'_>, arriving: &[(QueueName, Message)]) -> bool {
         arriving.iter().any(|(from, message)| {
@@ -253,7 +254,7 @@ pub(super) fn has_waiting_name(name: &str) -> bool {
 /// The maximum number of names in a list.
 const MAX_NAMES: usize = 3;
 
-/// Joins names to a list such as `a, b, c and 4 more`.
+/// Joins names into a list such as `a, b, c and 4 more`.
 pub(in crate::export) fn join_names(names: &[String]) -> String {
     match names.len().checked_sub(MAX_NAMES) {
         Some(more) if more > 0 => format!("{} and {more} more", names[..MAX_NAMES].join(", ")),
@@ -261,7 +262,7 @@ pub(in crate::export) fn join_names(names: &[String]) -> String {
     }
 }
 
-/// Describes the common destination of the messages of several queues. The default exchange routes messages by queue
+/// Describes the common destination of the messages from several queues. The default exchange routes messages by queue
 /// name.
 fn describe_common_destination(target: &DeadLettering) -> String {
     match (target.exchange.as_str(), &target.routing_key) {

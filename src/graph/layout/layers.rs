@@ -59,7 +59,7 @@ pub(super) struct Stop {
 pub(super) enum StopKind {
     Box,
     Label,
-    /// A wire that passes the layer.
+    /// A wire that passes through the layer.
     Pass,
 }
 

@@ -1,12 +1,12 @@
-//! Computes the positions of boxes and arrows in layers from left to right, with Sugiyama's method. Labels are also
-//! boxes of the layout, so nothing overlaps a label. The layout is deterministic, and does not depend on the kinds of
-//! objects.
+//! Computes the positions of boxes and arrows in layers from left to right, with Sugiyama's method. The layout reserves
+//! space for labels as well, so nothing overlaps a label. The layout is deterministic, and does not depend on the kinds
+//! of objects.
 //!
 //! Unconnected parts are laid out separately and packed into columns.
 //!
 //! This is a custom implementation, because no maintained library is suitable. `rust-sugiyama` 0.4 does not expose
-//! where an arrow passes the layers between its ends, so arrows would cross boxes. `layout-rs` always draws the graph
-//! itself, and its labels overlap.
+//! where an arrow passes through the layers between its ends, so arrows would cross boxes. `layout-rs` always draws the
+//! graph itself, and its labels overlap.
 
 mod layers;
 mod place;
@@ -19,7 +19,7 @@ pub use route::{Layout, Route};
 
 /// The distance between parts.
 const GAP: f64 = 34.0;
-/// The distance below low parts, and between unconnected boxes.
+/// The distance below parts of small height, and between unconnected boxes.
 const SMALL_GAP: f64 = 18.0;
 /// The intended ratio of width to height.
 const ASPECT: f64 = 1.5;

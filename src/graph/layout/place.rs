@@ -1,6 +1,5 @@
-//! Orders and positions the stops within each layer. In the order, linked stops are at similar positions, so that few
-//! wires cross. The vertical position of a stop is as close as possible to its linked stops, at a minimum distance from
-//! its neighbors.
+//! Orders and positions the stops within each layer. The order places linked stops at similar positions, so that few
+//! wires cross. Each stop is as close as possible to its linked stops, at a minimum distance from its neighbors.
 
 use super::layers::{Layered, Stop, StopKind};
 use std::cmp::Ordering;

@@ -1,5 +1,5 @@
 //! Converts layers into columns and chains into lines. A line is curved between columns and horizontal within a column,
-//! so it meets no box.
+//! so it does not cross any box.
 
 use super::layers::{Layered, Point, Size, StopKind, Wire};
 use super::place::{above, below};
@@ -51,7 +51,7 @@ pub(super) fn layout(graph: &Layered, boxes: &[Size], wires: &[Wire], is_reverse
         for (index, stop) in chain.iter().enumerate() {
             let stop = &graph.stops[*stop];
             let (left, wide) = columns[stop.layer];
-            // An empty column contains nothing to pass.
+            // A column without width needs no horizontal line.
             if stop.kind == StopKind::Pass && wide == 0.0 {
                 continue;
             }

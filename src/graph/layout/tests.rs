@@ -63,8 +63,8 @@ fn boxes_and_labels_do_not_overlap_and_are_inside() {
     assert!(labels > 1000, "{labels}");
 }
 
-/// The horizontal lines of a wire meet no box and no label of another wire. The curves are between columns, where there
-/// are no boxes and no labels.
+/// The horizontal lines of a wire cross no box, and no label of another wire. The curves are between columns, where
+/// there are no boxes and labels.
 #[test]
 fn wires_pass_between_boxes() {
     let mut levels = 0;
@@ -133,7 +133,7 @@ fn avoidable_crossings_are_avoided() {
 
 #[test]
 fn source_is_close_to_its_destination() {
-    // 4 leads only to 3, the fourth box of a row.
+    // Box 4 has a wire only to box 3, which is the last of four boxes in a row.
     let layout = arrange(&square(5), &[wire(0, 1), wire(1, 2), wire(2, 3), wire(4, 3)]);
     assert!((layout.boxes[4].x - layout.boxes[2].x).abs() < 0.01);
 }

@@ -1,7 +1,7 @@
 //! Converts a custom resource to entries of a definitions file.
 
 use super::super::definitions::{
-    Converted, DEFAULT_VHOST, Entry, Fields, flag, mapping, number, parameter, permission, policy, renamed, text,
+    Converted, DEFAULT_VHOST, Entry, Fields, flag, mapping, number, parameter, permission, policy, rename_fields, text,
     topic_permission, vhost_limits,
 };
 use super::resource::{Object, Users, Variables};
@@ -52,9 +52,9 @@ const UPSTREAM: &[(&str, &str)] = &[
     ("resourceCleanupMode", "resource-cleanup-mode"),
 ];
 
-/// The largest number of partitions of a super stream that topo converts.
+/// The maximum number of partitions in a super stream that topo converts.
 const MAX_PARTITIONS: u64 = 1000;
-/// The reason to leave out a user whose name is in a secret that the files do not contain.
+/// The reason why a user is left out if its name is in a secret that the files do not contain.
 const UNKNOWN_USER: &str = "the name of the user is unknown: add its secret to the files, or export the object with its \
                             status (kubectl get -o yaml)";
 
@@ -62,8 +62,8 @@ fn required<'a>(spec: &'a Value, name: &str) -> Result<&'a str, String> {
     text(spec, name).ok_or_else(|| format!("the field `{name}` is missing"))
 }
 
-/// Returns the entries of an object in a definitions file, or the reason why it is not converted.
-pub(super) fn converted(object: &Object<'_>, users: &Users, variables: &mut Variables) -> Converted {
+/// Converts an object to entries of a definitions file. Returns the reason if topo cannot convert the object.
+pub(super) fn convert(object: &Object<'_>, users: &Users, variables: &mut Variables) -> Converted {
     let spec = object.spec;
     let name = || required(spec, "name");
     let vhost = text(spec, "vhost").unwrap_or(DEFAULT_VHOST);
@@ -116,13 +116,13 @@ pub(super) fn converted(object: &Object<'_>, users: &Users, variables: &mut Vari
             }
         }
         "Shovel" => {
-            let mut shovel = renamed(spec, SHOVEL);
+            let mut shovel = rename_fields(spec, SHOVEL);
             shovel.insert("src-uri".to_owned(), variables.reference(object, "SOURCE_URI"));
             shovel.insert("dest-uri".to_owned(), variables.reference(object, "DESTINATION_URI"));
             vec![parameter("shovel", vhost, name()?, &shovel.into())]
         }
         "Federation" => {
-            let mut upstream = renamed(spec, UPSTREAM);
+            let mut upstream = rename_fields(spec, UPSTREAM);
             upstream.insert("uri".to_owned(), variables.reference(object, "URI"));
             vec![parameter("federation-upstream", vhost, name()?, &upstream.into())]
         }
@@ -147,7 +147,7 @@ fn user(object: &Object<'_>, users: &Users) -> Result<Entry, String> {
     let name = users.get(object.namespace, object.name).ok_or(UNKNOWN_USER)?;
     let tags = object.spec.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let tags = tags.collect::<Vec<_>>().join(",");
-    // The limit 0 refuses every connection or channel.
+    // A limit of 0 refuses every connection or channel.
     let limits = mapping(object.spec, "limits")?;
     let limit =
         |from: &str, to: &str| Some((to.to_owned(), limits.get(from).filter(|limit| limit.is_number())?.clone()));
@@ -156,7 +156,8 @@ fn user(object: &Object<'_>, users: &Users) -> Result<Entry, String> {
     Ok(("users", json!({"name": name, "tags": tags, "limits": limits})))
 }
 
-/// Returns the objects that the operator creates for a super stream: it names them after the Kubernetes object.
+/// Returns the objects that the operator creates for a super stream. The operator names these objects after the
+/// Kubernetes object.
 fn super_stream(name: &str, vhost: &str, spec: &Value) -> Converted {
     let listed = spec.get("routingKeys").and_then(Value::as_array).filter(|keys| !keys.is_empty());
     let partitions = spec.get("partitions").map_or(Some(3), Value::as_u64);

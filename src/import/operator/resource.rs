@@ -1,4 +1,4 @@
-//! The custom resources, the names of users, and the variables that replace secrets.
+//! The custom resources, their user names, and the variables that replace secrets.
 
 use super::super::definitions::text;
 use crate::model::SecretRef;
@@ -12,12 +12,12 @@ pub(super) struct Object<'a> {
     /// The name of the Kubernetes object.
     pub(super) name: &'a str,
     pub(super) namespace: &'a str,
-    /// The namespace and the name of the cluster, or of the secret of a cluster outside Kubernetes.
+    /// The namespace and the name of the cluster, or of the connection secret for a cluster outside Kubernetes.
     pub(super) cluster: Option<String>,
     pub(super) spec: &'a Value,
-    /// The name of the user in the status of a `User`.
+    /// The user name in the status of a `User` object.
     username: Option<&'a str>,
-    /// The secrets that can contain the name of the user of a `User`.
+    /// The secrets that can contain the user name of a `User` object.
     credentials: Vec<String>,
     /// The super stream for which the operator created the object.
     pub(super) super_stream: Option<&'a str>,
@@ -58,7 +58,7 @@ impl<'a> Object<'a> {
 pub(super) struct Users(BTreeMap<(String, String), String>);
 
 impl Users {
-    /// The name of a user is in the status, or in a secret.
+    /// Reads the name of each user from its status or from a secret.
     pub(super) fn of(items: &[&Value], objects: &[Object<'_>]) -> Self {
         let name = |user: &Object<'_>| {
             let mut secrets = user.credentials.iter();
@@ -75,7 +75,8 @@ impl Users {
     }
 }
 
-/// Returns the name of the user in a secret, if one of the documents is the secret.
+/// Returns the user name in a secret; `None` if the documents do not contain the secret, or if it contains no user
+/// name.
 fn username_in(items: &[&Value], namespace: &str, name: &str) -> Option<String> {
     let is_secret = |item: &&&Value| {
         let metadata = item.get("metadata");
@@ -93,13 +94,13 @@ fn username_in(items: &[&Value], namespace: &str, name: &str) -> Option<String> 
     plain.or_else(encoded)
 }
 
-/// The environment variables of URIs, each with the key of a secret.
+/// The environment variables for URIs. Each variable is assigned to one URI in one secret.
 #[derive(Default)]
 pub(super) struct Variables(BTreeMap<String, String>);
 
 impl Variables {
-    /// Returns a reference to the environment variable with the URI of an object. Objects with the same secret share a
-    /// variable if their names are similar; other objects do not.
+    /// Returns a reference to the environment variable that contains the URI of an object. Objects share a variable
+    /// only if they use the same secret and their names result in the same variable name.
     pub(super) fn reference(&mut self, object: &Object<'_>, suffix: &str) -> Value {
         let secret = object.spec.get("uriSecret").and_then(|secret| text(secret, "name")).unwrap_or_default();
         let identity = format!("{}/{secret}/{suffix}", object.namespace);

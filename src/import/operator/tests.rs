@@ -1,4 +1,4 @@
-//! Tests of the conversion of custom resources.
+//! Tests the conversion of custom resources.
 
 use super::*;
 use crate::model::SecretRef;
@@ -13,7 +13,7 @@ fn object(kind: &str, name: &str, spec: Value) -> Value {
 }
 
 #[test]
-fn odd_objects_are_reported() {
+fn invalid_objects_are_reported() {
     let mut child = object("Queue", "s-0", json!({"name": "s-0"}));
     child["metadata"]["ownerReferences"] = json!([{"kind": "SuperStream", "name": "s"}]);
     let objects = [
@@ -42,7 +42,7 @@ fn odd_objects_are_reported() {
 }
 
 #[test]
-fn variables_types_and_limits_are_exact() {
+fn default_types_limits_and_variables_are_converted() {
     let secret = |name: &str| json!({ "name": name });
     let mut user = object("User", "app", json!({"limits": {"connections": 0}}));
     user["status"] = json!({"credentials": {"name": "app-login"}});
@@ -64,7 +64,7 @@ fn variables_types_and_limits_are_exact() {
 }
 
 #[test]
-fn clusters_of_two_namespaces_are_different() {
+fn clusters_in_two_namespaces_are_different() {
     let of =
         |namespace: &str| json!({"name": "v", "rabbitmqClusterReference": {"name": "prod", "namespace": namespace}});
     let objects = [object("Vhost", "a", of("one")), object("Vhost", "b", of("two"))];

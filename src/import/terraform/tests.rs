@@ -1,4 +1,4 @@
-//! Tests of the conversion of Terraform resources.
+//! Tests the conversion of Terraform resources.
 
 use super::*;
 
@@ -88,5 +88,5 @@ fn other_files_are_refused() {
     let error = |text: &str| import(text).unwrap_err().to_string();
     assert!(error("PK\u{3}\u{4}").starts_with("it is not JSON"));
     assert_eq!(error("{}"), "it is neither a Terraform state nor the output of `terraform show -json`");
-    assert_eq!(error(&state(&json!([]))), "it contains no resources of the provider rabbitmq");
+    assert_eq!(error(&state(&json!([]))), "it contains no resources of the rabbitmq provider");
 }

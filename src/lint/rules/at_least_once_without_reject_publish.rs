@@ -44,8 +44,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     if policies.is_empty() {
         return findings;
     }
-    // Omits policies that govern a quorum queue of the spec: the loop above checks the queue, which can set `overflow`
-    // itself.
+    // Omits policies that govern a quorum queue of the spec. The loop above checks these queues, because a queue can
+    // set `overflow` itself.
     let in_use = subject.policies_on_quorum_queues();
     for id in policies.iter().filter(|id| !in_use.contains(id)) {
         findings.push(RULE.finding(subject, id, "dead-letter-strategy", TEXT).hint(HINT));

@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: true,
-    summary: "the messages of a classic queue are lost with its node",
+    summary: "a classic queue loses its messages if its node is lost",
     check,
     page: include_str!("classic_on_clustered_durable_work.md"),
 };

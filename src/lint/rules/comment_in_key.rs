@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn finding(subject: &Subject<'_>, at: Location, comment: &str) -> Finding {
     let text = format!("the key ends before `{comment}`, which YAML reads as a comment");
-    let hint = "if the key contains the `#`, put the key in quotes; if it is a comment, add a space after the `#`";
+    let hint = "if the `#` belongs to the key, put the key in quotes; if it starts a comment, add a space after it";
     let binding = subject.spec.bindings.iter().find(|(_, declaration)| declaration.key_at == at);
     let objects = binding.map(|(binding, _)| ObjectId::Binding(binding.clone())).into_iter().collect();
     Finding { objects, ..RULE.finding_at(ObjectId::Vhost, at, text) }.hint(hint)

@@ -1,4 +1,4 @@
-//! Reports alternate exchanges that do not route to any queue, so that the broker still drops unroutable messages.
+//! Reports alternate exchanges that do not route to any queue. The broker still drops the unroutable messages.
 
 use crate::lint::policy_targets::{Kind, PolicyTarget};
 use crate::lint::{Finding, Rule, Subject};

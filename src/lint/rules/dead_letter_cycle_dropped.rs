@@ -27,7 +27,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         effective_queues.iter().map(|queue| (queue.name, queue)).collect();
     let mut findings = Vec::new();
     let mut reaches: BTreeMap<&ExchangeName, Reach> = BTreeMap::new();
-    // A cycle of several queues is found from each queue, but reported once.
+    // The search finds a cycle of several queues from each of these queues, but the rule reports the cycle only once.
     let mut reported: BTreeSet<BTreeSet<QueueName>> = BTreeSet::new();
     for queue in effective_queues.iter().filter(|queue| queue.has_dead_letter_exchange()) {
         let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
@@ -49,7 +49,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the reasons for which a queue dead-letters messages without a rejection, each with the policy key of the
+/// Returns the reasons other than a rejection for which a queue dead-letters messages, each with the policy key of the
 /// setting that causes it. Ignores the default delivery limit, which would cause a finding for every hand-written retry
 /// loop.
 fn reasons(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {
@@ -75,7 +75,7 @@ impl Reach {
         Self { queues, has_ttl }
     }
 
-    /// Returns true if a message may return to a queue, so that a simulation is required.
+    /// Returns true if a message may return to a queue, which requires a simulation.
     fn can_return_to(&self, queue: &QueueName) -> bool {
         self.has_ttl || self.queues.as_ref().is_none_or(|queues| queues.contains(queue))
     }

@@ -21,14 +21,14 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let wide_policies = policies_on_other_queues(effective_queues);
     for queue in effective_queues.iter().filter(|queue| queue.is_dead_letter_queue && queue.drops_messages_silently()) {
         // `policy-on-generated-queue` reports policies that also apply to other queues.
-        let is_by_wide_policy =
+        let is_from_wide_policy =
             |key: &&str| queue.setting_from_policy(key).is_some_and(|(name, _)| wide_policies.contains(name));
-        let Some(key) = queue.length_limit_key().filter(|key| !is_by_wide_policy(key)) else { continue };
+        let Some(key) = queue.length_limit_key().filter(|key| !is_from_wide_policy(key)) else { continue };
         let (severity, text) = if queue.rejects_when_full() {
             let text = "when the queue is full, it rejects new messages, and their source queues drop them";
             (Severity::Warning, text)
         } else {
-            (Severity::Info, "when the queue is full, it drops the oldest message for each new one")
+            (Severity::Info, "when the queue is full, it drops the oldest message for each new message")
         };
         let hint =
             "if this is intended, set `deadLetter: none` here; otherwise, remove the limit and monitor the length";

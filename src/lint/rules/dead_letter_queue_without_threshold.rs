@@ -1,5 +1,5 @@
-//! Reports dead-letter queues without a threshold for their number of messages or their age. No alert reports
-//! dead-lettered messages in such a queue.
+//! Reports dead-letter queues without a threshold for message count or message age. No alert reports dead-lettered
+//! messages in such a queue.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     other_severities: &[],
     is_optional: false,
-    summary: "the dead-letter queue has no threshold for its number of messages or their age",
+    summary: "the dead-letter queue has no threshold for message count or message age",
     check,
     page: include_str!("dead_letter_queue_without_threshold.md"),
 };

@@ -1,7 +1,7 @@
 //! Reports dead-lettered messages that the dead-letter exchange does not route to any queue. The broker drops such
 //! messages, or keeps them in their queue with at-least-once dead-lettering. The rule simulates the routes of every
-//! routing key with which messages reach the queue, and does not report uncertain routes. The keys in the headers `CC` and
-//! `BCC` of publishers are unknown. A finding that such keys can make wrong is an info.
+//! routing key with which messages reach the queue, and does not report uncertain routes. The keys in the CC and BCC
+//! headers that publishers set are unknown. If such a key can make a finding wrong, its severity is info.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
@@ -30,8 +30,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         if queue.retry_owner.is_some() {
             continue;
         }
-        let keys = subject.keys_of_dead_letters(queue.name, to);
-        // A filter on the death reason is intentional, so a key is lost only if no death reason leads to a queue.
+        let keys = subject.dead_lettered_keys(queue.name, to);
+        // A filter on the death reason is intentional, so a key is lost only if messages with the key reach no queue
+        // for any death reason.
         let lost = routing.fate_with(queue.name, |_, _| keys.clone()).lost;
         if !lost.is_empty() {
             let is_all = lost.len() == keys.len();
@@ -91,7 +92,7 @@ fn finding(
         None => format!("dead-lettered messages keep their own key {}, which", join_keys(lost)),
     };
     let (severity, but) = match subject.routing().can_route_by_cc(queue.name, to.routing_key.as_deref()) {
-        true => (Severity::Info, ", unless publishers set the header `CC`, which dead-lettered messages keep"),
+        true => (Severity::Info, ", unless publishers set the `CC` header, which dead-lettered messages keep"),
         false => (Severity::Warning, ""),
     };
     let text = format!("{which} {exchange} does not route to any queue: {fate}{but}");
@@ -104,8 +105,8 @@ fn finding(
             "use a fanout or topic exchange: `#` and `*` are literal in a direct exchange".to_owned()
         }
         (_, "") => {
-            "set `routingKey` to the name of a queue, which the default exchange needs as the key; or use an entry of \
-                    `deadLetterQueues`"
+            "set `routingKey` to the name of a queue, because the default exchange routes by queue name; or use an \
+             entry of `deadLetterQueues`"
                 .to_owned()
         }
         _ => "bind a queue to the exchange for these keys; or use an entry of `deadLetterQueues`; or set \
@@ -115,7 +116,7 @@ fn finding(
     RULE.effective_finding(subject, queue, "dead-letter-exchange", text).severity(severity).hint(hint)
 }
 
-/// Joins keys to a list such as ``"a", "b", (like `c.#`) and 2 more``.
+/// Joins keys into a list such as ``"a", "b", (like `c.#`) and 2 more``.
 fn join_keys(lost: &[&Keys]) -> String {
     let listed: Vec<String> = lost.iter().take(MAX_KEYS).map(|keys| format_keys(keys)).collect();
     let more = if lost.len() > MAX_KEYS { format!(" and {} more", lost.len() - MAX_KEYS) } else { String::new() };

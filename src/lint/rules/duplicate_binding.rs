@@ -17,8 +17,8 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("duplicate_binding.md"),
 };
 
-/// The parts that determine the effect of a binding: the source, the destination, and the routing key and the arguments
-/// if the exchange compares them.
+/// The components that determine the effect of a binding: the source, the destination, and the routing key and the
+/// arguments if the exchange compares them.
 type EffectKey<'a> = (&'a ExchangeName, &'a Destination, Option<&'a str>, Option<&'a Arguments>);
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Reports globs of `owns`, `protect` and `ignore` that look like regular expressions or topic patterns. Such globs
+//! Reports globs in `owns`, `protect` and `ignore` that look like regular expressions or topic patterns. Such globs
 //! match nothing, so `protect` does not protect the intended objects.
 
 use super::protect_misspelt::names;
@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Characters that have a meaning in regular expressions and shell globs, but are literal in these globs.
-const SIGNS: [char; 11] = ['^', '$', '\\', '(', ')', '[', ']', '{', '}', '|', '+'];
+const SPECIAL_CHARACTERS: [char; 11] = ['^', '$', '\\', '(', ')', '[', ']', '{', '}', '|', '+'];
 const GLOBS: &str =
     "in a glob, `*` matches any string, `?` matches one character, and any other character matches itself";
 
@@ -28,7 +28,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (key, glob) in lists.into_iter().flat_map(|(key, globs)| globs.iter().map(move |glob| (key, glob))) {
         let text = glob.value.as_str();
         let Some(names_with) = problem(text) else { continue };
-        // The spec contains such names, so the glob is intended.
+        // If the spec contains a matching name, the glob is intended.
         if names(subject).into_iter().any(|name| glob.value.matches(name)) {
             continue;
         }
@@ -38,7 +38,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Describes the names that a glob matches; `None` if such names are likely.
+/// Describes the names that a glob matches; `None` if such names are plausible.
 fn problem(text: &str) -> Option<String> {
     let is_between = |edge: char| text.len() > 2 && text.starts_with(edge) && text.ends_with(edge);
     if text.is_empty() {
@@ -53,7 +53,7 @@ fn problem(text: &str) -> Option<String> {
     if text == "#" || text.ends_with(".#") {
         return Some("names that end with a `#`".to_owned());
     }
-    text.chars().find(|c| SIGNS.contains(c)).map(|sign| format!("names that contain `{sign}`"))
+    text.chars().find(|c| SPECIAL_CHARACTERS.contains(c)).map(|special| format!("names that contain `{special}`"))
 }
 
 fn hint(key: &str, text: &str) -> String {
@@ -61,7 +61,7 @@ fn hint(key: &str, text: &str) -> String {
         return format!("remove the empty glob; {GLOBS}");
     }
     let intended = intended(text);
-    if intended.is_empty() || intended.iter().any(|glob| glob.is_empty() || glob.contains(SIGNS)) {
+    if intended.is_empty() || intended.iter().any(|glob| glob.is_empty() || glob.contains(SPECIAL_CHARACTERS)) {
         return GLOBS.to_owned();
     }
     let globs: Vec<String> = intended.iter().map(|glob| format!("{glob:?}")).collect();
@@ -79,7 +79,7 @@ fn intended(text: &str) -> Vec<String> {
     alternatives(text).iter().map(|text| to_glob(text, is_prefix)).collect()
 }
 
-/// Splits a text into alternatives: `a.(b|c)`, `a.{b,c}` and `b|c` have two alternatives.
+/// Splits a string into its alternatives. For example, `a.(b|c)`, `a.{b,c}` and `b|c` have two alternatives.
 fn alternatives(text: &str) -> Vec<String> {
     for (open, separator, close) in [('(', '|', ')'), ('{', ',', '}')] {
         if let Some((before, rest)) = text.split_once(open)

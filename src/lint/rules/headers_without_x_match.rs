@@ -18,18 +18,18 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
-    let of_headers = subject.spec.bindings.keys().filter(|it| routing.kind(&it.source) == Some(Kind::Headers));
-    of_headers.filter_map(|binding| finding(subject, binding)).collect()
+    let bindings = subject.spec.bindings.keys().filter(|it| routing.kind(&it.source) == Some(Kind::Headers));
+    bindings.filter_map(|binding| finding(subject, binding)).collect()
 }
 
 fn finding(subject: &Subject<'_>, binding: &Binding) -> Option<Finding> {
     let x_match = binding.arguments.get("x-match").and_then(ArgumentValue::as_text);
     let mode = x_match.unwrap_or("all");
     let names = || binding.arguments.keys().filter(|name| *name != "x-match");
-    // If the broker does not support `…-with-x`, another rule reports the refusal.
+    // If the broker does not support `…-with-x`, a different rule reports the refusal.
     let is_compared = |name: &&String| mode.ends_with("-with-x") || !name.starts_with("x-");
     let matches = if mode.starts_with("any") { "it matches no message" } else { "it matches every message" };
-    let (severity, part, text, hint) = if let Some(ignored) = names().find(|name| !is_compared(name)) {
+    let (severity, setting, text, hint) = if let Some(ignored) = names().find(|name| !is_compared(name)) {
         let text = format!("headers that begin with `x-` are not compared: `{ignored}` has no effect here");
         let hint = if subject.is_at_least(3, 10) {
             format!("use `x-match: {mode}-with-x`, or rename the header")
@@ -46,5 +46,5 @@ fn finding(subject: &Subject<'_>, binding: &Binding) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(RULE.finding(subject, &ObjectId::Binding(binding.clone()), part, text).severity(severity).hint(hint))
+    Some(RULE.finding(subject, &ObjectId::Binding(binding.clone()), setting, text).severity(severity).hint(hint))
 }

@@ -1,5 +1,5 @@
-//! Reports ladders whose number of retries is close to the delivery limit of the queue. From 4.3 on, a message keeps
-//! its delivery count when it is dead-lettered, and the broker compares the count with the limit (`rabbit_fifo`,
+//! Reports ladders whose number of retries is close to the delivery limit of the queue. On 4.3 and later, a message
+//! keeps its delivery count when it is dead-lettered, and the broker compares the count with the limit (`rabbit_fifo`,
 //! measured on 4.3.6). A worker that calls `basic.reject` therefore uses up the limit. Before 4.3, the count restarts
 //! in each queue.
 

@@ -26,8 +26,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         since.series()
     );
     let queues = subject.queues().filter(|(_, queue)| queue.arguments.contains_key("x-queue-mode")).map(|(id, _)| {
-        // Up to 4.3, the broker compares the argument (`rabbit_classic_queue:capabilities/0`), so removing it from an
-        // existing queue is a conflict.
+        // All versions up to and including 4.3 compare the argument (`rabbit_classic_queue:capabilities/0`), so
+        // removing it from an existing queue is a conflict.
         RULE.finding(subject, &id, "x-queue-mode", text.as_str()).hint(
             "remove it from new queues; keep it on an existing queue that has it, because removing it is a conflict",
         )

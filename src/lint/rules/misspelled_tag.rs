@@ -1,5 +1,5 @@
-//! Reports user tags that differ by a few characters from a tag that RabbitMQ knows. The broker accepts any tag, and ignores
-//! the tags that it does not know.
+//! Reports user tags that differ from a RabbitMQ tag by a few characters or only in case. The broker accepts any tag,
+//! and ignores the tags that it does not know.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, RecordKind};

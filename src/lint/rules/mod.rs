@@ -73,7 +73,7 @@ use super::Rule;
 /// better.
 pub(super) const REFUSED_BY_BROKER: &str = refused_by_broker::RULE.name;
 
-/// The rules that need a topology with all queues: a binding to an unknown queue would make their findings wrong.
+/// The rules that require a topology with all queues. A binding to an unknown queue would make their findings wrong.
 pub(super) const NEED_ALL_QUEUES: [&str; 3] =
     [dangling_alternate_exchange::RULE.name, dead_letters_reach_nothing::RULE.name, unbound_exchange::RULE.name];
 

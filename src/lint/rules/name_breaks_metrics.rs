@@ -24,7 +24,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let vhost = breaks_metrics(spec.vhost.value.as_str()).then_some(ObjectId::Vhost);
     let named = broken.map(|(name, _)| ObjectId::Queue(name.clone())).chain(vhost);
     let finding = |id: ObjectId| {
-        let text = "some brokers do not escape `\"` and `\\` in metrics, so Prometheus reads no metrics of any queue";
+        let text =
+            "some brokers do not escape `\"` and `\\` in metrics, so Prometheus cannot read the metrics of any queue";
         RULE.finding(subject, &id, "name", text).hint("use a name without `\"` and `\\`")
     };
     named.map(finding).collect()

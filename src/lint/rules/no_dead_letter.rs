@@ -1,5 +1,5 @@
 //! Reports queues that have a setting that discards messages, but no dead-letter target. Queues without such a setting
-//! are not reported, because most queues have none.
+//! are not reported, because most queues have no dead-letter target.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;

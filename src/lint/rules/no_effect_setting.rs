@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, queue) in &topology.queues {
         let id = ObjectId::Queue(name.clone());
-        for (argument, (text, hint)) in of_queue(subject, name, queue) {
+        for (argument, (text, hint)) in ineffective_arguments(subject, name, queue) {
             findings.push(RULE.finding(subject, &id, argument, text).hint(hint));
         }
     }
@@ -48,9 +48,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         for (key, it) in &policy.definition {
             let without_effect = || {
                 let why = no_effect_in_policy(key, &it.value, subject.profile.version)?;
-                in_policy(key, why, subject.profile.version)
+                explain_policy_key(key, why, subject.profile.version)
             };
-            if let Some((text, hint)) = of_other_kind(key, policy.apply_to.value).or_else(without_effect) {
+            if let Some((text, hint)) = explain_wrong_scope(key, policy.apply_to.value).or_else(without_effect) {
                 findings.push(RULE.finding(subject, &id, key, text).hint(hint));
             }
         }
@@ -59,7 +59,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Vec<(&'a str, Reason)> {
+/// Returns the queue's arguments that have no effect, each with the reason.
+fn ineffective_arguments<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Vec<(&'a str, Reason)> {
     let refusals = subject.refusals_of(name);
     let is_refused = |argument: &str| refusals.iter().any(|refusal| refusal.subject == argument);
     if is_refused("x-queue-type") {
@@ -72,15 +73,15 @@ fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Ve
         let known = KnownArgument::named(argument)?;
         let each: Option<Vec<NoEffect>> =
             possible.iter().map(|(_, settings)| settings.no_effect(known, value)).collect();
-        text(known, each?.into_iter().next()?, subject.profile.version)
+        explain_argument(known, each?.into_iter().next()?, subject.profile.version)
     };
     let accepted = queue.arguments.iter().filter(|(argument, _)| !is_refused(argument));
     accepted.filter_map(|(argument, value)| Some((argument.as_str(), reason(argument, value)?))).collect()
 }
 
-/// Describes why an argument has no effect, and how to fix it. Returns `None` for lazy mode and for at-least-once
+/// Explains why an argument has no effect, and how to fix it. Returns `None` for lazy mode and for at-least-once
 /// dead-lettering without `reject-publish`, which have separate rules.
-fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
+fn explain_argument(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
     let (name, key) = (known.name, known.key);
     Some(match why {
         NoEffect::Since(_) if name == "x-queue-mode" => return None,
@@ -92,7 +93,7 @@ fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<
         NoEffect::NotYet(kind, since) => {
             let since = since.series();
             let text = format!(
-                "{kind} queues read `{name}` only from RabbitMQ {since} on: {version} stores it and ignores it"
+                "{kind} queues read `{name}` only on RabbitMQ {since} and later: {version} stores it and ignores it"
             );
             (text, format!("remove `{key}` until the broker is {since}"))
         }
@@ -108,7 +109,7 @@ fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<
             (text, REMOVE.to_owned())
         }
         NoEffect::DropsOldest => (
-            "quorum queues do not support `reject-publish-dlx` and silently drop the oldest message instead".to_owned(),
+            "quorum queues do not support `reject-publish-dlx` and drop the oldest message instead".to_owned(),
             "use `overflow: reject-publish`, or `drop-head` to make this explicit".to_owned(),
         ),
         NoEffect::WithoutDelayedRetryType => (
@@ -122,10 +123,11 @@ fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<
     })
 }
 
-/// Describes why a policy key has no effect, and how to fix it. Returns `None` for an unknown key, and as [`text`].
-fn in_policy(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
+/// Explains why a policy key has no effect, and how to fix it. Returns `None` for an unknown key, and if
+/// [`explain_argument`] returns `None`.
+fn explain_policy_key(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
     let known = KnownArgument::of_policy_key(key)?;
-    let (text, hint) = text(known, why, version)?;
+    let (text, hint) = explain_argument(known, why, version)?;
     match why {
         NoEffect::Since(_) => Some((text.replace(known.name, key), "remove it from the policy".to_owned())),
         NoEffect::WithoutDelayedRetryType => Some((text.replace(known.name, key), hint)),
@@ -156,15 +158,15 @@ fn ineffective_policy_keys(subject: &Subject<'_>) -> Vec<Finding> {
     }
     let findings = found.into_iter().filter_map(|((policy, key), first)| {
         let (queue, why) = first.filter(|_| subject.spec.policies.contains_key(policy))?;
-        let (text, hint) = in_policy(key, why, subject.profile.version)?;
+        let (text, hint) = explain_policy_key(key, why, subject.profile.version)?;
         Some(RULE.effective_finding(subject, queue, key, text).hint(hint))
     });
     findings.collect()
 }
 
-/// Describes a key for queues in a policy for exchanges, or a key for exchanges in a policy for queues; `None` for
-/// other keys.
-fn of_other_kind(key: &str, apply_to: ApplyTo) -> Option<Reason> {
+/// Explains that a queue key has no effect in a policy for exchanges, or an exchange key in a policy for queues; `None`
+/// for other keys.
+fn explain_wrong_scope(key: &str, apply_to: ApplyTo) -> Option<Reason> {
     let known = PolicyKey::named(key)?;
     let (not_read_by, read_by) = match apply_to {
         ApplyTo::All => return None,

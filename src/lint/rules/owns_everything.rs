@@ -29,6 +29,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         "`owns: [\"{}\"]` matches every name in the vhost: `--prune` deletes every object that no spec declares",
         all.value.as_str()
     );
-    let hint = "list your names: `owns: [\"orders.*\"]`; or exclude others: `ignore: [\"celery*\"]`";
+    let hint =
+        "list the names that you manage: `owns: [\"orders.*\"]`; or exclude other names: `ignore: [\"celery*\"]`";
     vec![RULE.finding_at(ObjectId::Vhost, all.at, text).hint(hint)]
 }

@@ -1,5 +1,5 @@
-//! Reports patterns of policies and permissions that look like globs or topic patterns. The broker reads them as regular
-//! expressions.
+//! Reports patterns in policies and permissions that look like globs or topic patterns. The broker interprets them as
+//! regular expressions.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::names::pattern_of;
@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Characters that indicate an intentional regular expression.
-const SIGNS: [char; 10] = ['\\', '[', ']', '(', ')', '{', '}', '|', '+', '$'];
+const REGEX_CHARACTERS: [char; 10] = ['\\', '[', ']', '(', ')', '{', '}', '|', '+', '$'];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let names: Vec<&str> =
@@ -33,7 +33,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         patterns.filter_map(move |field| Some((ObjectId::Record(id.clone()), field.name, text(field.name)?)))
     });
     let mut findings = Vec::new();
-    for (id, key, text) in policies.chain(records).filter(|(.., text)| !text.contains(SIGNS)) {
+    for (id, key, text) in policies.chain(records).filter(|(.., text)| !text.contains(REGEX_CHARACTERS)) {
         if let Some((message, severity)) = problem(text, &names) {
             let finding = RULE.finding(subject, &id, key, message).severity(severity);
             findings.push(finding.hint(format!("write the regular expression `{key}: '{}'`", intended(text))));
@@ -64,11 +64,11 @@ fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     }
     // `orders.*` is a valid glob and a valid pattern. It is a mistake only if the glob and the pattern match different
     // names.
-    let is_both =
+    let is_ambiguous =
         text.ends_with(".*") && text.len() > 2 && !text.starts_with('^') && !text[..text.len() - 2].contains('*');
     let (glob, pattern) = (Glob::new(text), Pattern::new(text));
     let differs = |name: &&&str| pattern.matches(name) == Some(true) && !glob.matches(name);
-    let more = is_both.then(|| names.iter().find(differs)).flatten()?;
+    let more = is_ambiguous.then(|| names.iter().find(differs)).flatten()?;
     names.iter().any(|name| glob.matches(name)).then(|| {
         (
             format!(

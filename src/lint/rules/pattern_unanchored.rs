@@ -1,4 +1,4 @@
-//! Reports patterns that are not anchored at the beginning, so that they match anywhere in a name.
+//! Reports patterns that are not anchored at the beginning, so they match anywhere in a name.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[Severity::Info],
     is_optional: false,
-    summary: "the pattern also matches names that contain it",
+    summary: "the pattern is not anchored, so it also matches in the middle of names",
     check,
     page: include_str!("pattern_unanchored.md"),
 };
@@ -20,8 +20,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, policy) in &subject.spec.policies {
         let text = policy.pattern.value.as_str();
-        // Each of these signs indicates that the author chose the beginning of the pattern intentionally.
-        let is_anchored = ["^", "\\A", "(?", "|", "*"].iter().any(|sign| text.contains(sign));
+        // Each of these strings indicates that the author chose the beginning of the pattern intentionally.
+        let is_anchored = ["^", "\\A", "(?", "|", "*"].iter().any(|it| text.contains(it));
         if is_anchored || !text.starts_with(|c: char| c.is_alphanumeric()) {
             continue;
         }

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "two policies with the same priority match one object",
+    summary: "two policies with the same priority match the same object",
     check,
     page: include_str!("policy_equal_priority.md"),
 };

@@ -90,7 +90,7 @@ fn finding(
     }
     // A number in a policy can be intended as an upper limit for all arguments.
     let severity = if is_by_argument { Severity::Warning } else { Severity::Info };
-    finding
-        .severity(severity)
-        .hint(format!("set `{key}` in only one of the two places; an argument cannot change on an existing queue"))
+    finding.severity(severity).hint(format!(
+        "set `{key}` either in a policy or as an argument; an argument cannot change on an existing queue"
+    ))
 }

@@ -31,7 +31,7 @@ pub(super) const GENERATED_NAMES: &[&str] = &[
 ];
 
 /// The minimum length of a prefix that is compared with names. A shorter prefix resembles many names.
-const LEAST_TO_COMPARE: usize = 6;
+const MIN_PREFIX_LENGTH: usize = 6;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let policy_targets = subject.policy_targets();
@@ -86,7 +86,7 @@ fn finding(
     let finding = RULE.finding(subject, &id, "pattern", text);
     match suggest_pattern(&policy.pattern.value, pattern, names) {
         Some(intended) => finding.hint(format!("did you mean `{intended}`?")),
-        None => finding.severity(Severity::Info).hint("correct the pattern, unless others declare the objects"),
+        None => finding.severity(Severity::Info).hint("correct the pattern, unless applications declare the objects"),
     }
 }
 
@@ -105,7 +105,7 @@ fn suggest_pattern(text: &str, pattern: &Pattern, names: &[(ObjectId, &str)]) ->
     }
     let literal = text.strip_prefix('^')?.trim_end_matches(".*").replace('\\', "");
     let is_plain = literal.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
-    if !is_plain || literal.len() < LEAST_TO_COMPARE {
+    if !is_plain || literal.len() < MIN_PREFIX_LENGTH {
         return None;
     }
     let starts: BTreeSet<&str> = names.iter().filter_map(|(_, name)| name.get(..literal.len())).collect();

@@ -34,7 +34,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
         for key in KEYS {
             let Some((name, effective)) = queue.setting_from_policy(key) else { continue };
-            let consequence = if is_tier { on_tier(queue, key, effective) } else { on_dead_letter_queue(queue, key) };
+            let consequence = if is_tier {
+                tier_consequence(queue, key, effective)
+            } else {
+                dead_letter_queue_consequence(queue, key)
+            };
             // A policy that applies to dead-letter queues, but to no other queues, is intentional.
             if let Some(consequence) = consequence.filter(|_| is_tier || wide_policies.contains(name)) {
                 let hint = hints.entry(name.clone()).or_insert_with(|| hint(subject, name));
@@ -55,7 +59,7 @@ pub(super) fn policies_on_other_queues(effective_queues: &[EffectiveQueue<'_>]) 
 }
 
 /// Describes the consequence of a policy key on a delayed retry queue; `None` if the key is harmless.
-fn on_tier(queue: &EffectiveQueue<'_>, key: &str, effective: &Effective) -> Option<&'static str> {
+fn tier_consequence(queue: &EffectiveQueue<'_>, key: &str, effective: &Effective) -> Option<&'static str> {
     match key {
         "message-ttl" => Some("it shortens the delay"),
         "expires" => Some("the queue is deleted with all waiting messages, because it has no consumers"),
@@ -69,7 +73,7 @@ fn on_tier(queue: &EffectiveQueue<'_>, key: &str, effective: &Effective) -> Opti
 }
 
 /// Describes the consequence of a policy key on a dead-letter queue; `None` if the key is harmless.
-fn on_dead_letter_queue(queue: &EffectiveQueue<'_>, key: &str) -> Option<&'static str> {
+fn dead_letter_queue_consequence(queue: &EffectiveQueue<'_>, key: &str) -> Option<&'static str> {
     match key {
         "message-ttl" => Some("messages are deleted after that time"),
         "expires" => Some("the queue is deleted with all its messages, because it usually has no consumers"),

@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[Severity::Info],
     is_optional: false,
-    summary: "another policy applies to everything that this one matches",
+    summary: "policies with a higher priority apply to every object that this policy matches",
     check,
     page: include_str!("policy_shadowed.md"),
 };
@@ -44,7 +44,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let instead: Option<BTreeSet<&PolicyName>> = all.copied().collect();
         let Some(instead) = instead.filter(|it| !it.is_empty() && !it.contains(name)) else { continue };
         let pattern = policy.pattern.value.as_str();
-        // The policy can still apply to objects that other owners declare, unless no such object can exist.
+        // The policy can still apply to objects that applications declare, unless no such object can exist.
         let is_fully_shadowed = Pattern::new(pattern).only_name().is_some()
             || instead.iter().filter_map(|other| subject.spec.policies.get(*other)).any(|other| {
                 let other = other.pattern.value.as_str();

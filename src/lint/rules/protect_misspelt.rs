@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// The minimum length of a name to compare. If a shorter name differs in one character, it is often a different word.
-const SHORTEST: usize = 5;
+const MIN_LENGTH: usize = 5;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -35,7 +35,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the names of all queues, exchanges and policies in the expansion, and of all objects that the spec removes.
+/// Returns the names of all queues, exchanges and policies in the spec and its expansion, and of all objects that the
+/// spec removes.
 pub(super) fn names<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
     let spec = subject.spec;
     let topology = &subject.expansion.topology;
@@ -53,7 +54,7 @@ pub(super) fn names<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
 fn is_near(name: &str, text: &str) -> bool {
     let without_digits = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     name.len().abs_diff(text.len()) <= 1
-        && text.len() >= SHORTEST
+        && text.len() >= MIN_LENGTH
         && strsim::damerau_levenshtein(name, text) == 1
         && without_digits(name) != without_digits(text)
 }

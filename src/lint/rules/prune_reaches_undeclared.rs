@@ -1,5 +1,5 @@
-//! Reports globs of `owns` that match queues that applications probably declare: a policy of the spec matches the names
-//! of such queues, but matches no object of the spec. `--prune` would delete such queues.
+//! Reports globs in `owns` that match queues that applications probably declare, because a policy of the spec matches
+//! the names of such queues, but no object of the spec. `--prune` would delete these queues.
 
 use super::policy_matches_nothing::GENERATED_NAMES;
 use crate::lint::{Finding, Rule, Subject};
@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// An example of a suffix that clients generate.
-const ENDING: &str = "0a1b";
+const SUFFIX: &str = "0a1b";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
@@ -47,8 +47,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// name.
 fn owning_glob<'a>(subject: &Subject<'a>, name: &str) -> Option<&'a Sourced<Glob>> {
     let spec = subject.spec;
-    let is_left_out = spec.ignore.iter().chain(&spec.protect).any(|glob| glob.value.matches(name));
-    spec.owns.iter().find(|glob| glob.value.matches(name)).filter(|_| !is_left_out)
+    let is_excluded = spec.ignore.iter().chain(&spec.protect).any(|glob| glob.value.matches(name));
+    spec.owns.iter().find(|glob| glob.value.matches(name)).filter(|_| !is_excluded)
 }
 
 /// Returns an example of a client-generated name that a pattern matches; `None` if the pattern matches no such name.
@@ -61,14 +61,14 @@ fn example(pattern: &Pattern) -> Option<String> {
     if pattern.only_name().is_some() {
         return None;
     }
-    let name = format!("{}{ENDING}", pattern.common_prefix()?);
+    let name = format!("{}{SUFFIX}", pattern.common_prefix()?);
     (pattern.matches(&name) == Some(true)).then_some(name)
 }
 
 /// Returns the glob that matches names such as the example.
 fn ignore_glob(example: &str) -> String {
-    if !example.ends_with(ENDING) {
+    if !example.ends_with(SUFFIX) {
         return example.to_owned();
     }
-    format!("{}*", example.trim_end_matches(ENDING))
+    format!("{}*", example.trim_end_matches(SUFFIX))
 }

@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.effective_queues().iter().filter(|queue| queue.retry_owner.is_none()) {
         let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
-        let returns = subject.keys_of_dead_letters(queue.name, to).into_iter().any(|keys| {
+        let returns = subject.dead_lettered_keys(queue.name, to).into_iter().any(|keys| {
             let dead_lettered = routing.to_dead_lettered(&Message::with(keys), queue.name, Reason::Rejected, to);
             routing.route(&to.exchange, &dead_lettered).certain_queues.contains(queue.name)
         });

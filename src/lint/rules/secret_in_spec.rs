@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "a value looks like a password that others can read",
+    summary: "a value that other users can read looks like a password",
     check,
     page: include_str!("secret_in_spec.md"),
 };
@@ -51,7 +51,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }
     for (id, declaration) in &spec.records {
         let fields = id.fields();
-        // These fields contain references to secrets, and never their values.
+        // These fields contain references to secrets, never the secrets themselves.
         let is_reference = |name: &str| {
             let mut of_name = fields.iter().filter(|field| field.name == name);
             of_name.any(|field| matches!(field.shape, FieldShape::Secret { .. }))
@@ -63,8 +63,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }
     for (binding, declaration) in &spec.bindings {
         for value in binding.arguments.values() {
-            // The name is not checked: it is the name of a header, and the broker compares the value with message
-            // headers.
+            // The rule does not check the name, because it is the name of a header whose value the broker compares with
+            // message headers.
             check_value(&ObjectId::Binding(binding.clone()), None, value, declaration.at);
         }
     }
@@ -87,7 +87,7 @@ fn secret(name: &str, value: &ArgumentValue) -> Option<String> {
     }
 }
 
-/// Returns true if a text contains a URI with a password, such as `amqp://user:password@host`.
+/// Returns true if a string contains a URI with a password, such as `amqp://user:password@host`.
 fn has_password(text: &str) -> bool {
     text.match_indices("://").any(|(at, _)| {
         let authority = text[at + 3..].split(['/', '?', '#', ' ']).next().unwrap_or_default();

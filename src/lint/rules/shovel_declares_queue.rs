@@ -1,6 +1,7 @@
 //! Reports shovels whose source or destination is an object of the same vhost that the spec does not declare. A shovel
-//! declares a missing queue when it connects, with the default queue type of the vhost (3.8 to 4.3). If the source exchange is
-//! missing, the shovel does not start; if the destination exchange is missing, the shovel fails at the first message.
+//! declares a missing queue when it connects, with the default queue type of the vhost (3.8 to 4.3). If the source
+//! exchange is missing, the shovel does not start. If the destination exchange is missing, the shovel fails at the
+//! first message.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::record_kinds::{DESTINATION, RecordField, SOURCE};
@@ -56,7 +57,7 @@ impl<'a> End<'a> {
         fields.into_iter().find(|field| field.group == self.group && field.key == key)
     }
 
-    /// Returns the name in requests and the value of a key.
+    /// Returns the field name that requests use, and the value of a key.
     fn text(&self, key: &str) -> Option<(&'static str, &'a str)> {
         let field = self.field(key)?;
         Some((field.name, self.shovel.fields.get(field.name)?.as_text()?))
@@ -67,7 +68,7 @@ impl<'a> End<'a> {
         value == Some(&ArgumentValue::Boolean(true))
     }
 
-    /// Returns true if the URI refers to a vhost of the same broker by an empty host.
+    /// Returns true if the URI refers to `vhost` on the same broker, which requires an empty host.
     fn is_in(&self, vhost: &str) -> bool {
         let uri = self.text("uri").and_then(|(_, uri)| AmqpUri::parse(uri).ok());
         uri.is_some_and(|uri| uri.is_local() && uri.vhost().unwrap_or("/") == vhost)

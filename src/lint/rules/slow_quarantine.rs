@@ -8,18 +8,18 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[Severity::Info],
     is_optional: false,
-    summary: "a message that always fails is tried more than 20 times",
+    summary: "a message that always fails is retried more than 20 times",
     check,
     page: include_str!("slow_quarantine.md"),
 };
 
 /// The maximum number of retries without a finding: the default delivery limit of RabbitMQ since 4.0.
-const MANY: u32 = 20;
+const MAX_RETRIES: u32 = 20;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.effective_queues() {
-        let Some((retries, at)) = queue.max_retries().filter(|(retries, _)| *retries > MANY) else { continue };
+        let Some((retries, at)) = queue.max_retries().filter(|(retries, _)| *retries > MAX_RETRIES) else { continue };
         let waits = subject.expansion.retries.get(queue.name).is_some_and(|retry| !retry.delays().is_empty());
         let (severity, text) = if waits {
             (
@@ -32,7 +32,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             );
             (Severity::Warning, text)
         };
-        let hint = "use 3 to 5 retries, which suffice to detect a poison message; longer delays outlast longer outages";
+        let hint = "use 3 to 5 retries, which are enough to detect a poison message; use longer delays to outlast longer outages";
         findings.push(RULE.queue_finding_at(subject, queue, at, text).severity(severity).hint(hint));
     }
     findings

@@ -11,13 +11,13 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Error,
     other_severities: &[],
     is_optional: false,
-    summary: "messages that are dead-lettered into a stream are lost before RabbitMQ 3.12",
+    summary: "before RabbitMQ 3.12, messages that are dead-lettered to a stream are lost",
     check,
     page: include_str!("stream_dead_letter_queue_loses_messages.md"),
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    // 3.8 has no streams, and refuses their declaration.
+    // RabbitMQ 3.8 has no streams, and refuses to declare them.
     if !subject.is_at_least(3, 9) || subject.is_at_least(3, 12) {
         return Vec::new();
     }
@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         return findings;
     }
     for queue in queues.iter().filter(|queue| !queue.settings.is_at_least_once()) {
-        let fate = routing.fate_with(queue.name, |to, _| subject.keys_of_dead_letters(queue.name, to));
+        let fate = routing.fate_with(queue.name, |to, _| subject.dead_lettered_keys(queue.name, to));
         let Some(stream) = fate.queues.iter().chain(&fate.possible).find(|name| streams.contains(name)) else {
             continue;
         };

@@ -1,5 +1,5 @@
-//! Reports depth thresholds above the maximum length of the queue. The broker drops or rejects messages before the queue
-//! crosses such a threshold.
+//! Reports `depth` thresholds above the maximum length of the queue. The broker drops or rejects messages before the
+//! queue reaches such a threshold.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::count::{count, number};
@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "the queue cannot contain as many messages as its threshold",
+    summary: "the queue's depth threshold is above its maximum length",
     check,
     page: include_str!("threshold_above_max_length.md"),
 };
@@ -25,13 +25,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let Some(max_length) = queue.settings.integer("max-length") else { continue };
         let Some(depth) = thresholds.get(name).map(|it| it.depth) else { continue };
         let unreachable = |level: &Level| depth.of(*level).is_some_and(|value| value > max_length);
-        // The lowest threshold that cannot be crossed. A higher one has the same cause.
+        // Reports only the lowest threshold that cannot be reached. Higher thresholds have the same cause.
         let Some(level) = Level::ALL.into_iter().find(unreachable) else { continue };
         let value = depth.of(level).unwrap_or_default();
         let held = count(u64::try_from(max_length).unwrap_or_default(), "ready message");
         let shown = number(u64::try_from(value).unwrap_or_default());
         let text = format!(
-            "`maxLength` keeps at most {held}, so the queue does not reach its {} threshold of {shown}",
+            "`maxLength` allows at most {held}, so the queue cannot reach its {} threshold of {shown}",
             level.as_str()
         );
         let at = declaration.thresholds.depth.as_ref().map_or(declaration.at, |depth| depth.at);

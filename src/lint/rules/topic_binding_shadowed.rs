@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "a wider topic binding covers this one",
+    summary: "a wider topic binding covers this binding",
     check,
     page: include_str!("topic_binding_shadowed.md"),
 };
@@ -41,7 +41,8 @@ fn report_shadowed(subject: &Subject<'_>, mut bindings: Vec<DeclaredBinding<'_>>
     for (number, (binding, _)) in bindings.iter().enumerate() {
         let is_wider = |other: &usize| {
             let wide = bindings[*other].0;
-            // Of two equally wide bindings, only the second is reported. `duplicate-binding` reports equal keys.
+            // If two bindings are equally wide, the rule reports only the second. `duplicate-binding` reports equal
+            // keys.
             let is_covered = wide.routing_key != binding.routing_key && covers(wide, binding);
             is_covered && !(number < *other && covers(binding, wide))
         };

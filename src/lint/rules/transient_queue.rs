@@ -1,6 +1,6 @@
-//! Reports queues that are neither durable nor exclusive, which use the deprecated feature `transient_nonexcl_queues`.
-//! Brokers permit the feature by default from 3.13 to 4.2, and deny it from 4.3 on (`rabbit_amqqueue`, 3.13.7 to 4.3.5;
-//! Debian's 4.3.6 permits it).
+//! Reports queues that are neither durable nor exclusive, which use the deprecated `transient_nonexcl_queues` feature.
+//! By default, RabbitMQ 3.13 to 4.2 permit the feature, and RabbitMQ 4.3 and later deny it (`rabbit_amqqueue`, 3.13.7
+//! to 4.3.5; Debian's 4.3.6 permits it).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::rabbitmq::profile::TRANSIENT_QUEUES;
@@ -25,7 +25,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         ),
         Some(true) if subject.is_at_least(4, 3) => (
             Severity::Warning,
-            format!("queues that are neither durable nor exclusive are refused by default since RabbitMQ 4.3; this broker ({version}) permits them"),
+            format!(
+                "queues that are neither durable nor exclusive are refused by default since RabbitMQ 4.3; this broker \
+                 ({version}) permits them"
+            ),
         ),
         // RabbitMQ 4.3 denies the feature by default.
         None if subject.is_at_least(4, 3) => (
@@ -37,13 +40,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         ),
         Some(true) | None if subject.is_at_least(3, 13) => (
             Severity::Warning,
-            "queues that are neither durable nor exclusive are deprecated, and refused by default from RabbitMQ 4.3 on"
+            "queues that are neither durable nor exclusive are deprecated, and RabbitMQ 4.3 refuses them by default"
                 .to_owned(),
         ),
         Some(true) | None => (
             Severity::Info,
-            "queues that are neither durable nor exclusive are deprecated from RabbitMQ 3.13 on, and refused by default \
-             from 4.3 on"
+            "RabbitMQ 3.13 deprecates queues that are neither durable nor exclusive, and RabbitMQ 4.3 refuses them by \
+             default"
                 .to_owned(),
         ),
     };

@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for queue in subject.effective_queues().iter().filter(|queue| queue.has_dead_letter_exchange()) {
         let limit = queue.delivery_limit().map(|(limit, _)| limit);
         let finding = match (queue.max_retries(), limit) {
-            // A lost connection also uses up a delivery.
+            // A lost connection also counts as a delivery.
             (Some((0, at)), Some(0)) => {
                 let text =
                     "a message is dead-lettered after one delivery, even if only its consumer's connection is lost";

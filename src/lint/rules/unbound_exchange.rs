@@ -1,4 +1,4 @@
-//! Reports exchanges that do not route to any queue, so that the broker drops the messages that are published to them.
+//! Reports exchanges that do not route to any queue. The broker drops the messages that are published to them.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ExchangeName, ObjectId};
@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let topology = &subject.expansion.topology;
-    // If a spec declares only exchanges, other specs or applications bind queues to them.
+    // If a spec declares only exchanges, other specs or applications bind queues to these exchanges.
     if topology.queues.is_empty() {
         return Vec::new();
     }
@@ -35,7 +35,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let reaches_nothing = |name: &&ExchangeName| routing.route(name, &any).outcome() == RouteOutcome::ReachesNothing;
     let declared = subject.spec.exchanges.keys().filter(|name| topology.exchanges.contains_key(*name));
     let finding = |name: &ExchangeName| {
-        let mut bindings = topology.bindings.iter().chain(subject.other_bindings());
+        let mut bindings = topology.bindings.iter().chain(subject.unmanaged_bindings());
         let is_bound = bindings.any(|binding| binding.source == *name);
         let text = if is_bound {
             "its bindings do not route to any queue: messages published to it are dropped"
@@ -43,7 +43,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             "nothing is bound to it: messages published to it are dropped"
         };
         let finding = RULE.finding(subject, &ObjectId::Exchange(name.clone()), "name", text);
-        finding.hint("bind a queue to it, or add an `alternateExchange`, unless others bind it")
+        finding.hint("bind a queue to it, or add an `alternateExchange`, unless applications bind queues to it")
     };
     declared.filter(|name| !targets.contains(*name)).filter(reaches_nothing).map(finding).collect()
 }

@@ -18,8 +18,8 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
-    let bindings = spec.bindings.keys().chain(subject.other_bindings());
-    let bound: BTreeSet<&QueueName> = bindings.filter_map(|it| of_queue(&it.destination)).collect();
+    let bindings = spec.bindings.keys().chain(subject.unmanaged_bindings());
+    let bound: BTreeSet<&QueueName> = bindings.filter_map(|it| queue_name(&it.destination)).collect();
     let targets = dead_letter_targets_by_name(subject);
     let is_forgotten = |name: &&QueueName| {
         let queue = subject.expansion.topology.queues.get(*name);
@@ -34,14 +34,14 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         finding.hint("bind it, unless publishers use its name: `bindings: [{exchange: …, routingKey: …}]`")
     };
     let forgotten: Vec<&QueueName> = spec.queues.keys().filter(is_forgotten).collect();
-    // If most queues have no bindings, publishers use the names of the queues.
+    // If most queues have no bindings, publishers probably use the names of the queues.
     if forgotten.len() > bound.len() {
         return Vec::new();
     }
     forgotten.into_iter().map(finding).collect()
 }
 
-fn of_queue(destination: &Destination) -> Option<&QueueName> {
+fn queue_name(destination: &Destination) -> Option<&QueueName> {
     match destination {
         Destination::Queue(name) => Some(name),
         Destination::Exchange(_) => None,

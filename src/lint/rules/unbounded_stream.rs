@@ -1,4 +1,4 @@
-//! Reports streams without retention: the broker never deletes messages from them.
+//! Reports streams without a retention limit. The broker never deletes messages from such a stream.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::QueueType;
@@ -19,9 +19,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for queue in subject.effective_queues() {
         let is_stream = queue.queue_type == Some(QueueType::Stream);
         if is_stream && queue.settings.get("max-age").is_none() && queue.settings.get("max-length-bytes").is_none() {
-            let text = "this stream has no retention: it grows until the disk is full";
+            let text = "this stream has no retention limit: it grows until the disk is full";
             let finding = RULE.finding(subject, &queue.id, "name", text);
-            findings.push(finding.hint("add a retention: `maxAge: 7D`, `maxLengthBytes: 20GiB`, or both"));
+            findings.push(finding.hint("add a retention limit: `maxAge: 7D`, `maxLengthBytes: 20GiB`, or both"));
         }
     }
     findings

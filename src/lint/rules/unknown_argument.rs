@@ -1,4 +1,4 @@
-//! Reports arguments of queues and exchanges, and keys of policies, that no broker supports; usually they are typos.
+//! Reports arguments of queues and exchanges, and policy keys, that no broker supports. Usually, these names are typos.
 //! The broker stores such an argument and ignores it, but refuses a policy with such a key.
 
 use crate::lint::{Finding, Rule, Subject};
@@ -19,11 +19,11 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// The queue arguments that plugins use: rabbitmq-message-deduplication reads them, or federation sets them.
-const PLUGINS_QUEUE_ARGUMENTS: &[&str] =
+const PLUGIN_QUEUE_ARGUMENTS: &[&str] =
     &["x-message-deduplication", "x-cache-size", "x-cache-ttl", "x-cache-persistence", "x-internal-purpose"];
 
 /// The exchange arguments that plugins use, in addition to [`EXCHANGE_ARGUMENTS`].
-const PLUGINS_EXCHANGE_ARGUMENTS: &[&str] = &[
+const PLUGIN_EXCHANGE_ARGUMENTS: &[&str] = &[
     "x-cache-size",
     "x-cache-ttl",
     "x-cache-persistence",
@@ -34,31 +34,31 @@ const PLUGINS_EXCHANGE_ARGUMENTS: &[&str] = &[
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let of_queues = KNOWN_ARGUMENTS.iter().map(|known| known.name).chain(PLUGINS_QUEUE_ARGUMENTS.iter().copied());
+    let of_queues = KNOWN_ARGUMENTS.iter().map(|known| known.name).chain(PLUGIN_QUEUE_ARGUMENTS.iter().copied());
     let of_queues: Vec<&str> = of_queues.collect();
     let of_exchanges = EXCHANGE_ARGUMENTS.iter().map(|known| known.name);
-    let of_exchanges: Vec<&str> = of_exchanges.chain(PLUGINS_EXCHANGE_ARGUMENTS.iter().copied()).collect();
+    let of_exchanges: Vec<&str> = of_exchanges.chain(PLUGIN_EXCHANGE_ARGUMENTS.iter().copied()).collect();
     for (id, queue) in subject.queues() {
         for name in queue.arguments.keys() {
-            findings.extend(argument(subject, &id, name, &of_queues, true));
+            findings.extend(check_argument(subject, &id, name, &of_queues, true));
         }
     }
     for (name, exchange) in &subject.spec.exchanges {
         let id = ObjectId::Exchange(name.clone());
         for name in exchange.arguments.keys() {
-            findings.extend(argument(subject, &id, name, &of_exchanges, false));
+            findings.extend(check_argument(subject, &id, name, &of_exchanges, false));
         }
     }
     for (id, policy) in subject.policies() {
         for key in policy.definition.keys() {
-            findings.extend(policy_key(subject, &id, key));
+            findings.extend(check_policy_key(subject, &id, key));
         }
     }
     findings
 }
 
 /// Reports an unknown argument. A name without `x-` is a user-defined argument, unless it resembles a known argument.
-fn argument(
+fn check_argument(
     subject: &Subject<'_>,
     object: &ObjectId,
     name: &str,
@@ -95,7 +95,7 @@ fn argument(
 }
 
 /// Reports an unknown policy key.
-fn policy_key(subject: &Subject<'_>, object: &ObjectId, key: &str) -> Option<Finding> {
+fn check_policy_key(subject: &Subject<'_>, object: &ObjectId, key: &str) -> Option<Finding> {
     if policy_keys().any(|known| known == key) {
         return None;
     }

@@ -1,6 +1,6 @@
-//! Reports policies and upstream sets that refer to an upstream, or a set, that the spec does not declare. The broker accepts
-//! such a reference, and creates no link (3.8 to 4.3). Specs without upstreams are not checked, because their upstreams can
-//! belong to other specs.
+//! Reports policies and upstream sets that refer to an upstream or a set that the spec does not declare. The broker
+//! accepts such a reference, and creates no link (3.8 to 4.3). Specs without upstreams are not checked, because their
+//! upstreams can belong to other specs.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, RecordKind};

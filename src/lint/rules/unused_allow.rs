@@ -14,7 +14,7 @@ pub(in crate::lint) static RULE: Rule = Rule {
     page: include_str!("unused_allow.md"),
 };
 
-/// Returns a finding for each of these comments, which must all be unused.
+/// Returns a finding for each comment in `allows`. All these comments must be unused.
 pub(in crate::lint) fn report_unused<'a>(
     subject: &Subject<'_>,
     allows: impl Iterator<Item = &'a Allow>,

@@ -1,5 +1,4 @@
-//! Reports keys of topic bindings in which a wildcard is part of a word, or that use MQTT wildcards or contain an empty
-//! word.
+//! Reports keys of topic bindings that contain a wildcard as part of a word, an MQTT wildcard or an empty word.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -11,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[Severity::Info],
     is_optional: false,
-    summary: "a wildcard is only part of a word of the key, so it is literal",
+    summary: "the key contains a wildcard that is only part of a word and therefore literal",
     check,
     page: include_str!("wildcard_inside_word.md"),
 };
@@ -51,7 +50,7 @@ fn problem(key: &str) -> Option<(Severity, String, String)> {
         return Some((Severity::Warning, text, "use `*` for one word, or `#` for zero or more words".to_owned()));
     }
     (!key.is_empty() && key.split('.').any(str::is_empty)).then(|| {
-        let text = "it contains an empty word: it only matches keys with a dot in this position".to_owned();
+        let text = "it contains an empty word: it only matches keys with an empty word in this position".to_owned();
         (Severity::Info, text, "remove the extra dot".to_owned())
     })
 }

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
-    // The key `#` would match every message, so it is not a filter.
+    // The `#` key would match every message, so it is not a filter.
     let is_filter = |key: &str| key.contains(['*', '#']) && key != "#";
     let mut findings = Vec::new();
     for binding in subject.spec.bindings.keys().filter(|it| is_filter(&it.routing_key)) {

@@ -35,7 +35,7 @@ pub enum Unit {
     None,
 }
 
-/// The support of an argument by one queue type.
+/// The support of one queue type for an argument.
 #[derive(Clone, Copy, Debug)]
 pub struct Support {
     /// The queue type.
@@ -43,7 +43,7 @@ pub struct Support {
     /// The versions that accept the argument in a declaration and support it. Other versions reject it, or store it
     /// without effect.
     pub accepted: Versions,
-    /// The versions, from 3.9 on, in which the queue type lists the argument (`capabilities()`). These versions check
+    /// The versions (3.9 and later) in which the queue type lists the argument (`capabilities()`). These versions check
     /// the value if [`KnownArgument::checks`] contains a check, and compare the value when the queue is redeclared. A
     /// queue type that does not list the argument rejects it if any other type lists it.
     pub listed: &'static [Versions],
@@ -84,7 +84,7 @@ pub struct KnownArgument {
     pub doc: &'static str,
 }
 
-/// The maximum of a TTL or an expiry from 3.10 on: ten years, in milliseconds (`check_expiry`).
+/// The maximum TTL and queue expiry on RabbitMQ 3.10 and later: ten years, in milliseconds (`check_expiry`).
 pub(super) const TEN_YEARS: i64 = 315_360_000_000;
 
 /// The maximum 64-bit integer, for arguments without a maximum.
@@ -99,7 +99,8 @@ pub(super) const STREAMS: Versions = Versions::since(3, 9);
 /// No checks, for an argument whose value no version checks.
 pub(super) const UNCHECKED: &[Check] = &[];
 
-/// Returns the support of a queue type that accepts and lists an argument in every version that has this type.
+/// Returns the support of a queue type that accepts an argument in every version with this type, and lists the argument
+/// in every version that lists arguments.
 pub(super) const fn always(queue_type: QueueType) -> Support {
     let accepted = match queue_type {
         QueueType::Classic | QueueType::Quorum => Versions::ALL,
@@ -179,14 +180,14 @@ fn short(version: BrokerVersion) -> String {
     }
 }
 
-/// Writes the range: `all`, `3.10 on`, `before 4.3`, `3.12 to before 4.3.2`.
+/// Writes the range: `all`, `3.10 and later`, `before 4.3`, `3.12 and later, before 4.3.2`.
 impl fmt::Display for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match (self.since == FIRST, self.until) {
             (true, None) => "all".to_owned(),
             (true, Some(until)) => format!("before {}", short(until)),
-            (false, None) => format!("{} on", short(self.since)),
-            (false, Some(until)) => format!("{} to before {}", short(self.since), short(until)),
+            (false, None) => format!("{} and later", short(self.since)),
+            (false, Some(until)) => format!("{} and later, before {}", short(self.since), short(until)),
         };
         f.pad(&text)
     }
@@ -201,7 +202,7 @@ mod tests {
         let versions = Versions::since(3, 10).until_patch(4, 3, 2);
         let contains = |text: &str| versions.contains(text.parse().unwrap());
         assert_eq!(["3.9.29", "3.10.0", "4.3.1", "4.3.2"].map(contains), [false, true, true, false]);
-        assert_eq!(versions.to_string(), "3.10 to before 4.3.2");
+        assert_eq!(versions.to_string(), "3.10 and later, before 4.3.2");
         assert_eq!(Versions::ALL.until(4, 0).to_string(), "before 4.0");
     }
 }

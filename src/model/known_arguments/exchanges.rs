@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redeclare_compares_only_the_alternate_exchange() {
+    fn redeclaration_compares_only_the_alternate_exchange() {
         let compared = EXCHANGE_ARGUMENTS.iter().filter(|known| known.is_compared && known.is_read_by("topic"));
         assert_eq!(compared.map(|known| known.name).collect::<Vec<_>>(), ["alternate-exchange"]);
         let hash = KnownExchangeArgument::named("hash-header").unwrap();

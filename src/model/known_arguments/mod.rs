@@ -4,7 +4,7 @@
 //! Validation, the JSON Schema, plans, resolutions and `docs/arguments.md` are based on this table. Sources:
 //! `capabilities()` of `rabbit_classic_queue`, `rabbit_quorum_queue` and `rabbit_stream_queue`, and `declare_args()` of
 //! `rabbit_amqqueue`, at every tag from 3.8.0 to 4.3.5. `tests/live/differential.rs` compares the predictions with live
-//! brokers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+//! brokers (3.8.9, 3.10.8, 4.0.5 and 4.3.6).
 
 mod argument;
 pub mod exchanges;
@@ -22,7 +22,7 @@ use super::queue::QueueType;
 use super::version::BrokerVersion;
 use argument::always;
 
-/// The queue type. Streams exist since 3.9; from 3.12 on, plugins can add types.
+/// The queue type. RabbitMQ 3.9 added streams. On 3.12 and later, plugins can add types.
 const QUEUE_TYPE: KnownArgument = KnownArgument {
     name: "x-queue-type",
     key: "type",
@@ -83,7 +83,8 @@ impl KnownArgument {
         KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key))
     }
 
-    /// Returns the support of the argument by a queue type; `None` if no version of the type supports it.
+    /// Returns the support of a queue type for the argument; `None` if the type does not support the argument in any
+    /// version.
     pub fn support_for(&self, queue_type: QueueType) -> Option<&'static Support> {
         self.support.iter().find(|support| support.queue_type == queue_type)
     }
@@ -123,7 +124,8 @@ impl KnownArgument {
         self.is_listed(queue_type, version)
     }
 
-    /// Returns the values that this version accepts on a queue of this type; `None` if it does not check the value.
+    /// Returns the values that this version accepts on a queue of this type; `None` if this version does not check the
+    /// value.
     pub fn check_for(&self, queue_type: QueueType, version: BrokerVersion) -> Option<ValueKind> {
         let is_checked =
             if version.is_at_least(3, 9) { self.is_listed(queue_type, version) } else { self.is_known_to_3_8 };

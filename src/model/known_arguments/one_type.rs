@@ -9,7 +9,7 @@ use crate::model::version::BrokerVersion;
 
 const SINCE_3_10: Versions = Versions::since(3, 10);
 const SINCE_4_3: Versions = Versions::since(4, 3);
-/// Classic queues of 3.9 list the memory limits of quorum queues, which have no effect on classic queues.
+/// On RabbitMQ 3.9, classic queues list the memory limits of quorum queues, which have no effect on classic queues.
 const CLASSIC_OF_3_9: &[Support] = &[support(QueueType::Classic, IN_3_9, &[IN_3_9])];
 const IN_3_9: Versions = Versions::since(3, 9).until(3, 10);
 const QUORUM_OF_4_3: &[Support] = &[support(QueueType::Quorum, SINCE_4_3, &[SINCE_4_3])];
@@ -83,10 +83,10 @@ pub(super) const INITIAL_GROUP_SIZE: KnownArgument = KnownArgument {
     doc: "The initial number of replicas of a quorum queue.",
 };
 
-/// The broker reads this argument since 3.13, but no version lists it
+/// RabbitMQ 3.13 and later read this argument, but no version lists it
 /// (`rabbit_quorum_queue_periodic_membership_reconciliation:get_target_size`, 3.13.0 to 4.3.5). The broker compares a
-/// tuple, the AMQP type and the value of the argument, with the number in the policy: `max({Type, N}, PolicyN)`. In
-/// Erlang, a tuple is greater than any number.
+/// tuple of the argument's AMQP type and value with the number in the policy: `max({Type, N}, PolicyN)`. In Erlang, a
+/// tuple is greater than any number.
 pub(super) const TARGET_GROUP_SIZE: KnownArgument = KnownArgument {
     name: "x-quorum-target-group-size",
     key: "quorumTargetGroupSize",
@@ -100,7 +100,7 @@ pub(super) const TARGET_GROUP_SIZE: KnownArgument = KnownArgument {
           argument, any number means all nodes.",
 };
 
-/// Quorum queues list this argument since 4.3.0, and check its value since 4.3.2.
+/// Quorum queues list this argument on 4.3.0 and later, and check its value on 4.3.2 and later.
 pub(super) const CONSUMER_DISCONNECTED_TIMEOUT: KnownArgument = KnownArgument {
     name: "x-consumer-disconnected-timeout",
     key: "consumerDisconnectedTimeout",
@@ -163,7 +163,7 @@ pub(super) const MAX_PRIORITY: KnownArgument = KnownArgument {
     doc: "Makes the queue a priority queue with priorities from 0 to this value; values from 1 to 10 are sufficient.",
 };
 
-/// 4.3 still compares this argument, but no longer checks its value.
+/// RabbitMQ 4.3 still compares this argument, but no longer checks its value.
 pub(super) const QUEUE_MODE: KnownArgument = KnownArgument {
     name: "x-queue-mode",
     key: "queueMode",
@@ -195,8 +195,8 @@ pub(super) const QUEUE_VERSION: KnownArgument = KnownArgument {
           is accepted.",
 };
 
-/// No version checks the value of this argument: up to 3.13, the broker crashes on unknown words. All versions
-/// list the argument, but 4.3 refuses it unless the deprecated feature `queue_master_locator` is permitted
+/// No version checks the value of this argument, and RabbitMQ 3.13 and earlier crash on unknown words. All versions
+/// since 3.9 list the argument, but 4.3 refuses it unless the `queue_master_locator` deprecated feature is permitted
 /// (`rabbit_classic_queue:validate_arguments`).
 pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
     name: "x-queue-master-locator",
@@ -207,14 +207,14 @@ pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
     idle: &[],
     is_known_to_3_8: false,
     policy_key: Some("queue-master-locator"),
-    doc: "The rule for the node on which a classic queue is created. RabbitMQ 4.3 refuses this argument; use \
+    doc: "The rule that selects the node on which a classic queue is created. RabbitMQ 4.3 refuses this argument; use \
           `queueLeaderLocator`.",
 };
 
 /// The versions that support stream filters.
 const FILTERS: Versions = Versions::since(3, 13);
 
-/// Brokers compare this argument as a string before 4.3.6, and as an age from 4.3.6 on
+/// Brokers before 4.3.6 compare this argument as a string. Brokers of 4.3.6 and later compare it as an age
 /// (`rabbit_amqqueue:normalize_max_age`).
 pub(super) const MAX_AGE: KnownArgument = KnownArgument {
     name: "x-max-age",
@@ -245,7 +245,7 @@ pub(super) const MAX_SEGMENT_SIZE_BYTES: KnownArgument = KnownArgument {
 const LARGEST_SEGMENT: i64 = 3_000_000_000;
 
 /// Streams check the range of this argument in all versions (`rabbit_stream_queue:check_filter_size`), even in versions
-/// that do not list it. Streams list the argument in 4.2 since 4.2.7, and in 4.3 since 4.3.1.
+/// that do not list it. Streams list the argument in 4.2.7 and later releases of 4.2, and in 4.3.1 and later.
 pub(super) const FILTER_SIZE_BYTES: KnownArgument = KnownArgument {
     name: "x-stream-filter-size-bytes",
     key: "streamFilterSizeBytes",

@@ -4,8 +4,8 @@
 use crate::model::queue::QueueType;
 use crate::model::version::BrokerVersion;
 
-/// The order of `rabbit_amqqueue:declare_args()`, merged from all versions. 3.8 compares arguments in this order, and
-/// every version checks their values in this order.
+/// The order of `rabbit_amqqueue:declare_args()`, merged from all versions. RabbitMQ 3.8 compares arguments in this
+/// order, and every version checks their values in this order.
 const DECLARE_ARGS: &[&str] = &[
     "x-expires",
     "x-message-ttl",

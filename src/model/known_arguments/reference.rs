@@ -18,8 +18,8 @@ The columns of the tables:
 - **key**: the key in a spec. Under `arguments:`, the name of the argument works too.
 - **value**: the values that a spec accepts, then the values that certain versions accept. `not checked` means that the broker accepts
   any value.
-- **accepted**: the versions that accept the argument on a new queue and support it. From 3.9 on, a version refuses an argument that it
-  supports only on other queue types. An unknown argument is stored and has no effect.
+- **accepted**: the versions that accept the argument on a new queue and support it. RabbitMQ 3.9 and later refuse an argument that
+  they support only on other queue types. An unknown argument is stored and has no effect.
 - **compared**: the versions that refuse to redeclare an existing queue with a different value (`inequivalent arg`). Other versions report
   success and change nothing, which topo calls drift.
 - **policy**: the policy key that has the same effect on an existing queue.
@@ -29,8 +29,8 @@ How the broker compares values:
 - A missing argument differs from an argument with the default value. The only exception is `x-queue-type`: if it is missing, it equals
   `classic`.
 - Integers of any width are compared by value. 60000, 60000.0 and \"60000\" are three different values.
-- From 3.11 on, `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true` lets applications redeclare a quorum queue as a
-  classic queue. The broker does not report this setting over HTTP. topo therefore predicts a refusal on such a node too.
+- On 3.11 and later, `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true` lets applications redeclare a quorum queue as a
+  classic queue. The broker does not report this setting over HTTP, so topo predicts a refusal on such a node as well.
 
 ## Arguments of queues
 
@@ -78,7 +78,11 @@ pub fn reference() -> String {
             .map(|name| format!("`{name}`"))
             .collect();
         if !idle.is_empty() {
-            let _ = write!(page, "\nAccepted and compared only by 3.9, without effect: {}.\n", idle.join(", "));
+            let _ = write!(
+                page,
+                "\nOnly RabbitMQ 3.9 accepts and compares these arguments, which have no effect: {}.\n",
+                idle.join(", ")
+            );
         }
     }
     page.push('\n');
@@ -115,7 +119,7 @@ fn row(known: &KnownArgument, support: &Support) -> String {
     let mut compared: Vec<String> = Vec::new();
     if known.is_known_to_3_8 && support.queue_type != QueueType::Stream {
         compared.push(Versions::ALL.to_string());
-        // Before 3.9, the type does not matter. From 3.9 on, the argument must be listed for the type.
+        // Before 3.9, the type does not matter. On 3.9 and later, the type must list the argument.
         if support.listed.first() != Some(&Versions::since(3, 9)) {
             compared = vec!["3.8".to_owned()];
             compared.extend(support.listed.iter().map(Versions::to_string));
@@ -128,7 +132,7 @@ fn row(known: &KnownArgument, support: &Support) -> String {
     }
     let mut accepted = support.accepted.to_string();
     if let Some(since) = support.no_effect_since {
-        let _ = write!(accepted, "; no effect from {}.{} on", since.major, since.minor);
+        let _ = write!(accepted, "; no effect since {}.{}", since.major, since.minor);
     }
     format!(
         "| `{}` | {} | {accepted} | {} | {} |\n",

@@ -5,11 +5,12 @@ use super::argument::{
 };
 use crate::model::queue::QueueType;
 
-/// Quorum queues refuse `x-expires` and `x-overflow` up to 3.8.9 (`rabbit_quorum_queue:check_invalid_arguments`).
+/// On 3.8.9 and earlier, quorum queues refuse `x-expires` and `x-overflow`
+/// (`rabbit_quorum_queue:check_invalid_arguments`).
 const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
 const SINCE_3_10: Versions = Versions::since(3, 10);
 
-/// Streams of 3.9 list some arguments of other queue types, which have no effect on streams.
+/// On RabbitMQ 3.9, streams list some arguments of other queue types, which have no effect on streams.
 const STREAM_OF_3_9: &[Support] = &[support(QueueType::Stream, IN_3_9, &[IN_3_9])];
 const IN_3_9: Versions = Versions::since(3, 9).until(3, 10);
 
@@ -116,8 +117,8 @@ pub(super) const SINGLE_ACTIVE_CONSUMER: KnownArgument = KnownArgument {
     doc: "Only one consumer at a time receives messages; the other consumers are on standby.",
 };
 
-/// Classic queues list this argument from 4.0 on. In 4.0 to 4.2, this requires the feature flag `rabbitmq_4.0.0`, which
-/// is enabled on new clusters.
+/// Classic queues list this argument on 4.0 and later. On 4.0 to 4.2, this requires the `rabbitmq_4.0.0` feature flag,
+/// which is enabled on new clusters.
 pub(super) const QUEUE_LEADER_LOCATOR: KnownArgument = KnownArgument {
     name: "x-queue-leader-locator",
     key: "queueLeaderLocator",
@@ -141,13 +142,13 @@ pub(super) const QUEUE_LEADER_LOCATOR: KnownArgument = KnownArgument {
     idle: &[],
     is_known_to_3_8: false,
     policy_key: Some("queue-leader-locator"),
-    doc: "The rule for the node of the queue's leader: `client-local` or `balanced`. The other values are old names of \
+    doc: "The rule that selects the node of the queue's leader: `client-local` or `balanced`. The other values are old names for \
           `balanced`.",
 };
 
-/// From 3.12 on, channels read this argument for every queue type (`rabbit_channel:get_queue_consumer_timeout`). From
-/// 4.3 on, only quorum queues read it (`rabbit_fifo`; measured on 4.3.6). From 4.3.2 on, quorum queues list the
-/// argument, so the other queue types refuse it.
+/// On 3.12 to 4.2, channels read this argument for every queue type (`rabbit_channel:get_queue_consumer_timeout`). On
+/// 4.3 and later, only quorum queues read it (`rabbit_fifo`; measured on 4.3.6). On 4.3.2 and later, quorum queues list
+/// the argument, so the other queue types refuse it.
 pub(super) const CONSUMER_TIMEOUT: KnownArgument = KnownArgument {
     name: "x-consumer-timeout",
     key: "consumerTimeout",

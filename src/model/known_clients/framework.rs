@@ -2,7 +2,7 @@
 
 use super::{KNOWN_CLIENTS, KnownClient};
 
-/// A framework with a configuration of queues.
+/// A framework for which topo can generate the configuration of queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framework {
     /// Celery, in Python.
@@ -45,15 +45,14 @@ impl Framework {
             Self::Celery => "Celery: task_queues, in Python",
             Self::Dramatiq => "dramatiq: a broker class, in Python",
             Self::FastStream => "FastStream: RabbitQueue objects, in Python",
-            Self::Rascal => "rascal: queues of the vhosts, as JSON",
+            Self::Rascal => "rascal: queues of each vhost, as JSON",
             Self::NestJs => "NestJS (@golevelup/nestjs-rabbitmq): handlers, in TypeScript",
             Self::Symfony => "Symfony Messenger: transports, as YAML",
             Self::Spring => "Spring AMQP: beans, in Java",
         }
     }
 
-    /// Returns the row of the framework in the table of known clients; `None` for Spring, which the table does not
-    /// contain.
+    /// Returns the framework's row in the table of known clients; `None` for Spring, which is not in the table.
     pub fn client(self) -> Option<&'static KnownClient> {
         KNOWN_CLIENTS.iter().find(|client| client.page == self.as_str())
     }

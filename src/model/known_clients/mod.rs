@@ -1,5 +1,5 @@
-//! The table of known client libraries and frameworks: how they identify themselves to a broker, and how they react when
-//! their queue is recreated.
+//! The table of known client libraries and frameworks: how they identify themselves to a broker, and how they react
+//! when topo recreates a queue that they use.
 //!
 //! Plans and `docs/clients/` are based on this table. `tests/live/clients.rs` compares each row with the real client on
 //! live brokers.
@@ -20,36 +20,36 @@ use std::collections::BTreeSet;
 pub struct KnownClient {
     /// The name, such as `Celery`.
     pub name: &'static str,
-    /// The name of its page in `docs/clients/`, without the extension.
+    /// The file name of the client's page in `docs/clients/`, without the extension.
     pub page: &'static str,
     /// The library that connects to the broker. Several frameworks can share a library.
     pub library: &'static Library,
-    /// The suffixes of further queues that exist in addition to a queue of this framework. Empty if the broker cannot
-    /// distinguish the framework from others that use the same library.
+    /// The name suffixes of the additional queues that exist for each queue of this framework. Empty if the framework
+    /// has no such queues, so that topo cannot distinguish it from other clients of the same library.
     pub sibling_queues: &'static [&'static str],
-    /// The suffixes of those further queues from which the framework also consumes.
+    /// The suffixes of the additional queues from which the framework consumes.
     pub consumed_suffixes: &'static [&'static str],
-    /// The reaction of a running consumer that the broker cancels because its queue is deleted.
+    /// The reaction of a running consumer when the broker cancels it because its queue is deleted.
     pub on_cancel: OnCancel,
-    /// True if a worker that declares its queue does so within half a second after each cancel. Others wait after the first
-    /// time.
+    /// True if a worker that redeclares its queue after a cancel always does so within half a second. Other workers
+    /// wait longer after the first redeclaration.
     pub redeclares_repeatedly: bool,
-    /// The reaction of a running worker to the error 404 when it subscribes again before the queue is declared again.
+    /// The reaction of a running worker to a 404 error when it subscribes again before the queue is declared again.
     pub on_missing: OnMissing,
-    /// The reaction of a running worker to the error 406 when it declares the queue again with the old arguments.
+    /// The reaction of a running worker to a 406 error when it declares the queue again with the old arguments.
     pub on_mismatch: Reaction,
-    /// The reaction of a worker that starts and declares the queue with other arguments (error 406).
+    /// The reaction of a starting worker to a 406 error when it declares the queue with different arguments.
     pub at_start: Reaction,
     /// The option that makes the client use the queue without declaring it; `None` if there is no such option.
     pub without_declaration: Option<&'static str>,
-    /// How to give each consumer its own prefetch count, as Markdown, for a client that uses a global prefetch count by
-    /// default. `None` for other clients.
+    /// Instructions for using a prefetch count per consumer, as Markdown, for a client that uses a global prefetch
+    /// count by default. `None` for other clients.
     pub per_consumer_prefetch: Option<&'static str>,
     /// The objects that the client declares, as Markdown.
     pub declares: &'static str,
-    /// The objects that the client declares for its own use, and that do not belong in a spec.
+    /// The objects that the client declares for its own use. They do not belong in a spec.
     pub transient_objects: &'static [TransientObject],
-    /// Further facts and advice, as Markdown.
+    /// Additional facts and advice, as Markdown.
     pub advice: &'static str,
 }
 
@@ -58,11 +58,11 @@ pub struct KnownClient {
 pub struct TransientObject {
     /// A glob that matches the names.
     pub glob: &'static str,
-    /// The words that can follow the last `_` in the names. Empty if the glob matches no other names.
+    /// The words that can follow the last `_` in the names. Empty if any word can follow.
     pub last_words: &'static [&'static str],
     /// True if only queues with `x-expires` belong to the group.
     pub expires: bool,
-    /// The purpose of the objects, after the word `for`.
+    /// The purpose of the objects, as a noun phrase.
     pub purpose: &'static str,
 }
 
@@ -81,8 +81,8 @@ pub struct Library {
     pub name: &'static str,
     /// The value of `product` in the client properties of a connection.
     pub product: &'static str,
-    /// The type of the number 1000 in the error 406, if the client sends it: `received the value '1000' of type 'TYPE'`.
-    /// Some libraries send the smallest type that can represent the number.
+    /// The AMQP type that a 406 error shows if the client sends the number 1000: `received the value '1000' of type
+    /// 'TYPE'`. Some libraries send the smallest type that can represent the number.
     pub integer_type: &'static str,
 }
 
@@ -112,7 +112,7 @@ pub enum OnMissing {
     Exits,
 }
 
-/// The reaction of a worker to an error of the broker.
+/// The reaction of a worker to an error from the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
     /// The worker tries again, every few seconds.
@@ -121,7 +121,7 @@ pub enum Reaction {
     Exits,
 }
 
-/// The state of a worker after a plan recreated its queue with other arguments, or tried to.
+/// The state of a worker after topo recreated its queue with different arguments, or tried to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The worker receives messages.
@@ -130,15 +130,16 @@ pub enum Outcome {
     Exits,
     /// The process is running, but receives no messages.
     Hangs,
-    /// The worker usually declares the old queue again before topo declares the new queue, so topo rolls the migration back.
-    /// The worker receives messages of the old queue. If the worker declares it too late, the worker exits or hangs.
+    /// The worker usually declares the old queue again before topo declares the new queue, so topo rolls back the
+    /// migration. The worker continues to receive messages from the old queue. If the worker declares the old queue too
+    /// late, it exits or hangs.
     CausesRollback,
 }
 
 impl KnownClient {
-    /// Returns the state of a worker after its queue was recreated with other arguments. `declares` is true if the
-    /// worker declares the queue with the old arguments. `sees_missing_queue` is true if the worker uses the queue while it does
-    /// not exist.
+    /// Returns the state of a worker after its queue was recreated with different arguments. `declares` is true if the
+    /// worker declares the queue with the old arguments. `sees_missing_queue` is true if the worker uses the queue
+    /// while it does not exist.
     pub fn outcome(&self, declares: bool, sees_missing_queue: bool) -> Outcome {
         let after_mismatch = match self.on_mismatch {
             Reaction::Exits => Outcome::Exits,
@@ -162,8 +163,9 @@ impl KnownClient {
     }
 }
 
-/// Returns the clients that connect with a product and may consume from a queue. Several if the broker cannot
-/// distinguish them; none for an unknown product. `exists` returns true for a queue of the vhost.
+/// Returns the clients that can be the consumer of `queue` on a connection with this `product`. Returns several clients
+/// if topo cannot distinguish them, and none for an unknown product. `exists` returns true if the vhost has a queue
+/// with the given name.
 pub fn candidates(product: &str, queue: &str, exists: impl Fn(&str) -> bool) -> Vec<&'static KnownClient> {
     // A client without consumers cannot be the client of a consumer.
     let consumes = |client: &&KnownClient| client.on_cancel != OnCancel::NotCanceled;
@@ -178,15 +180,15 @@ pub fn candidates(product: &str, queue: &str, exists: impl Fn(&str) -> bool) -> 
     }
 }
 
-/// Returns the client that declares a queue or an exchange for its own use, with the group of the object. `expires` is
-/// true for a queue with `x-expires`.
+/// Returns the client that declares a queue or an exchange for its own use, and the group that contains the object.
+/// `expires` is true for a queue with `x-expires`.
 pub fn owner_of_transient(name: &str, expires: bool) -> Option<(&'static KnownClient, &'static TransientObject)> {
     let groups = KNOWN_CLIENTS.iter().flat_map(|client| client.transient_objects.iter().map(move |it| (client, it)));
     let mut matching = groups.filter(|(_, group)| expires || !group.expires);
     matching.find(|(_, group)| group.contains(name))
 }
 
-/// Returns the libraries of the table, each once, by name.
+/// Returns the distinct libraries in the table, sorted by name.
 pub fn libraries() -> Vec<&'static Library> {
     let mut seen = BTreeSet::new();
     let mut libraries: Vec<_> = KNOWN_CLIENTS.iter().map(|client| client.library).collect();
@@ -200,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn framework_is_recognized_by_its_further_queues() {
+    fn framework_is_recognized_by_its_additional_queues() {
         let names = |queue: &str, exists: &[&str]| -> Vec<&str> {
             let found = candidates("Pika Python Client Library", queue, |name| exists.contains(&name));
             found.iter().map(|client| client.name).collect()

@@ -8,25 +8,25 @@ const INTRODUCTION: &str = "\
 # Client libraries and frameworks
 
 Use this page to look up how a client reacts when topo migrates its queue. The broker then cancels the consumers of the queue. Whether a
-worker continues, exits, hangs or causes a rollback depends on its client library. A plan names the clients of these queues and states how
-each reacts. Each client has a page with advice.
+worker continues, exits, hangs or causes a rollback depends on its client library. A plan names the clients of each migrated queue and
+states how they react. Each client has a page with advice.
 
 This page is generated from the table that topo itself uses. Tests compare the table with the real clients.
 
 The columns of the table:
 
 - **product**: the value of `product` in the client properties of the connection, by which topo recognizes the library. A plan lists all
-  clients that share a product, unless the queues of the vhost show which one it is.
+  clients that share a product, unless the queues in the vhost identify the client.
 - **declares the queue**: the state of a worker that declares the queue with the old arguments.
 - **does not declare it**: the state of a worker that uses the queue without declaring it, or that declares the new arguments.
 
-If a row contains two states, the second one applies to a worker that uses the queue while it does not exist. From RabbitMQ 4.0 on, and for
-classic queues on 3.8, this time is usually below 50 ms. On 3.9 to 3.13, and for quorum queues on 3.8, it is about 0.5 s, so the second state
-applies to every worker with a consumer. RabbitMQ 3.8 sometimes subscribes the consumers of a classic queue to the new queue itself. Their
-workers continue, whatever the client.
+If a row contains two states, the second state applies to a worker that uses the queue while it does not exist. On RabbitMQ 4.0 and later,
+and for classic queues on 3.8, the queue is usually missing for less than 50 ms. On 3.9 to 3.13, and for quorum queues on 3.8, it is missing
+for about 0.5 s, so the second state applies to every worker with a consumer. RabbitMQ 3.8 sometimes subscribes the consumers of a classic
+queue to the new queue itself. The workers with these consumers continue, regardless of the client.
 
 A worker *causes a rollback* if it declares the old queue again before topo declares the new queue. topo deletes this queue once more. After
-the second declaration, topo rolls the migration back, and the worker continues to use the old queue. If the worker declares the queue only
+the second declaration, topo rolls back the migration, and the worker continues to use the old queue. If the worker declares the queue only
 once, or too late, the migration succeeds, and the worker exits or hangs.
 
 | client | product | declares the queue | does not declare it |
@@ -38,8 +38,8 @@ A plan names every other client with its product and version, and states that it
 
 How to prepare workers for a change of their queue:
 
-1. Configure the workers so that they use the queue without declaring it. Each page shows the option. Stop the workers that would cause a
-   rollback and cannot be configured in this way.
+1. Configure the workers so that they use the queue without declaring it. Each client's page shows the option. Stop the
+   workers that would cause a rollback and do not have this option.
 2. Apply the plan.
 3. Restart the workers that exit or hang.
 ";
@@ -67,7 +67,7 @@ pub fn page(client: &KnownClient) -> String {
         KNOWN_CLIENTS.iter().filter(|it| it.library == *library && it.name != *name).map(|it| it.name).collect();
     let _ = write!(
         text,
-        "This page describes how {name} workers react when topo changes their queues. Their connections report the product `{}`.",
+        "This page describes how {name} workers react when topo changes their queues. Their connections report `{}` as the product.",
         library.product
     );
     if !client.sibling_queues.is_empty() {
@@ -78,7 +78,8 @@ pub fn page(client: &KnownClient) -> String {
             suffixes.join(" and ")
         );
     } else if !others.is_empty() {
-        let _ = write!(text, " {} use{} the same product.", listed(&others), if others.len() == 1 { "s" } else { "" });
+        let _ =
+            write!(text, " {} use{} the same product.", join_names(&others), if others.len() == 1 { "s" } else { "" });
     }
     let _ = write!(
         text,
@@ -92,7 +93,7 @@ pub fn page(client: &KnownClient) -> String {
         mismatch_text(client),
         reaction_text(client.at_start),
         client.without_declaration.unwrap_or("not possible"),
-        generated(client),
+        configuration_line(client),
         library.integer_type,
         client.declares,
         transient_text(client),
@@ -101,8 +102,8 @@ pub fn page(client: &KnownClient) -> String {
     text
 }
 
-/// Returns the line with the command that prints the configuration; empty if topo does not support the client.
-fn generated(client: &KnownClient) -> String {
+/// Returns the line with the command that prints the client's configuration; empty if topo cannot generate it.
+fn configuration_line(client: &KnownClient) -> String {
     let framework = Framework::ALL.into_iter().find(|it| it.client().is_some_and(|known| known.page == client.page));
     framework.map_or_else(String::new, |it| {
         format!("- **To print its configuration from a spec:** `topo contract --for {}`.\n", it.as_str())
@@ -114,7 +115,7 @@ fn transient_text(client: &KnownClient) -> String {
     if client.transient_objects.is_empty() {
         return String::new();
     }
-    let mut text = "`topo export` does not export these objects, and proposes to add them to `ignore`:\n\n\
+    let mut text = "`topo export` does not export these objects, and suggests adding them to `ignore`:\n\n\
                     | name | objects | purpose |\n|---|---|---|\n"
         .to_owned();
     for group in client.transient_objects {
@@ -125,7 +126,7 @@ fn transient_text(client: &KnownClient) -> String {
 }
 
 /// Joins names: `a`, `a and b`, `a, b and c`.
-fn listed(names: &[&str]) -> String {
+fn join_names(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -133,15 +134,16 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Formats the outcomes of a worker that does not use the queue while it does not exist, and of a worker that does.
+/// Formats the outcome for a worker that never uses the missing queue, and the outcome for a worker that does. Writes
+/// equal outcomes once.
 fn outcomes(client: &KnownClient, declares: bool) -> String {
-    match [false, true].map(|sees_missing_queue| word(client.outcome(declares, sees_missing_queue))) {
+    match [false, true].map(|sees_missing_queue| outcome_text(client.outcome(declares, sees_missing_queue))) {
         [usual, when_missing] if usual == when_missing => usual.to_owned(),
         [usual, when_missing] => format!("{usual}, or {when_missing}"),
     }
 }
 
-fn word(outcome: Outcome) -> &'static str {
+fn outcome_text(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Continues => "continues",
         Outcome::Exits => "exits",

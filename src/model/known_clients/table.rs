@@ -13,14 +13,14 @@ static BUNNY: Library = Library { name: "bunny", product: "Bunny", integer_type:
 static PHP_AMQPLIB: Library = Library { name: "php-amqplib", product: "AMQPLib", integer_type: "signedint" };
 static RABBITMQ_C: Library = Library { name: "rabbitmq-c", product: "rabbitmq-c", integer_type: "long" };
 
-/// The words after the last `_` in the names of Celery's objects for delayed delivery: the levels, and the word of the
-/// exchange that delivers (`kombu.transport.native_delayed_delivery`).
+/// The words after the last `_` in the names of Celery's objects for delayed delivery: the number of the level, or
+/// `delivery` for the exchange that delivers (`kombu.transport.native_delayed_delivery`).
 const DELAYED_DELIVERY: &[&str] = &[
     "delivery", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18",
     "19", "20", "21", "22", "23", "24", "25", "26", "27",
 ];
 
-/// All known clients, by name.
+/// All known clients, sorted by name.
 pub const KNOWN_CLIENTS: &[KnownClient] = &[
     KnownClient {
         name: "aio-pika",
@@ -35,7 +35,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`channel.get_queue(name)` instead of `channel.declare_queue(…)`"),
         per_consumer_prefetch: None,
-        declares: "Only what the application declares.",
+        declares: "Only the objects that the application declares.",
         transient_objects: &[],
         advice: "A robust connection (`connect_robust`) declares its queues again before it subscribes again. If the \
                  broker refuses a declaration, the worker tries again every few seconds and logs nothing.",
@@ -53,10 +53,11 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Retries,
         without_declaration: Some("no `assertQueue` in the `setup` function"),
         per_consumer_prefetch: None,
-        declares: "Only what its `setup` functions declare. They run again after each connection.",
+        declares: "Only the objects that its `setup` functions declare. The client runs these functions each time it \
+                   connects.",
         transient_objects: &[],
-        advice: "If the broker refuses a declaration in a `setup` function, the client emits the event `error` and tries \
-                 again when it reconnects. Without a listener for `error`, the process exits.",
+        advice: "If the broker refuses a declaration in a `setup` function, the client emits an `error` event and tries \
+                 again when it reconnects. Without a listener for this event, the process exits.",
     },
     KnownClient {
         name: "amqplib",
@@ -71,10 +72,10 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`channel.checkQueue(name)`, or no declaration"),
         per_consumer_prefetch: None,
-        declares: "Only what the application declares.",
+        declares: "Only the objects that the application declares.",
         transient_objects: &[],
-        advice: "A canceled consumer receives `null` instead of a message. A worker that ignores `null` hangs. Let the \
-                 worker subscribe again, or end the process, so that its supervisor restarts it.",
+        advice: "A canceled consumer receives `null` instead of a message. A worker that ignores `null` hangs. Make the \
+                 worker subscribe again, or exit so that its supervisor restarts it.",
     },
     KnownClient {
         name: "bunny",
@@ -89,7 +90,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`channel.queue(name, passive: true)`"),
         per_consumer_prefetch: None,
-        declares: "Only what the application declares.",
+        declares: "Only the objects that the application declares.",
         transient_objects: &[],
         advice: "Bunny calls the consumer's `on_cancellation` callback. A worker without this callback hangs and logs nothing.",
     },
@@ -126,7 +127,8 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
                  (`_quick_drain` in `celery/worker/loops.py`). It then hangs until it is restarted.\n\nCelery supports `basic.reject`, but not `basic.nack`. For retries by the \
                  broker, set `acks_late=True` and `acks_on_failure_or_timeout=False`, or raise `Reject(requeue=False)`.\n\n\
                  A worker that does not declare its queue as a quorum queue uses a global prefetch count. Quorum queues \
-                 accept such a count from RabbitMQ 4.3 on. Earlier versions refuse the consumer, and the worker retries indefinitely.",
+                 accept a global prefetch count on RabbitMQ 4.3 and later. Earlier versions refuse the consumer, and the \
+                 worker retries indefinitely.",
     },
     KnownClient {
         name: "dramatiq",
@@ -146,7 +148,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         transient_objects: &[],
         advice: "dramatiq publishes only through the default exchange. During a migration, messages that are published \
                  through the default exchange can be lost. Pause the producers.\n\nA running worker subscribes again after 3 s without declaring \
-                 the queue. A new worker declares the queue. If the broker refuses this, the worker tries again every 3 s.",
+                 the queue. A new worker declares the queue. If the broker refuses the declaration, the worker tries again every 3 s.",
     },
     KnownClient {
         name: "FastStream",
@@ -164,7 +166,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         declares: "The queues and exchanges of its subscribers and publishers.",
         transient_objects: &[],
         advice: "If the broker refuses a declaration after the migration, the worker tries again every 5 s and logs \
-                 nothing. Only the log of the broker shows the error 406.\n\nFor retries by the broker, do not use \
+                 nothing. Only the broker's log shows the 406 error.\n\nFor retries by the broker, do not use \
                  `AckPolicy.NACK_ON_ERROR`, which requeues messages without a delay.",
     },
     KnownClient {
@@ -182,9 +184,9 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         per_consumer_prefetch: None,
         declares: "The exchanges of the module, and the queues and bindings of its subscribers.",
         transient_objects: &[],
-        advice: "This page describes `@golevelup/nestjs-rabbitmq`. A canceled consumer is not noticed: restart the application after \
-                 the migration.\n\nBy default, a handler that throws an exception requeues the message without a delay. \
-                 For retries by the broker, set `errorBehavior: MessageHandlerErrorBehavior.NACK`.",
+        advice: "This page describes `@golevelup/nestjs-rabbitmq`. The library ignores the cancellation of a consumer. \
+                 Restart the application after the migration.\n\nBy default, a handler that throws an exception \
+                 requeues the message without a delay. For retries by the broker, set `errorBehavior: MessageHandlerErrorBehavior.NACK`.",
     },
     KnownClient {
         name: "php-amqplib",
@@ -199,9 +201,10 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`queue_declare` with `passive: true`, or no declaration"),
         per_consumer_prefetch: None,
-        declares: "Only what the application declares.",
+        declares: "Only the objects that the application declares.",
         transient_objects: &[],
-        advice: "`wait` throws an exception when the broker cancels the consumer. Let a supervisor restart the process.",
+        advice: "`wait` throws an exception when the broker cancels the consumer. Run the worker under a supervisor that \
+                 restarts it.",
     },
     KnownClient {
         name: "pika",
@@ -216,10 +219,10 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`queue_declare(name, passive=True)`, or no declaration"),
         per_consumer_prefetch: None,
-        declares: "Only what the application declares.",
+        declares: "Only the objects that the application declares.",
         transient_objects: &[],
-        advice: "`start_consuming` returns when the broker cancels the last consumer. A process that then ends has exit \
-                 code 0, so a supervisor may not restart it. Let the worker subscribe again, or exit with an error.",
+        advice: "`start_consuming` returns when the broker cancels the last consumer. If the process then ends, its exit \
+                 code is 0, so a supervisor may not restart it. Make the worker subscribe again, or exit with a nonzero code.",
     },
     KnownClient {
         name: "rascal",
@@ -234,10 +237,10 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         at_start: Reaction::Exits,
         without_declaration: Some("`assert: false, check: false` for the queue"),
         per_consumer_prefetch: None,
-        declares: "The exchanges, queues and bindings of its configuration, at the start.",
+        declares: "The exchanges, queues and bindings in its configuration, on startup.",
         transient_objects: &[],
-        advice: "rascal delays a republished message with the header `CC` and a waiting queue. The broker keeps `CC` \
-                 when it dead-letters a message, so the message can reach a queue that its routing key does not lead to.",
+        advice: "rascal delays a republished message with the `CC` header and a waiting queue. The broker keeps this header \
+                 when it dead-letters the message, so the message can also reach queues that do not match its routing key.",
     },
     KnownClient {
         name: "Symfony",
@@ -250,7 +253,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
         at_start: Reaction::Exits,
-        without_declaration: Some("`auto_setup: false` in the options of the transport"),
+        without_declaration: Some("`auto_setup: false` in the transport options"),
         per_consumer_prefetch: None,
         declares: "The fanout exchange and queue `messages`, the direct exchange `delays`, and a waiting queue \
                    `delay_messages_…` for each delay. The waiting queues have `x-expires`, and are not part of a spec.",
@@ -258,7 +261,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
             TransientObject { glob: "delay_*_delay", last_words: &[], expires: true, purpose: "delayed messages" },
             TransientObject { glob: "delay_*_retry", last_words: &[], expires: true, purpose: "retries" },
         ],
-        advice: "The AMQP transport of Symfony Messenger fetches messages with `basic.get`. The broker lists no consumer for it, so a plan \
-                 cannot name it.",
+        advice: "The AMQP transport of Symfony Messenger fetches messages with `basic.get`. The broker \
+                 therefore lists no consumer, and a plan cannot name the client.",
     },
 ];

@@ -1,7 +1,7 @@
-//! The rows of federation upstreams and upstream sets in the table of record kinds.
+//! The rows for federation upstreams and upstream sets in the table of record kinds.
 //!
-//! Sources: `rabbit_federation_parameters` and `rabbit_federation_upstream` of 3.8 to 4.3, and responses of 3.8.9, 3.10.8,
-//! 4.0.5 and 4.3.6.
+//! Sources: `rabbit_federation_parameters` and `rabbit_federation_upstream` in RabbitMQ 3.8 to 4.3, and responses from
+//! 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 use super::shovels::{ACK_MODE, MAX_NUMBER, RECONNECT_DELAY};
 use super::{
@@ -9,14 +9,14 @@ use super::{
 };
 use crate::model::version::BrokerVersion;
 
-/// The components of the runtime parameters of federation.
+/// The component of a runtime parameter that contains a federation upstream.
 pub(super) const UPSTREAM_COMPONENT: &str = "federation-upstream";
-/// See [`UPSTREAM_COMPONENT`].
+/// The component of a runtime parameter that contains an upstream set.
 pub(super) const UPSTREAM_SET_COMPONENT: &str = "federation-upstream-set";
 /// The key of a set's member that contains the name of the upstream.
 pub const MEMBER_NAME: &str = "upstream";
 
-/// Since 4.1, the plugin `rabbitmq_federation_common` contains the upstreams.
+/// On RabbitMQ 4.1 and later, the `rabbitmq_federation_common` plugin provides the upstreams.
 const PLUGINS: &[&str] = &["rabbitmq_federation", "rabbitmq_federation_common"];
 
 /// An optional field without a default.
@@ -114,7 +114,7 @@ const FIELDS: &[RecordField] = &[
         name: "resource-cleanup-mode",
         shape: FieldShape::Words(&["default", "never"]),
         default: "default",
-        doc: "`default`: a link deletes its internal queue on the upstream when it stops. `never`: the queue is kept.",
+        doc: "`default`: a link deletes its internal queue on the upstream when it stops. `never`: the link keeps the queue.",
         ..RecordField::NEW
     },
     RecordField {
@@ -122,7 +122,7 @@ const FIELDS: &[RecordField] = &[
         name: "channel-use-mode",
         shape: FieldShape::Words(&["multiple", "single"]),
         default: "multiple",
-        doc: "The channels of a link: `multiple` or `single`; since RabbitMQ 3.8.13.",
+        doc: "Whether a link uses `multiple` channels or a `single` channel; since RabbitMQ 3.8.13.",
         since: Some(BrokerVersion::new(3, 8, 13)),
         ..RecordField::NEW
     },
@@ -139,7 +139,7 @@ const FIELDS: &[RecordField] = &[
     RecordField { doc: "The delay before a link reconnects after a failure, in whole seconds.", ..RECONNECT_DELAY },
 ];
 
-/// Returns the fields that a member of an upstream set can override: all except the URI.
+/// Returns the fields that a member of an upstream set can override: all except the URI and its password.
 pub fn member_fields() -> impl Iterator<Item = &'static RecordField> {
     FIELDS.iter().filter(|field| !matches!(field.shape, FieldShape::Uris { .. } | FieldShape::Secret { .. }))
 }
@@ -154,7 +154,7 @@ pub(super) const UPSTREAM: RecordRow = RecordRow {
     scope: RecordScope::Vhost,
     place: Place::Section,
     doc: "The federation upstreams of the vhost, by name. A policy with `federationUpstream`, `federationUpstreamSet` or \
-          `federationUpstreamPattern` connects exchanges or queues to them. Requires the plugin `rabbitmq_federation` on the broker, and the \
+          `federationUpstreamPattern` connects exchanges or queues to them. Requires the `rabbitmq_federation` plugin on the broker, and the \
           `policymaker` tag.",
     removed_doc: "The names of federation upstreams to delete.",
     key: &["name"],
@@ -184,7 +184,7 @@ pub(super) const UPSTREAM_SET: RecordRow = RecordRow {
     scope: RecordScope::Vhost,
     place: Place::Section,
     doc: "The sets of federation upstreams, by name. Each member is the name of an upstream, or a mapping with `upstream` and \
-          with keys that override those of the upstream. The built-in set `all` contains all upstreams.",
+          with keys that override the keys of the upstream. The built-in set `all` contains all upstreams.",
     removed_doc: "The names of upstream sets to delete.",
     path: "parameters/federation-upstream-set",
     is_wrapped: false,

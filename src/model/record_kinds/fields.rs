@@ -37,7 +37,7 @@ pub enum Comparison {
     Optional,
     /// Only if the spec sets the field. Otherwise, topo keeps the current value.
     IfSet,
-    /// Never. The field only concerns the creation of the record.
+    /// Never. The field affects only the creation of the record.
     Never,
 }
 
@@ -54,11 +54,12 @@ pub enum FieldShape {
     Number,
     /// Policy keys with their values.
     Definition,
-    /// A maximum number of objects. -1 means no limit. Brokers may list other negative numbers, which mean the same.
+    /// A maximum number of objects. -1 means no limit. Brokers can list other negative numbers, which have the same
+    /// meaning.
     Limit,
     /// Any value except null.
     Any,
-    /// A list of tags. RabbitMQ 3.8 and earlier return a comma-separated string.
+    /// A list of tags. RabbitMQ 3.8 returns a comma-separated string.
     Tags,
     /// A reference to a secret. If `can_be_none` is true, the word `none` is also valid.
     Secret {
@@ -82,9 +83,9 @@ pub enum FieldShape {
     /// A mapping from any keys to any values.
     Table,
     /// One or more AMQP URIs without passwords, or references to complete URIs. If `has_default_vhost` is true, a URI
-    /// without a vhost refers to the vhost `/`.
+    /// without a vhost refers to the `/` vhost.
     Uris {
-        /// Whether a URI without a vhost refers to the vhost `/`.
+        /// Whether a URI without a vhost refers to the `/` vhost.
         has_default_vhost: bool,
     },
     /// The members of an upstream set.
@@ -92,7 +93,7 @@ pub enum FieldShape {
 }
 
 impl RecordField {
-    /// A required string.
+    /// A required string field without a name. Other fields override its values.
     pub const NEW: Self = Self {
         key: "",
         name: "",

@@ -31,7 +31,7 @@ pub fn reference() -> String {
     page
 }
 
-/// Returns the position of the kind in a spec, and the requirements of the broker.
+/// Lists the position of the kind in a spec, its requirements, and the flags that delete and export its records.
 fn facts(row: &RecordRow) -> Vec<String> {
     let document = match row.scope {
         RecordScope::Vhost => "a document with `vhost`",
@@ -56,10 +56,10 @@ fn facts(row: &RecordRow) -> Vec<String> {
     facts
 }
 
-/// Returns the line of a key.
+/// Returns the line for a key.
 fn key(row: &RecordRow, field: &RecordField) -> String {
     let path = if field.group.is_empty() { field.key.to_owned() } else { format!("{}.{}", field.group, field.key) };
-    // The passwords of URIs are not fields of requests.
+    // The password of a URI is not a separate field in requests.
     let name = if field.name == field.key || row.has_uris() && field.key == "password" {
         String::new()
     } else {

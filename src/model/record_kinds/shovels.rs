@@ -1,7 +1,7 @@
-//! The row of shovels in the table of record kinds.
+//! The shovel row in the table of record kinds.
 //!
-//! Sources: `rabbit_shovel_parameters`, `rabbit_amqp091_shovel`, `rabbit_amqp10_shovel` and `rabbit_local_shovel` of 3.8 to
-//! 4.3, and responses of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+//! Sources: `rabbit_shovel_parameters`, `rabbit_amqp091_shovel`, `rabbit_amqp10_shovel` and `rabbit_local_shovel` in
+//! RabbitMQ 3.8 to 4.3, and responses from 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 use super::{
     Comparison, FieldShape, Layout, ListPath, Place, RecordField, RecordKind, RecordRow, RecordScope, Tag, WriteOrder,
@@ -14,9 +14,9 @@ pub(super) const ACK_MODES: &[&str] = &["on-confirm", "on-publish", "no-ack"];
 const PROTOCOLS: &[&str] = &["amqp091", AMQP_1_0, LOCAL];
 /// The largest number that a field accepts.
 pub(super) const MAX_NUMBER: i64 = u32::MAX as i64;
-/// The groups of the fields of a shovel, which are mappings in a spec.
+/// The group of the source fields of a shovel. In a spec, the group is a mapping.
 pub const SOURCE: &str = "source";
-/// See [`SOURCE`].
+/// The group of the destination fields of a shovel. In a spec, the group is a mapping.
 pub const DESTINATION: &str = "destination";
 
 /// The component of a dynamic shovel's runtime parameter.
@@ -26,7 +26,7 @@ pub(super) const SHOVEL_COMPONENT: &str = "shovel";
 pub const PASSWORD_IS_SET: &str = "set";
 /// The mark for URIs with several different passwords.
 pub const PASSWORDS_DIFFER: &str = "set (several)";
-/// The first version with the protocol `local`.
+/// The first version with the `local` protocol.
 pub const LOCAL_PROTOCOL_SINCE: BrokerVersion = BrokerVersion::new(4, 2, 0);
 /// The protocol that addresses queues and exchanges with `address`.
 pub const AMQP_1_0: &str = "amqp10";
@@ -82,7 +82,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Words(PROTOCOLS),
         default: "amqp091",
         comparison: Comparison::Always,
-        doc: "The protocol: `amqp091`; `amqp10`, with `address`; or `local`, since RabbitMQ 4.2, for objects of this broker.",
+        doc: "The protocol: `amqp091`; `amqp10`, with `address`; or `local`, since RabbitMQ 4.2, for objects on this broker.",
         ..OF_SOURCE
     },
     RecordField {
@@ -112,7 +112,7 @@ const FIELDS: &[RecordField] = &[
         key: "address",
         name: "src-address",
         example: "/queues/orders.work",
-        doc: "The address of the source, for the protocol `amqp10`.",
+        doc: "The address of the source, for the `amqp10` protocol.",
         ..OF_SOURCE
     },
     RecordField {
@@ -156,7 +156,7 @@ const FIELDS: &[RecordField] = &[
         name: "src-predeclared",
         shape: FieldShape::Boolean,
         example: "true",
-        doc: "Whether the shovel waits for `queue` and does not declare it; since RabbitMQ 4.0. Without this key, the \
+        doc: "Whether the shovel waits for `queue` instead of declaring it; since RabbitMQ 4.0. Without this key, the \
               setting of the plugin applies.",
         since: Some(BrokerVersion::new(4, 0, 0)),
         ..OF_SOURCE
@@ -184,7 +184,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Words(PROTOCOLS),
         default: "amqp091",
         comparison: Comparison::Always,
-        doc: "The protocol: `amqp091`; `amqp10`, with `address`; or `local`, since RabbitMQ 4.2, for an object of this broker.",
+        doc: "The protocol: `amqp091`; `amqp10`, with `address`; or `local`, since RabbitMQ 4.2, for an object on this broker.",
         ..OF_DESTINATION
     },
     RecordField {
@@ -213,7 +213,7 @@ const FIELDS: &[RecordField] = &[
         key: "address",
         name: "dest-address",
         example: "/exchanges/orders",
-        doc: "The address of the destination, for the protocol `amqp10`.",
+        doc: "The address of the destination, for the `amqp10` protocol.",
         ..OF_DESTINATION
     },
     RecordField {
@@ -230,7 +230,7 @@ const FIELDS: &[RecordField] = &[
         name: "dest-predeclared",
         shape: FieldShape::Boolean,
         example: "true",
-        doc: "Whether the shovel waits for `queue` and does not declare it; since RabbitMQ 4.0. Without this key, the \
+        doc: "Whether the shovel waits for `queue` instead of declaring it; since RabbitMQ 4.0. Without this key, the \
               setting of the plugin applies.",
         since: Some(BrokerVersion::new(4, 0, 0)),
         ..OF_DESTINATION
@@ -251,7 +251,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Boolean,
         default: "false",
         comparison: Comparison::Always,
-        doc: "Whether the shovel adds the header `x-shovelled`, which names the shovel, the source and the destination.",
+        doc: "Whether the shovel adds the `x-shovelled` header, which names the shovel, the source and the destination.",
         ..OF_DESTINATION
     },
     RecordField {
@@ -261,7 +261,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Boolean,
         default: "false",
         comparison: Comparison::Always,
-        doc: "Whether the shovel adds the header `x-shovelled-timestamp`.",
+        doc: "Whether the shovel adds the `x-shovelled-timestamp` header.",
         ..OF_DESTINATION
     },
     RecordField {
@@ -269,7 +269,7 @@ const FIELDS: &[RecordField] = &[
         name: "dest-properties",
         shape: FieldShape::Table,
         example: "{content_type: text/plain}",
-        doc: "The AMQP 1.0 properties that the shovel sets, for the protocol `amqp10`.",
+        doc: "The AMQP 1.0 properties that the shovel sets, for the `amqp10` protocol.",
         ..OF_DESTINATION
     },
     RecordField {
@@ -277,7 +277,7 @@ const FIELDS: &[RecordField] = &[
         name: "dest-application-properties",
         shape: FieldShape::Table,
         example: "{origin: old}",
-        doc: "The application properties that the shovel sets, for the protocol `amqp10`.",
+        doc: "The application properties that the shovel sets, for the `amqp10` protocol.",
         ..OF_DESTINATION
     },
     RecordField {
@@ -285,7 +285,7 @@ const FIELDS: &[RecordField] = &[
         name: "dest-message-annotations",
         shape: FieldShape::Table,
         example: "{x-origin: old}",
-        doc: "The message annotations that the shovel sets, for the protocol `amqp10`.",
+        doc: "The message annotations that the shovel sets, for the `amqp10` protocol.",
         ..OF_DESTINATION
     },
     ACK_MODE,
@@ -302,7 +302,7 @@ pub(super) const ROW: RecordRow = RecordRow {
     scope: RecordScope::Vhost,
     place: Place::Section,
     doc: "The dynamic shovels of the vhost, by name. A shovel moves messages from a source to a destination. Requires the \
-          plugin `rabbitmq_shovel` on the broker, and the `policymaker` tag.",
+          `rabbitmq_shovel` plugin on the broker, and the `policymaker` tag.",
     removed_doc: "The names of shovels to delete.",
     key: &["name"],
     is_last_key_in_body: false,

@@ -1,7 +1,7 @@
 //! The table of record kinds, with one row for each kind.
 //!
-//! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, `rabbit_mgmt_wm_global_parameter`, and responses of
-//! 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+//! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, `rabbit_mgmt_wm_global_parameter`, and responses from
+//! RabbitMQ 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 use super::federation::{UPSTREAM, UPSTREAM_COMPONENT, UPSTREAM_SET, UPSTREAM_SET_COMPONENT};
 use super::permissions::{PERMISSION_FIELDS, TOPIC_PERMISSION_FIELDS};

@@ -1,4 +1,5 @@
-//! Trees for writing YAML: specs, parts of specs, and converted JSON. No other module writes YAML.
+//! Builds the trees from which topo writes YAML: specs, spec fragments, and JSON that is converted to YAML. No other
+//! module writes YAML.
 
 pub(crate) mod scalar;
 pub(crate) mod value;
@@ -82,7 +83,8 @@ impl Tree {
         }
     }
 
-    /// Sets the value at a path of keys. Creates missing mappings on the path as blocks.
+    /// Sets the value at a path of keys. Creates missing mappings on the path as blocks, and replaces scalars and lists
+    /// on the path with such mappings.
     pub(crate) fn set(&mut self, path: &[&str], tree: Self) {
         let [first, rest @ ..] = path else {
             *self = tree;
@@ -112,7 +114,7 @@ impl Tree {
         }
     }
 
-    /// Returns the value as a complete document.
+    /// Returns the value as a complete YAML document.
     pub(crate) fn document(&self) -> String {
         let mut text = Text::default();
         match &self.value {
@@ -162,17 +164,17 @@ impl fmt::Display for Tree {
     }
 }
 
-/// Creates an entry. The key has quotes if necessary.
+/// Creates an entry of a spec. The key is quoted and escaped if necessary.
 pub(crate) fn entry(key: &str, tree: Tree) -> Entry {
     Entry { key: scalar::text(key), comments: Vec::new(), tree }
 }
 
-/// Creates an entry of a file without variables. The key has quotes if necessary.
+/// Creates an entry of a file without variables. The key is quoted if necessary.
 pub(crate) fn literal_entry(key: &str, tree: Tree) -> Entry {
     Entry { key: scalar::quote_if_needed(key), comments: Vec::new(), tree }
 }
 
-/// Creates a merge key (`<<`), which includes all keys of the mapping with this anchor.
+/// Creates a merge key (`<<`), which includes all keys of the mapping with the given anchor.
 pub(crate) fn merge_key(anchor: &str) -> Entry {
     Entry { key: "<<".to_owned(), comments: Vec::new(), tree: Tree::plain(format!("*{anchor}")) }
 }

@@ -1,11 +1,10 @@
-//! Resolves plain scalars and writes strings. Plain scalars are resolved from the source, by the YAML 1.2 core schema,
-//! because the library follows older versions of YAML in some cases: it reads `010` as a float and `1_000` as a number.
-//! Strings are written without quotes only if both YAML 1.1 and YAML 1.2 read the same string without quotes.
+//! Resolves plain scalars and writes strings. topo resolves plain scalars from their source text with the YAML 1.2 core
+//! schema. The YAML library follows older versions in some cases: it reads `010` as a float and `1_000` as a number.
+//! topo writes a string without quotes only if YAML 1.1 and YAML 1.2 both read the unquoted text as this string.
 
 use crate::model::printable::is_hidden;
 
-/// Lowercase forms of strings that require quotes: YAML reads them as other types or as syntax, at least in some
-/// versions.
+/// Strings that require quotes, in lowercase. At least some YAML versions read them as other types or as syntax.
 const NOT_TEXT: [&str; 13] = ["yes", "no", "on", "off", "y", "n", "<<", "=", ".inf", "+.inf", "-.inf", ".nan", "---"];
 
 /// Writes a string for a spec. Escapes `${`, which starts a variable in a spec.
@@ -27,7 +26,8 @@ pub(crate) fn quote_if_needed(text: &str) -> String {
     }
 }
 
-/// Writes a text as one comment line. Replaces `topo:`, because topo interprets comments such as `# topo: allow …`.
+/// Writes a string as one comment line. Replaces `topo:` with `topo :`, because topo interprets comments such as `#
+/// topo: allow …`.
 pub(crate) fn comment(text: &str) -> String {
     text.replace("topo:", "topo :").chars().map(|c| if is_escaped(c) { escaped(c) } else { c.to_string() }).collect()
 }
@@ -44,24 +44,24 @@ fn is_plain(text: &str) -> bool {
         && !looks_like_a_number(text)
 }
 
-/// Returns true for texts such as `1_000`, `0b1` and `2001-12-14`, which are strings in YAML 1.2 but not in 1.1.
+/// Returns true for strings such as `1_000`, `0b1` and `2001-12-14`, which YAML 1.1 reads as other types.
 fn looks_like_a_number(text: &str) -> bool {
-    let is_of_number = |c: char| c.is_ascii_digit() || "_.+-: eExXoObBtTzZ".contains(c);
-    text.starts_with(|c: char| c.is_ascii_digit() || c == '.') && text.chars().all(is_of_number)
+    let is_number_char = |c: char| c.is_ascii_digit() || "_.+-: eExXoObBtTzZ".contains(c);
+    text.starts_with(|c: char| c.is_ascii_digit() || c == '.') && text.chars().all(is_number_char)
 }
 
-/// Returns true if a character is hidden, a placeholder, or a space that looks like an ordinary space.
+/// Returns true if a character is hidden, a replacement character, or a no-break space.
 fn is_escaped(c: char) -> bool {
     is_hidden(c) || matches!(c, '\u{a0}' | '\u{202f}' | '\u{fffc}' | '\u{fffd}')
 }
 
 fn double_quoted(text: &str) -> String {
-    let one = |c: char| match c {
+    let escape = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),
         c if is_escaped(c) => escaped(c),
         c => c.to_string(),
     };
-    format!("\"{}\"", text.chars().map(one).collect::<String>())
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
 }
 
 fn escaped(c: char) -> String {
@@ -107,8 +107,9 @@ pub(crate) fn is_plain_text(text: &str) -> bool {
     resolve(text) == Plain::Text
 }
 
-/// Parses a decimal integer with an optional sign, `0o17` or `0x1F`. A decimal integer of more than 64 bits becomes a
-/// float. Returns `None` for any other text.
+/// Parses a decimal integer with an optional sign, or an octal or hexadecimal integer (`0o17`, `0x1F`). A decimal
+/// integer that does not fit into 64 bits becomes a float. Returns `None` for any other string, including larger octal
+/// and hexadecimal integers.
 fn integer(text: &str) -> Option<Plain> {
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
         if let Some(digits) = text.strip_prefix(prefix) {

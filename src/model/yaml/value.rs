@@ -43,7 +43,7 @@ pub(crate) fn exact(value: &ArgumentValue) -> Tree {
     }
 }
 
-/// Returns the key `arguments` with the exact values; `None` if there are no arguments.
+/// Returns the `arguments` entry with exact values; `None` if there are no arguments.
 pub(crate) fn arguments<'a>(arguments: impl IntoIterator<Item = (&'a String, &'a ArgumentValue)>) -> Option<Entry> {
     let entries: Vec<Entry> = arguments.into_iter().map(|(name, value)| entry(name, exact(value))).collect();
     (!entries.is_empty()).then(|| entry("arguments", Tree::table(entries)))

@@ -8,13 +8,13 @@ use std::ops::Range;
 /// The maximum length of a line, in characters. A longer mapping or list is written as a block.
 pub(crate) const WIDTH: usize = 100;
 
-/// A YAML text, with the positions of the objects in it.
+/// A YAML document, with the positions of its objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Text {
-    /// The text.
+    /// The text of the document.
     pub(crate) text: String,
     /// The byte ranges of objects, ordered by their ends. An inner range precedes the range that contains it.
-    places: Vec<(Range<usize>, ObjectId)>,
+    object_ranges: Vec<(Range<usize>, ObjectId)>,
     /// The byte ranges that no other range contains.
     outermost: Vec<Range<usize>>,
 }
@@ -26,11 +26,11 @@ impl Text {
         let mut text = Self::default();
         for section in sections {
             let is_scalar = matches!(section.tree.value, Value::Scalar(_));
-            let is_apart = !is_scalar && !["vhost", "cluster"].contains(&section.key.as_str());
-            if is_apart {
+            let is_separate = !is_scalar && !["vhost", "cluster"].contains(&section.key.as_str());
+            if is_separate {
                 text.text.push('\n');
             }
-            text.entry(section, 0, is_apart && section.tree.anchor.is_none());
+            text.entry(section, 0, is_separate && section.tree.anchor.is_none());
         }
         text
     }
@@ -41,7 +41,7 @@ impl Text {
         let moved = |range: Range<usize>| range.start + offset..range.end + offset;
         Self {
             text: header + &self.text,
-            places: self.places.into_iter().map(|(range, id)| (moved(range), id)).collect(),
+            object_ranges: self.object_ranges.into_iter().map(|(range, id)| (moved(range), id)).collect(),
             outermost: self.outermost.into_iter().map(moved).collect(),
         }
     }
@@ -50,8 +50,8 @@ impl Text {
     pub(crate) fn at(&self, byte: usize) -> impl Iterator<Item = &ObjectId> {
         let outer = self.outermost.get(self.outermost.partition_point(|range| range.end <= byte)).cloned();
         let Range { start, end } = outer.unwrap_or_default();
-        let until = |end: usize| self.places.partition_point(|(range, _)| range.end <= end);
-        let inside = &self.places[until(start)..until(end)];
+        let until = |end: usize| self.object_ranges.partition_point(|(range, _)| range.end <= end);
+        let inside = &self.object_ranges[until(start)..until(end)];
         inside.iter().filter(move |(range, _)| range.contains(&byte)).map(|(_, id)| id)
     }
 
@@ -85,7 +85,7 @@ impl Text {
             self.text.push('\n');
             self.block(tree, depth + 1);
         }
-        self.note(start, tree);
+        self.record_range(start, tree);
     }
 
     pub(super) fn block(&mut self, tree: &Tree, depth: usize) {
@@ -129,14 +129,14 @@ impl Text {
                 self.text.push('\n');
             }
         }
-        self.note(start, tree);
+        self.record_range(start, tree);
     }
 
     /// Writes a nested value on one line.
     fn flow(&mut self, tree: &Tree) {
         let start = self.text.len();
         self.line(tree);
-        self.note(start, tree);
+        self.record_range(start, tree);
     }
 
     pub(super) fn line(&mut self, tree: &Tree) {
@@ -158,21 +158,21 @@ impl Text {
                     let start = self.text.len();
                     self.text.push_str(&format!("{}: ", entry.key));
                     self.line(&entry.tree);
-                    self.note(start, &entry.tree);
+                    self.record_range(start, &entry.tree);
                 }
                 self.text.push('}');
             }
         }
     }
 
-    fn note(&mut self, start: usize, tree: &Tree) {
+    fn record_range(&mut self, start: usize, tree: &Tree) {
         if let Some(id) = &tree.about {
             let range = start..self.text.len();
             while self.outermost.last().is_some_and(|inner| inner.start >= start) {
                 self.outermost.pop();
             }
             self.outermost.push(range.clone());
-            self.places.push((range, id.clone()));
+            self.object_ranges.push((range, id.clone()));
         }
     }
 }
@@ -183,8 +183,8 @@ fn fits(tree: &Tree, room: usize) -> bool {
     columns(&line.text) <= room && !tree.has_comments()
 }
 
-/// Wraps a text to lines of this width, and indents all lines except the first by two spaces. A word that is longer
-/// than the width is on a separate line.
+/// Wraps a string to lines of at most `width` columns, and indents all lines except the first by two spaces. A word
+/// that does not fit is on a line of its own.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -6,7 +6,7 @@ use crate::model::{QueueName, VhostName};
 use std::fmt;
 use std::fmt::Write as _;
 
-/// The endpoint of RabbitMQ whose metrics the rules use. It determines the names of the metrics.
+/// The RabbitMQ endpoint whose metrics the rules use. The endpoint determines the names of the metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metrics {
     /// `/metrics/detailed`, which returns only the requested families of metrics. Requires RabbitMQ 3.10.
@@ -23,7 +23,7 @@ pub enum Metric {
     Messages,
     /// The number of messages that are ready for delivery.
     Ready,
-    /// The number of messages that are delivered and not acknowledged.
+    /// The number of messages that are delivered but not acknowledged.
     Unacknowledged,
     /// The number of consumers.
     Consumers,
@@ -82,10 +82,10 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Parses a matcher in PromQL. Refuses the labels that topo sets itself.
+    /// Parses a PromQL label matcher. The quotes around the value are optional. Refuses the labels that topo sets.
     ///
     /// # Errors
-    /// Returns the reason why the text is not a usable matcher.
+    /// The reason why `text` is not a usable matcher.
     pub fn parse(text: &str) -> Result<Self, String> {
         let example = "use for example job=\"rabbitmq\"";
         let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
@@ -96,7 +96,7 @@ impl Matcher {
         if ["vhost", "queue", "__name__"].contains(&label) {
             return Err(format!("topo sets the label `{label}` itself; match other labels, such as job or instance"));
         }
-        // `=~` and `!=` come before `=`, which they contain.
+        // `=~` comes before `=`, which is its prefix.
         let all = [Comparison::Matches, Comparison::MatchesNot, Comparison::NotEqual, Comparison::Equal];
         let found = all.into_iter().find_map(|it| Some((it, rest.strip_prefix(it.as_str())?)));
         let (comparison, quoted) =
@@ -105,7 +105,7 @@ impl Matcher {
             Some(rest) => {
                 unescape(rest).ok_or_else(|| format!("the value is not a string in double quotes; {example}"))?
             }
-            // A shell removes quotes that are not escaped.
+            // A shell removes unescaped quotes, so topo accepts a value without quotes.
             None if quoted.contains(['"', '\'', '\\', '{', '}', ',']) || quoted.chars().any(is_hidden) => {
                 return Err(format!("the value is not a string in double quotes; {example}"));
             }
@@ -121,7 +121,8 @@ impl fmt::Display for Matcher {
     }
 }
 
-/// Decodes the rest of a string in double quotes, after the first quote. Returns `None` if the string is not complete.
+/// Decodes the rest of a string in double quotes, after the first quote. Returns `None` if the string is
+/// incomplete, contains an unknown escape, or is followed by other characters.
 fn unescape(rest: &str) -> Option<String> {
     let mut value = String::new();
     let mut chars = rest.chars();
@@ -162,7 +163,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// The series of one queue.
+/// The metric series of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     metrics: Metrics,
@@ -170,7 +171,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Creates the selector of a queue's series, with additional matchers.
+    /// Creates the series of a queue with additional matchers.
     pub(super) fn of(metrics: Metrics, vhost: &VhostName, queue: &QueueName, matchers: &[Matcher]) -> Self {
         let equal = |label: &str, value: &str| Matcher {
             label: label.to_owned(),
@@ -181,13 +182,14 @@ impl Series {
         Self { metrics, matchers: own.into_iter().chain(matchers.iter().cloned()).collect() }
     }
 
-    /// Returns the selector of a metric: `rabbitmq_queue_messages{vhost="shop",queue="orders"}`.
+    /// Returns the selector of a metric, such as `rabbitmq_queue_messages{vhost="shop",queue="orders"}`.
     pub fn of_metric(&self, metric: Metric) -> String {
         let matchers: Vec<String> = self.matchers.iter().map(Matcher::to_string).collect();
         format!("{}{{{}}}", self.metrics.name(metric), matchers.join(","))
     }
 
-    /// Returns the labels of the series, if every matcher compares with `=`. Otherwise, the labels are unknown.
+    /// Returns the labels of the series; `None` if a matcher does not compare with `=`, because its label is then
+    /// unknown.
     pub fn labels(&self) -> Option<Vec<(&str, &str)>> {
         let label = |it: &Matcher| it.comparison == Comparison::Equal;
         let known = self.matchers.iter().all(label);
@@ -200,12 +202,13 @@ impl Series {
     }
 }
 
-/// Aggregates an expression over all nodes: after the leader of a queue moved, two nodes can have a series of it.
+/// Aggregates an expression over all nodes. After the leader of a queue moves, two nodes can have a series for the
+/// queue.
 pub(super) fn largest(expression: &str) -> String {
     format!("max by (vhost, queue) ({expression})")
 }
 
-/// Formats milliseconds as a PromQL duration.
+/// Formats milliseconds as a PromQL duration, such as `1h5m`.
 pub fn time(milliseconds: i64) -> String {
     duration(milliseconds).unwrap_or_else(|| "0s".to_owned())
 }

@@ -1,7 +1,7 @@
-//! Creates the alert rules of a spec for Prometheus, from the thresholds and the retries of its queues.
+//! Creates Prometheus alert rules for a spec, from the thresholds and the retries of its queues.
 //!
-//! The rules read the metrics of the plugin `rabbitmq_prometheus`. They need no broker, and count a message that a
-//! consumer or `topo dlq list` holds, because `messages` contains unacknowledged messages.
+//! The rules use metrics of the `rabbitmq_prometheus` plugin. topo creates the rules without a broker. The rules also
+//! count messages that a consumer or `topo dlq list` holds, because the metric includes unacknowledged messages.
 
 mod expression;
 mod names;
@@ -17,13 +17,13 @@ use crate::rabbitmq::{ActivePolicies, BrokerProfile, Policies};
 use crate::spec::Spec;
 use expression::largest;
 
-/// The time that a number of messages must persist before its alert fires.
+/// The time in milliseconds for which a dead-letter queue must reach its depth threshold before the alert fires.
 const DEPTH_PERSISTS: i64 = 60_000;
-/// The time that a backlog must persist. Workers can process a short burst.
+/// The time for which a work queue must reach its depth threshold. Workers can process a short burst.
 const BACKLOG_PERSISTS: i64 = 300_000;
-/// The time that other states must persist.
+/// The time for which other states must persist.
 const STATE_PERSISTS: i64 = 600_000;
-/// The time by which a tier can exceed its delay.
+/// The time by which messages in a tier can exceed its delay before the alert fires.
 const TIER_MARGIN: i64 = 300_000;
 
 /// The role of a queue.
@@ -31,7 +31,7 @@ const TIER_MARGIN: i64 = 300_000;
 pub enum Role {
     /// A dead-letter queue.
     DeadLetterQueue,
-    /// A queue of workers, or a stream.
+    /// A work queue or a stream.
     Work,
     /// A delayed retry queue.
     Tier {
@@ -45,19 +45,20 @@ pub enum Role {
 /// The condition of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// The queue contains this number of messages.
+    /// The queue contains at least this number of messages.
     Depth(i64),
-    /// The queue grew.
+    /// The queue grew by at least this number of messages within this time.
     Growth(Growth),
     /// The queue is not empty.
     Age,
     /// The queue contains messages and has no consumers.
     NoConsumers,
-    /// The queue contains messages that it cannot dead-letter. Only a queue with at-least-once dead-lettering keeps them.
+    /// The queue contains messages that it cannot dead-letter. Only a queue with at-least-once dead-lettering keeps
+    /// them.
     Stuck,
     /// The number of messages does not fall.
     Unmoved,
-    /// There are no metrics of the queue.
+    /// There are no metrics for the queue.
     NotSeen,
 }
 
@@ -74,7 +75,8 @@ pub struct Alert {
     pub condition: Condition,
     /// The severity.
     pub severity: Severity,
-    /// The time for which the condition must be met before the alert fires, in milliseconds; 0 for immediately.
+    /// The time for which the condition must be met before the alert fires, in milliseconds. With 0, the alert fires
+    /// immediately.
     pub persists: i64,
     /// The expression in PromQL.
     pub expression: String,
@@ -113,7 +115,7 @@ pub struct VhostAlerts {
 pub struct AlertOptions {
     /// The endpoint.
     pub metrics: Metrics,
-    /// The matchers that each series must match, in addition to the vhost and the queue.
+    /// The additional matchers of each series.
     pub matchers: Vec<Matcher>,
 }
 
@@ -136,7 +138,7 @@ impl Alert {
     }
 }
 
-/// Returns the alerts and the queues of a spec.
+/// Returns the alerts and the queues for a spec.
 pub fn alerts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile, options: &AlertOptions) -> VhostAlerts {
     let vhost = &spec.vhost.value;
     let topology = &expansion.topology;
@@ -176,12 +178,12 @@ pub fn alerts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile, optio
     found
 }
 
-/// Returns true if the broker can delete the queue without a request of a user.
+/// Returns true if the broker can delete the queue without a request to delete it.
 fn can_disappear(queue: &Queue) -> bool {
     queue.auto_delete || queue.exclusive || queue.arguments.contains_key("x-expires")
 }
 
-/// Returns the tiers of a queue, with their delays.
+/// Returns the retry tiers of a queue, with their delays in milliseconds.
 fn tiers_of(retry: &Retry) -> Vec<(QueueName, i64)> {
     let tiers = match retry {
         Retry::Ladder(it) => Some(&it.tiers),
@@ -219,8 +221,8 @@ impl Builder<'_> {
         alerts
     }
 
-    /// Returns the time for which a number of messages must persist. A threshold of one message means that the queue
-    /// must remain empty, so its alert fires immediately.
+    /// Returns the time for which the queue must reach the depth threshold. A threshold of one message means that the
+    /// queue must remain empty, so the alert fires immediately.
     fn depth_persists(&self, count: i64) -> i64 {
         match self.role {
             _ if count == 1 => 0,
@@ -251,7 +253,7 @@ impl Builder<'_> {
         let messages = series.of_metric(Metric::Messages);
         match condition {
             Condition::Depth(count) => format!("{} >= {count}", largest(&messages)),
-            // Without `delta`, which extrapolates to the ends of the window and therefore returns more than the growth.
+            // `delta` would extrapolate to the ends of the window and return more than the actual growth.
             Condition::Growth(Growth { messages: count, within }) => {
                 let grown = format!("{messages} - min_over_time({messages}[{}])", time(within));
                 format!("{} >= {count}", largest(&grown))
@@ -264,7 +266,7 @@ impl Builder<'_> {
                 let held = [Metric::Ready, Metric::Unacknowledged].map(|metric| series.of_metric(metric));
                 format!("{} > 0", largest(&format!("{messages} - {}", held.join(" - "))))
             }
-            // `resets` counts the samples that are lower than the sample before.
+            // `resets` counts the samples that are lower than the previous sample.
             Condition::Unmoved => {
                 let falls = format!("resets({messages}[{}])", time(TIER_MARGIN));
                 format!("{} > 0 unless {} > 0", largest(&messages), largest(&falls))

@@ -1,10 +1,10 @@
-//! Finds names that break the metrics endpoint of a broker.
+//! Finds names that break a metrics endpoint of the broker.
 
 use super::Metrics;
 use crate::model::names::breaks_metrics;
 use crate::model::{BrokerVersion, Topology};
 
-/// A name that breaks the metrics endpoint, so that Prometheus reads no metrics at all.
+/// A name that makes the response of the metrics endpoint invalid, so that Prometheus reads no metrics at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusableName {
     /// The kind of the object: `vhost` or `queue`.
@@ -33,9 +33,9 @@ pub fn unusable_name(topology: &Topology, metrics: Metrics, version: BrokerVersi
         .next()
 }
 
-/// Returns true if the endpoint does not escape names. Measured: 3.8 and 4.0 escape at both endpoints, 3.10 escapes at
-/// none, and 4.3 does not escape the Raft metrics of the per-object endpoint. Versions between a measured version
-/// that escapes and one that does not are assumed not to escape.
+/// Returns true if the endpoint does not escape names. In tests, RabbitMQ 3.8 and 4.0 escaped names at both endpoints.
+/// 3.10 escaped names at neither endpoint, and 4.3 did not escape the Raft metrics of the per-object endpoint. topo
+/// assumes that a version between a tested version that escapes names and one that does not also does not escape names.
 fn is_broken(metrics: Metrics, version: BrokerVersion) -> bool {
     let is_since = |major, minor| version.is_at_least(major, minor);
     match metrics {

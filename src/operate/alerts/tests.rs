@@ -1,11 +1,11 @@
-//! Tests of alert rules: matchers, strings of PromQL, names that break an endpoint, and the alerts of a spec.
+//! Tests alert rules: matchers, PromQL strings, names that break an endpoint, and the alerts for a spec.
 
 use super::*;
 use crate::expand::expand;
 use crate::model::{BrokerVersion, Topology};
 use crate::spec::{SourceFile, Variables, parse};
 
-/// Returns the alerts of a spec.
+/// Returns the alerts for a spec.
 fn of(text: &str, version: &str, metrics: Metrics) -> VhostAlerts {
     let file = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\nvhost: shop\n{text}") };
     let spec = parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{found}")).vhosts.remove(0);
@@ -109,7 +109,7 @@ fn tiers_and_queues_with_at_least_once_dead_lettering_have_alerts() {
             "max by (vhost, queue) ({messages}{labels} - {messages}_ready{labels} - {messages}_unacked{labels}) > 0"
         )
     );
-    // Classic tiers do not dead-letter at least once. The alert needs the delay of the tier.
+    // Classic tiers do not use at-least-once dead-lettering, so the alert depends on the delay of the tier.
     let classic = of(&spec("classic"), "3.8.9", Metrics::PerObject);
     assert_eq!(lines(&classic)[1], "TopoTierStuck work.retry.2.1h warning 1h5m");
     let messages = r#"rabbitmq_queue_messages{vhost="shop",queue="work.retry.2.1h"}"#;

@@ -1,7 +1,7 @@
 //! Writes messages as JSON, one object per line, and reads them again.
 //!
 //! `encodedProperties` contains the properties as AMQP encodes them, so that a restored message has the same header
-//! types. The readable properties and headers are for users and their tools; a restore ignores them.
+//! types. The readable properties and headers are for users and their tools. A restore ignores them.
 
 use super::dead_letter::DeadLetter;
 use crate::broker::message::{HeaderValue, MessageProperties};
@@ -97,7 +97,7 @@ fn table(entries: &[(String, HeaderValue)]) -> Value {
     entries.iter().map(|(name, value)| (name.clone(), json_value(value))).collect::<Map<_, _>>().into()
 }
 
-/// Returns the readable JSON of a header. A type that JSON does not have is a string.
+/// Converts a header value to readable JSON. A value of a type that JSON does not have becomes a string.
 fn json_value(value: &HeaderValue) -> Value {
     match value {
         HeaderValue::Void => Value::Null,
@@ -125,7 +125,7 @@ fn decimal(digits: u32, scale: u8) -> String {
     if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") }
 }
 
-/// A message of an archive.
+/// A message from an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedMessage {
     /// The vhost.
@@ -140,11 +140,11 @@ pub struct ArchivedMessage {
     pub body: Vec<u8>,
 }
 
-/// The reason why an archive cannot be read, with the number of the line, starting at 1.
+/// The reason why an archive cannot be read, with the line number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct ArchiveError {
-    /// The line.
+    /// The line number, starting at 1.
     pub line: u64,
     /// The reason.
     pub reason: String,
@@ -154,11 +154,11 @@ impl ArchivedMessage {
     /// Parses a line of an archive.
     ///
     /// # Errors
-    /// The reason why the line is not a message of an archive.
+    /// The reason why the line is not an archived message.
     pub fn parse(line: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
         if value.get("formatVersion").and_then(Value::as_u64) != Some(FORMAT_VERSION) {
-            return Err(format!("not a message of an archive: expected \"formatVersion\": {FORMAT_VERSION}"));
+            return Err(format!("not an archived message: expected \"formatVersion\": {FORMAT_VERSION}"));
         }
         let text = |name: &str| {
             let value = value.get(name).and_then(Value::as_str);
@@ -179,13 +179,13 @@ impl ArchivedMessage {
         })
     }
 
-    /// Returns the property `user_id`; `None` if it is not set. Only this user may publish the message.
+    /// Returns the `user_id` property; `None` if it is not set. Only this user may publish the message.
     pub fn user_id(&self) -> Option<String> {
         user_id(&self.encoded_properties)
     }
 
-    /// Reads the messages of an archive. Ignores an incomplete last line, which a run that was killed leaves behind: its
-    /// message is still in the queue.
+    /// Reads the messages of an archive. Ignores an incomplete last line, which a killed run leaves behind. The
+    /// message on this line is still in the queue.
     pub fn read_all(mut archive: impl BufRead) -> impl Iterator<Item = Result<Self, ArchiveError>> {
         let mut number = 0;
         std::iter::from_fn(move || {

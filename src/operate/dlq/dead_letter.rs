@@ -10,18 +10,18 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::time::UNIX_EPOCH;
 
-/// An entry of the header `x-death`.
+/// An entry of the `x-death` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Death {
     /// The queue that dead-lettered the message.
     pub queue: QueueName,
     /// The reason, such as `rejected`.
     pub reason: String,
-    /// The number of times.
+    /// The number of times that the queue dead-lettered the message for this reason.
     pub count: u64,
-    /// The exchange to which the message was published before.
+    /// The exchange to which the message was published before the death.
     pub exchange: String,
-    /// The routing keys with which the message was published before.
+    /// The routing keys with which the message was published before the death.
     pub routing_keys: Vec<String>,
     /// The time of the first of these deaths, in seconds since 1970; `None` if the header does not contain it.
     pub time: Option<u64>,
@@ -38,12 +38,13 @@ pub struct DeadLetter {
     pub deaths: Vec<Death>,
     /// The queue in which the message failed; `None` if unknown.
     pub source: Option<QueueName>,
-    /// The other queues in which it may have failed.
+    /// The other queues in which the message may have failed.
     pub other_sources: Vec<QueueName>,
-    /// The reason of the last death in [`Self::source`].
+    /// The reason for the death in the newest entry of [`Self::source`]; `None` if there is no entry.
     pub reason: Option<String>,
-    /// The newest time in `x-death`, in seconds since 1970. The last death is not earlier: an entry contains only the time
-    /// of the first death with its queue and reason. Without entries, the time in `x-last-failed-at`.
+    /// The newest time in `x-death`, in seconds since 1970. If `x-death` contains no time, the time in the
+    /// `x-last-failed-at` header. The last death can be later than the time in `x-death`, because each entry contains
+    /// only the time of the first death with its queue and reason.
     pub died_at: Option<u64>,
     /// The exchange to which the message was first published; `None` if unknown.
     pub original_exchange: Option<String>,
@@ -58,9 +59,9 @@ impl DeadLetter {
     /// Reads the history of a message. `is_intermediate` returns true for delayed retry queues and dead-letter queues,
     /// in which a message does not fail. `has_queue` returns true for existing queues.
     ///
-    /// The source is the queue of an entry of `x-death`; if there are several, the queue with the newest entry. Without
-    /// entries, the worker has published the message, and the source is the queue in `x-source-queue`, or the queue
-    /// whose name is the routing key.
+    /// The source is the queue of the newest entry in `x-death`. Entries for intermediate queues are ignored. Without
+    /// an entry, a worker published the message. The source is then the queue in the `x-source-queue` header, or the
+    /// existing queue whose name is the routing key.
     pub fn of(
         position: u64,
         message: ReceivedMessage,
@@ -69,7 +70,7 @@ impl DeadLetter {
     ) -> Self {
         let deaths = deaths(&message);
         let mut failed: Vec<&Death> = deaths.iter().filter(|death| !is_intermediate(&death.queue)).collect();
-        // The position of an entry shows nothing: up to 3.12, the broker reverses the older entries.
+        // The order of the entries is not reliable: RabbitMQ 3.12 and earlier reverse the older entries.
         failed.sort_by_key(|death| std::cmp::Reverse(death.time));
         let newest = failed.first().copied();
         let by_worker = || {
@@ -82,7 +83,8 @@ impl DeadLetter {
         let others: BTreeSet<&QueueName> =
             failed.iter().map(|it| &it.queue).filter(|it| Some(*it) != source.as_ref()).collect();
         let other_sources = others.into_iter().cloned().collect();
-        // A message that failed several times has an entry for each reason. The oldest entry shows the first publish.
+        // A message that failed for several reasons has an entry for each of them. The oldest entry contains the
+        // original exchange and routing keys.
         let first = failed.iter().rev().find(|death| Some(&death.queue) == source.as_ref()).copied();
         let text = |name: &str| message.text_header(name).map(str::to_owned);
         let original_exchange = text(ORIGINAL_EXCHANGE).or_else(|| first.map(|death| death.exchange.clone()));
@@ -107,7 +109,7 @@ impl DeadLetter {
         }
     }
 
-    /// Returns the error of the last attempt, from the headers of common frameworks; `None` if there is none.
+    /// Returns the error of the last attempt, from the headers of common frameworks; `None` if it has no such header.
     pub fn error(&self) -> Option<&str> {
         ERRORS.iter().find_map(|name| self.message.text_header(name))
     }
@@ -118,7 +120,7 @@ impl DeadLetter {
         count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
     }
 
-    /// Returns the number of previous deliveries that the quorum queue has counted.
+    /// Returns the number of previous deliveries that the quorum queue counted. Returns 0 if the header is missing.
     pub fn delivery_count(&self) -> u64 {
         let count = self.message.header(DELIVERY_COUNT).and_then(HeaderValue::as_integer);
         count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
@@ -130,7 +132,7 @@ impl DeadLetter {
     }
 
     /// Returns 12 hexadecimal digits that identify the content of the message. A later inspection or death does not
-    /// change them. Equal messages have the same digits.
+    /// change them. Messages with the same content have the same digits.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         for (name, value) in &self.message.properties.texts {
@@ -149,7 +151,8 @@ impl DeadLetter {
     }
 }
 
-/// Returns a time in seconds since 1970; `None` if the text is not an RFC 3339 time in UTC.
+/// Parses an RFC 3339 time into seconds since 1970. Returns `None` if `text` is not an RFC 3339 time in UTC, or if the
+/// time is before 1970.
 fn seconds(text: &str) -> Option<u64> {
     let utc = text.strip_suffix("+00:00").map(|text| format!("{text}Z"));
     let time = humantime::parse_rfc3339_weak(utc.as_deref().unwrap_or(text)).ok()?;

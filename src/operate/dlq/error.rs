@@ -1,4 +1,4 @@
-//! Defines the errors of the commands on dead-letter queues. No message was moved, except where an error says so.
+//! Defines the errors of the `topo dlq` commands.
 
 use super::hazard::Hazard;
 use crate::broker::BrokerError;
@@ -6,7 +6,7 @@ use crate::model::count::count;
 use crate::model::{QueueName, VhostName};
 use std::collections::BTreeSet;
 
-/// The reason why a command on a dead-letter queue does not start.
+/// The reason why a `topo dlq` command fails before it moves a message.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DlqError {
     /// The vhost does not exist.
@@ -37,13 +37,13 @@ pub enum DlqError {
         /// The queue.
         queue: QueueName,
     },
-    /// Only other users may publish some of the messages of an archive.
+    /// Some messages in an archive may only be published by other users.
     #[error("the archive contains messages whose `user_id` names a different user: {}", .users.iter().map(|user| format!("`{user}`")).collect::<Vec<_>>().join(", "))]
     OtherUsers {
         /// The users.
         users: BTreeSet<String>,
     },
-    /// An inspection could exceed the delivery limit of the queue, so that messages would be lost.
+    /// An inspection could exceed the delivery limit of the queue, and lose messages.
     #[error(
         "the delivery limit of queue `{queue}` is {limit}, so an inspection could lose messages; at least {required} is required"
     )]
@@ -61,13 +61,13 @@ pub enum DlqError {
         /// The reason.
         reason: String,
     },
-    /// Another run changes the queue.
+    /// Another `topo dlq` command is using the queue.
     #[error("another topo dlq command is using queue `{queue}`")]
     Locked {
         /// The queue.
         queue: QueueName,
     },
-    /// Hazards that are not allowed.
+    /// Hazards that `--allow` does not permit.
     #[error("{}", hazards_text(.0))]
     Hazards(Vec<(Hazard, String)>),
     /// The target of a replay cannot receive messages.

@@ -5,7 +5,7 @@ use crate::model::QueueName;
 use crate::model::printable::one_line;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of groups. Further messages are counted in one group.
+/// The maximum number of groups. Messages that would need a further group are only counted.
 const MAX_GROUPS: usize = 10_000;
 /// The maximum number of other sources of a group.
 const MAX_SOURCES: usize = 10;
@@ -17,7 +17,7 @@ const MAX_ERROR: usize = 200;
 pub enum GroupKey {
     /// The queue in which the message failed.
     Source,
-    /// The reason of the death.
+    /// The reason for the death.
     Reason,
     /// The error of the last attempt.
     Error,
@@ -46,7 +46,7 @@ impl GroupKey {
         }
     }
 
-    /// Returns the value of a message; `None` if unknown.
+    /// Returns the value of this property for a message; `None` if unknown.
     fn value(self, it: &DeadLetter) -> Option<String> {
         match self {
             Self::Source => it.source.as_ref().map(|source| source.as_str().to_owned()),
@@ -66,13 +66,13 @@ pub struct Group {
     pub values: Vec<Option<String>>,
     /// The number of messages.
     pub messages: u64,
-    /// The size of the bodies, in bytes.
+    /// The total size of the bodies, in bytes.
     pub bytes: u64,
     /// The time of the oldest death, in seconds since 1970; `None` if unknown.
     pub oldest: Option<u64>,
     /// The time of the newest death, in seconds since 1970; `None` if unknown.
     pub newest: Option<u64>,
-    /// Other queues in which messages of the group may have failed, at most 10.
+    /// The other queues in which messages of the group may have failed, at most 10.
     pub other_sources: BTreeSet<QueueName>,
 }
 
@@ -81,7 +81,7 @@ pub struct Group {
 pub struct Groups {
     keys: Vec<GroupKey>,
     groups: BTreeMap<Vec<Option<String>>, Group>,
-    /// The number of messages beyond the maximum number of groups.
+    /// The number of messages that belong to no group, because the maximum number of groups was reached.
     pub ungrouped: u64,
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use crate::broker::message::{HeaderValue, MessageProperties, ReceivedMessage};
 
-    /// A message that was dead-lettered by these queues, at these times.
+    /// Returns a message that these queues dead-lettered at these times.
     fn dead_lettered(deaths: &[(&str, u64)]) -> DeadLetter {
         let text = |text: &str| HeaderValue::Text(text.to_owned());
         let death = |(queue, time): &(&str, u64)| {

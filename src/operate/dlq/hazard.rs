@@ -1,16 +1,16 @@
-//! Defines the hazards of the commands on dead-letter queues.
+//! Defines the hazards of the `topo dlq` commands.
 
 /// A hazard that `--allow` permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hazard {
-    /// The dead-letter queue has consumers, which receive messages that the command does not see.
+    /// The dead-letter queue has consumers, which receive messages that the command does not receive.
     OtherConsumers,
-    /// The dead-letter queue is a quorum queue with a delivery limit. Each inspection, or from 4.3 on an inspection that is
-    /// killed, uses up one of the deliveries.
+    /// The dead-letter queue is a quorum queue with a delivery limit. Each inspection uses up one of the
+    /// deliveries. On RabbitMQ 4.3 and later, only a killed inspection does.
     InspectionCost,
-    /// The target of a replay has no consumers.
+    /// The target queue of a replay has no consumers.
     NoConsumers,
-    /// The target of a replay or a restore drops its oldest messages when the messages arrive.
+    /// The target queue of a replay or a restore drops its oldest messages when the published messages arrive.
     MessageDrop,
 }
 

@@ -1,4 +1,4 @@
-//! Inspects a dead-letter queue: receives its messages, and returns all of them in their order.
+//! Inspects a dead-letter queue: receives its messages, and returns them to the queue.
 
 use super::dead_letter::DeadLetter;
 use super::error::DlqError;
@@ -37,10 +37,10 @@ pub struct Inspection {
     pub received: u64,
     /// The number of messages that matched the selection.
     pub matched: u64,
-    /// The number of messages that were published to the end of the queue again, because they were at the delivery
+    /// The number of messages that topo published to the end of the queue again, because they were near the delivery
     /// limit.
     pub renewed: u64,
-    /// The number of messages that the broker delivers before topo processes them.
+    /// The maximum number of messages that the broker delivers before topo processes them.
     pub prefetch: u16,
     /// The reason for the end.
     pub end: InspectionEnd,
@@ -60,16 +60,17 @@ pub enum InspectionEnd {
     Complete,
     /// The limit was reached, or the inspection was interrupted.
     Limit,
-    /// The maximum number of messages is held.
+    /// topo held the maximum number of messages.
     HoldFull,
-    /// An error or a limit of the broker, with its text.
+    /// An error or a time limit ended the inspection, with the reason.
     Incomplete(String),
 }
 
-/// Inspects the messages of a queue, and calls `visit` for each message that matches. All messages stay in the queue.
+/// Inspects the messages of a queue, and calls `visit` for each message that matches, up to the limit. All messages
+/// stay in the queue.
 ///
 /// # Errors
-/// See [`DlqError`]. The errors of `visit` end the inspection.
+/// See [`DlqError`]. An error from `visit` ends the inspection, and [`Inspection::end`] contains the error.
 pub async fn inspect(
     access: &Access,
     state: &VhostState,
@@ -83,7 +84,8 @@ pub async fn inspect(
     hazards::refuse(hazards::of_inspection(state, queue), &options.allowed)?;
     let mut opened = Opened::open(access, state, queue, (options.hold, WINDOW), &options.allowed).await?;
     if let Some(limit) = options.limit.filter(|_| options.selection.is_empty() && state.kind(queue) == Some(CLASSIC)) {
-        // The other messages need not be delivered. A quorum queue must deliver all messages that were returned before.
+        // A classic queue need not deliver messages beyond the limit. A quorum queue must also deliver all messages
+        // that earlier runs returned.
         opened.order.prefetch = opened.order.prefetch.min(u16::try_from(limit).unwrap_or(u16::MAX));
     }
     let mut reader = Reader::new(state, queue);
@@ -121,17 +123,17 @@ pub async fn inspect(
     })
 }
 
-/// The type of a queue that returns messages to their positions.
+/// The queue type that returns messages to their original positions.
 const CLASSIC: QueueType = QueueType::Classic;
 
-/// The number of messages in doubt, which are only those that an inspection renews.
+/// The maximum number of messages in doubt. In an inspection, these are only the renewed messages.
 const WINDOW: u16 = 100;
 
-/// Reads the messages of a queue, and renews those that must not be returned.
+/// Reads the messages of a queue. Renews a message near its delivery limit: publishes it to the end of the queue again.
 pub(super) struct Reader<'a> {
     state: &'a VhostState,
     queue: &'a QueueName,
-    /// The delivery limit of the queue, from which messages must be protected.
+    /// The delivery limit of the queue; `None` if the run does not renew messages.
     limit: Option<DeliveryLimit>,
     position: u64,
     /// The number of messages that were published to renew them.
@@ -143,11 +145,11 @@ impl<'a> Reader<'a> {
         Self { state, queue, limit: DeliveryLimit::of(state, queue), position: 0, renewed: 0 }
     }
 
-    /// Checks that the user may renew messages. Without the permission, a run on a queue whose inspections are not counted
-    /// does not renew messages.
+    /// Checks that the user may renew messages. Without this permission, the run renews no messages if the queue does
+    /// not count inspections.
     ///
     /// # Errors
-    /// Each inspection counts as a delivery, and the user may not publish to the default exchange.
+    /// Each inspection counts as a delivery, and the user may not publish to the default exchange. The check fails.
     pub(super) async fn prepare(&mut self, opened: &Opened) -> Result<(), BrokerError> {
         let Some(limit) = self.limit else { return Ok(()) };
         match opened.transport.check_publish(&ExchangeName::new("")).await {
@@ -163,26 +165,26 @@ impl<'a> Reader<'a> {
         self.describe(message)
     }
 
-    /// Reads a message at the position of the last message.
+    /// Reads a message without advancing the position.
     pub(super) fn describe(&self, message: ReceivedMessage) -> DeadLetter {
         let state = self.state;
         DeadLetter::of(self.position, message, |name| state.is_intermediate(name), |name| state.has_queue(name))
     }
 
-    /// Returns true if the run must read all messages, because a message that was delivered but not read is returned
-    /// and may exceed its delivery limit.
+    /// Returns true if the run must read all messages. A message that is delivered but not read would return to the
+    /// queue and could exceed its delivery limit.
     pub(super) fn must_read_all(&self) -> bool {
         self.limit.is_some_and(|limit| limit.is_costly)
     }
 
-    /// Returns the decision for a message that stays. The broker would drop or dead-letter a message that is returned
-    /// at its delivery limit, so it is published to the end of the queue instead. This happens some deliveries before the
-    /// limit, because a run that is killed also counts as a delivery.
+    /// Returns the decision for a message that stays. The broker would drop or dead-letter a message that returns at
+    /// its delivery limit. topo instead publishes the message to the end of the queue. topo does so some deliveries
+    /// before the limit, because a killed run also counts as a delivery.
     pub(super) fn keep(&mut self, it: &DeadLetter) -> Decision {
         if self.limit.is_none_or(|limit| !limit.is_near(it.delivery_count())) {
             return Decision::Keep;
         }
-        // The default exchange replaces the routing key.
+        // A publish through the default exchange changes the routing key.
         let text = |text: &str| HeaderValue::Text(text.to_owned());
         let mut adds = Vec::new();
         if it.is_routing_key_known || it.original_routing_key != self.queue.as_str() {
@@ -217,21 +219,21 @@ struct Inspector<'a> {
 }
 
 impl Inspector<'_> {
-    fn is_over(&self) -> bool {
+    fn is_limit_reached(&self) -> bool {
         self.options.limit.is_some_and(|limit| self.matched >= limit)
     }
 }
 
 impl MessageHandler for Inspector<'_> {
     fn gate(&mut self) -> Gate {
-        let is_over = self.is_over() && !self.reader.must_read_all();
-        if is_over || self.failure.is_some() || self.interrupt.is_requested() { Gate::Closed } else { Gate::Open }
+        let is_limited = self.is_limit_reached() && !self.reader.must_read_all();
+        if is_limited || self.failure.is_some() || self.interrupt.is_requested() { Gate::Closed } else { Gate::Open }
     }
 
     fn decide(&mut self, message: ReceivedMessage) -> Decision {
         let it = self.reader.read(message);
         let decision = self.reader.keep(&it);
-        if !self.is_over() && self.options.selection.matches(&it) {
+        if !self.is_limit_reached() && self.options.selection.matches(&it) {
             self.matched += 1;
             self.failure = (self.visit)(it).err();
         }

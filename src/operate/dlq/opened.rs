@@ -12,50 +12,52 @@ use crate::broker::{Access, BrokerError};
 use crate::model::{Queue, QueueName, QueueType};
 use std::time::{Duration, Instant};
 
-/// The usual maximum of the memory for messages that topo has received but not processed yet, in bytes.
+/// The default limit on the memory for messages that topo has received but not processed yet, in bytes.
 const USUAL_BUFFERED: u64 = 64 << 20;
-/// The maximum of this memory if the consumers together cannot hold the queue within [`USUAL_BUFFERED`], in bytes. It
-/// suffices for a million messages of 1 KB.
+/// The limit on this memory, in bytes, if all consumers together cannot hold the queue's messages within
+/// [`USUAL_BUFFERED`]. This limit is sufficient for a million messages of 1 KB.
 const MAX_BUFFERED: u64 = 112 << 20;
-/// The memory for a received message besides its body, in bytes: properties, and partly filled buffers. With 25,000 bodies
-/// of 1 KB, topo used 3.1 KiB for each message.
+/// The memory for a received message in addition to its body, in bytes: properties and partly filled buffers. In a test
+/// with 25,000 bodies of 1 KB, topo used 3.1 KiB for each message.
 const OVERHEAD: u64 = 2 << 10;
 /// The assumed size of a body if the broker does not report it, in bytes.
 const ASSUMED_BYTES: u64 = 4 << 10;
-/// The minimum number of messages that topo holds, whatever their size.
+/// The minimum number of messages that fit into the memory limit, regardless of their size.
 const MIN_HELD: u64 = 16;
-/// The maximum wait until the queue contains the inspected messages again.
+/// The maximum time to wait until the queue contains the returned messages again.
 const MAX_RETURN: Duration = Duration::from_secs(30);
-/// The time after which topo accepts an unchanged number of messages. The missing messages have expired or been consumed.
+/// The time after which topo stops waiting if the number of ready messages does not change. The missing messages have
+/// expired or been consumed.
 const MAX_UNCHANGED: Duration = Duration::from_secs(2);
-/// The maximum wait until the broker has removed the consumers of a closed connection. Until then, a quorum queue has not
-/// requeued their messages. Messages that are requeued during a run end up behind those that the run holds.
+/// The maximum time to wait until the broker removes the consumers of a closed connection. A quorum queue requeues
+/// their messages only then. Messages that are requeued during a run end up behind the messages that the run holds.
 const MAX_LEFTOVER: Duration = Duration::from_secs(5);
-/// The interval between two counts during this wait.
+/// The interval between two counts while topo waits.
 const RETURN_INTERVAL: Duration = Duration::from_millis(100);
 /// The reply code for an exclusive queue of another connection.
 const RESOURCE_LOCKED: u16 = 405;
 
-/// A dead-letter queue that no other run changes.
+/// A dead-letter queue that is connected and locked for a run.
 pub(super) struct Opened {
     pub(super) transport: AmqpTransport,
     pub(super) lock: RunLock,
-    /// The locks of the targets.
+    /// The locks on the targets of a replay.
     targets: Vec<RunLock>,
-    /// The messages that are dead-lettered to the queue during the run; `None` if the run does not observe them.
+    /// Receives the messages that are dead-lettered to the queue during the run; `None` if the run does not observe
+    /// them.
     observer: Option<Observer>,
     pub(super) order: ProcessOrder,
     /// The number of other consumers that the management API lists.
     listed_consumers: u64,
 }
 
-/// The limits for messages that topo holds, which are unacknowledged.
+/// The limits on the unacknowledged messages that topo holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldLimits {
     /// The maximum number of messages that are held at the same time.
     pub messages: u32,
-    /// The time after which topo requeues the held messages. It must be shorter than the broker's `consumer_timeout` (30
-    /// minutes by default, 15 minutes in 3.8.15), after which the broker closes the channel.
+    /// The time after which topo requeues the held messages. This time must be shorter than the broker's
+    /// `consumer_timeout` (30 minutes by default, 15 minutes in 3.8.15), after which the broker closes the channel.
     pub time: Duration,
 }
 
@@ -65,11 +67,12 @@ impl HoldLimits {
 }
 
 impl Opened {
-    /// Opens a queue. Neither a run nor an apply starts while the other is in progress. A run acquires its lock and then
-    /// reads the lock of the vhost. An apply does so in reverse order.
+    /// Opens a queue. A run does not start during an apply, and an apply does not start during a run. A run acquires
+    /// its own lock and then checks the lock of the vhost. An apply uses the reverse order.
     ///
     /// # Errors
-    /// Another command uses the queue, or it has consumers that the statistics do not list and that are not allowed.
+    /// An apply is in progress, AMQP is not available, or another `topo dlq` command is using the queue. The queue has
+    /// consumers that the statistics do not list, and the hazard is not allowed.
     pub(super) async fn open(
         access: &Access,
         state: &VhostState,
@@ -131,7 +134,7 @@ impl Opened {
         Ok(Self { transport, lock, targets: Vec::new(), observer: None, order, listed_consumers })
     }
 
-    /// Returns the number of ready messages; `None` if the queue does not respond.
+    /// Returns the number of ready messages; `None` if the broker does not report it.
     pub(super) async fn ready(&self) -> Option<u64> {
         self.transport.queue_counts(&self.order.queue).await.ok().flatten().map(|counts| u64::from(counts.ready))
     }
@@ -141,10 +144,11 @@ impl Opened {
         receives_arrivals(self.order.expected, self.order.prefetch)
     }
 
-    /// Locks the target of a replay as well, so that no apply deletes it and no other replay uses its temporary exchange.
+    /// Also locks the target of a replay, so that no apply deletes the target and no other replay uses its temporary
+    /// exchange.
     ///
     /// # Errors
-    /// Another command is using the target.
+    /// Another command is using the target, or the broker refuses the request.
     pub(super) async fn lock_target(&mut self, target: &QueueName) -> Result<(), DlqError> {
         match self.transport.lock_run(target).await {
             Ok(lock) => self.targets.push(lock),
@@ -156,21 +160,22 @@ impl Opened {
         Ok(())
     }
 
-    /// Processes the messages of the queue. When the hold time is over, returns the held messages and opens the queue
-    /// again, as long as each pass moves messages.
+    /// Processes the messages of the queue. When the hold time expires, the held messages return to the queue. topo
+    /// starts another pass if the last pass moved messages, no message is in doubt, and the handler permits another
+    /// pass.
     ///
     /// # Errors
-    /// The broker refuses the first consumer. No message was received.
+    /// The first pass cannot start. No message was received.
     pub(super) async fn process<H: MessageHandler>(&mut self, handler: &mut H) -> Result<Processed, BrokerError> {
         let mut order = self.order.clone();
         let mut total = self.transport.process(&order, handler, self.observer.as_mut()).await?;
         let mut moved = total.counts.moved();
         while total.end == ProcessEnd::TimeLimit && total.counts.in_doubt == 0 && moved > 0 && handler.reopen() {
             order.expected = order.expected.saturating_sub(moved);
-            // Each pass receives the messages that stay.
+            // The next pass receives the kept messages again.
             total.counts.received = total.counts.moved();
             order.earlier = total.counts;
-            // An error is reported by the next pass.
+            // If the connection failed, the next pass reports the error.
             let _ = settled_counts(&self.transport, &order.queue, self.listed_consumers).await;
             self.wait_for_returned(order.expected).await;
             match self.transport.process(&order, handler, self.observer.as_mut()).await {
@@ -189,7 +194,8 @@ impl Opened {
         Ok(total)
     }
 
-    /// Binds the lock's queue where the dead-letter queue is bound, and observes the messages that are dead-lettered.
+    /// Binds the lock queue to the exchanges of the dead-letter queue, and observes the messages that are
+    /// dead-lettered.
     ///
     /// # Errors
     /// The user may not bind or read the queue.
@@ -201,8 +207,9 @@ impl Opened {
         Ok(())
     }
 
-    /// Waits until the queue contains this number of messages again. A busy broker returns many messages only some time
-    /// after the channel is closed. Returns the number of ready messages; `None` if the queue does not respond.
+    /// Waits until the queue contains at least `expected` ready messages, or until the number no longer changes. After
+    /// topo closes the channel, a busy broker needs some time to requeue many messages. Returns the last number of
+    /// ready messages; `None` if the broker does not report it.
     pub(super) async fn wait_for_returned(&self, expected: u64) -> Option<u64> {
         let started = Instant::now();
         let (mut last, mut changed) = (None, started);
@@ -228,13 +235,14 @@ impl Opened {
     }
 }
 
-/// Returns true if a run on a queue with this number of messages immediately receives messages that arrive: the first consumer
-/// can hold twice as many messages.
+/// Returns true if the first consumer can hold twice the number of messages in the queue. A run on such a queue
+/// immediately receives messages that arrive.
 pub(super) fn receives_arrivals(messages: u64, prefetch: u16) -> bool {
     messages <= u64::from(prefetch) / 2
 }
 
-/// Returns the counts of a queue, after the broker has removed the consumers of closed channels and connections.
+/// Waits until the broker has removed the consumers of closed channels and connections, for at most [`MAX_LEFTOVER`].
+/// Returns the counts of the queue; `None` if the broker does not report them.
 async fn settled_counts(
     transport: &AmqpTransport,
     queue: &QueueName,

@@ -1,4 +1,4 @@
-//! Drops messages from a dead-letter queue, after they are stored in an archive.
+//! Drops messages from a dead-letter queue. Unless the backup is disabled, topo first stores them in an archive.
 
 use super::archive::archived_line;
 use super::error::DlqError;
@@ -15,7 +15,7 @@ use crate::broker::message::ReceivedMessage;
 use crate::broker::transport::{Decision, Gate, MessageHandler, ProcessCounts};
 use crate::model::{QueueName, QueueType};
 
-/// Stores lines of an archive permanently. The error is the reason why they cannot be stored.
+/// Stores lines of an archive permanently. The error is the reason why the lines cannot be stored.
 pub type Store = Box<dyn FnMut(&str) -> Result<(), String>>;
 
 /// The options of a drop.
@@ -26,7 +26,7 @@ pub struct DropOptions {
     pub limit: Option<u64>,
     /// The limits for held messages.
     pub hold: HoldLimits,
-    /// The maximum number of messages in doubt, and of messages that are stored at the same time.
+    /// The maximum number of messages in doubt, which is also the maximum number of messages that are stored together.
     pub window: u16,
     /// Stores lines of an archive permanently; `None` to drop the messages without a backup.
     pub store: Option<Store>,
@@ -36,7 +36,8 @@ pub struct DropOptions {
     pub run: String,
 }
 
-/// Drops the messages that match. Each dropped message was stored in the archive before.
+/// Drops the messages that match the selection, up to the limit. If [`DropOptions::store`] is set, topo stores each
+/// message before it drops the message.
 ///
 /// # Errors
 /// See [`DlqError`]. No message was dropped.
@@ -111,7 +112,7 @@ struct Dropper<'a> {
     options: DropOptions,
     interrupt: &'a Interrupt,
     progress: &'a dyn Fn(&ProcessCounts),
-    /// The messages that are not stored yet.
+    /// The archive lines that are not stored yet.
     lines: String,
     matched: u64,
     arrived: u64,
@@ -119,7 +120,7 @@ struct Dropper<'a> {
 }
 
 impl Dropper<'_> {
-    fn is_over(&self) -> bool {
+    fn is_limit_reached(&self) -> bool {
         self.options.limit.is_some_and(|limit| self.matched >= limit)
     }
 }
@@ -128,7 +129,7 @@ impl MessageHandler for Dropper<'_> {
     fn gate(&mut self) -> Gate {
         self.ended = match self.options.limit {
             _ if self.interrupt.is_requested() => Some(RunEnd::Interrupted),
-            Some(_) if self.is_over() && !self.reader.must_read_all() => Some(RunEnd::Limit),
+            Some(_) if self.is_limit_reached() && !self.reader.must_read_all() => Some(RunEnd::Limit),
             Some(_) | None => None,
         };
         if self.ended.is_some() { Gate::Closed } else { Gate::Open }
@@ -136,7 +137,7 @@ impl MessageHandler for Dropper<'_> {
 
     fn decide(&mut self, message: ReceivedMessage) -> Decision {
         let it = self.reader.read(message);
-        if self.is_over() || !self.options.selection.matches(&it) {
+        if self.is_limit_reached() || !self.options.selection.matches(&it) {
             return self.reader.keep(&it);
         }
         self.matched += 1;
@@ -156,9 +157,9 @@ impl MessageHandler for Dropper<'_> {
     }
 
     fn reopen(&mut self) -> bool {
-        // The queue delivers them again.
+        // The next pass receives these messages again.
         self.arrived = 0;
-        // Each pass would count as a delivery of the messages that it did not read.
+        // The positions change between passes. If the queue counts deliveries, each pass costs one more delivery.
         self.options.selection.positions.is_empty() && !self.reader.must_read_all()
     }
 

@@ -1,8 +1,8 @@
-//! Replays messages of a dead-letter queue to the queues in which they failed.
+//! Replays messages of a dead-letter queue, by default to the queues in which they failed.
 //!
-//! A replayed message looks as if it was published for the first time: it has its original routing key, and no headers
-//! of its failed deliveries. It goes to one queue. A copy for other queues of the original exchange would be processed
-//! there a second time.
+//! A replayed message looks like a new message. It has its original routing key where possible, and no headers from
+//! failed deliveries. By default, topo sends the message to only one queue. Other queues of the original exchange would
+//! process a second copy.
 
 mod breaker;
 mod handler;
@@ -23,9 +23,10 @@ use crate::model::QueueName;
 pub enum Destination {
     /// The queue in which each message failed.
     Source,
-    /// A queue for all messages.
+    /// One queue for all messages.
     Queue(QueueName),
-    /// The exchange to which each message was first published. Every queue that is bound to it receives a copy.
+    /// The exchange to which each message was first published. The exchange routes the message to all queues whose
+    /// bindings match.
     OriginalExchange,
 }
 

@@ -20,9 +20,9 @@ pub struct RunReport {
     pub after: Option<u64>,
     /// The counts.
     pub counts: RunCounts,
-    /// The users of messages that only they may publish.
+    /// The users in the `user_id` property of messages that only these users may publish.
     pub other_users: BTreeSet<String>,
-    /// The first of the replayed messages that came back.
+    /// The first replayed messages that came back, at most 20.
     pub came_back: Vec<CameBack>,
     /// The reason for the end.
     pub end: RunEnd,
@@ -30,35 +30,35 @@ pub struct RunReport {
     pub continuation: Continuation,
 }
 
-/// The maximum number of messages that came back in a report.
+/// The maximum number of returned messages that a report lists.
 pub(super) const MAX_CAME_BACK: usize = 20;
 
 /// A replayed message that was dead-lettered to the queue again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CameBack {
-    /// The identifier of its content.
+    /// The identifier of the message content.
     pub fingerprint: String,
-    /// The queue in which it failed; `None` if unknown.
+    /// The queue in which the message failed; `None` if unknown.
     pub source: Option<QueueName>,
     /// The original routing key.
     pub routing_key: String,
-    /// The error of the last attempt; `None` if there is none.
+    /// The error of the last attempt; `None` if the message contains no error.
     pub error: Option<String>,
 }
 
 /// The way to continue a run that is not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continuation {
-    /// The same command processes the other messages.
+    /// The same command processes the remaining messages.
     SameCommand,
-    /// The same command with this limit processes the other messages.
+    /// The same command with this limit processes the remaining messages.
     Limit(u64),
-    /// The positions of the other messages have changed.
+    /// The positions of the remaining messages have changed, so the user must specify the new positions.
     OtherPositions,
 }
 
 impl Continuation {
-    /// Returns the way to continue a run with this selection and limit, which has processed this number of messages.
+    /// Returns the way to continue a run that replayed or dropped `done` messages.
     pub(super) fn of(selection: &Selection, limit: Option<u64>, done: u64) -> Self {
         match limit {
             _ if !selection.positions.is_empty() => Self::OtherPositions,
@@ -68,7 +68,7 @@ impl Continuation {
     }
 }
 
-/// The number of messages of a run, by their treatment.
+/// The message counts of a run, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunCounts {
     /// The received messages.
@@ -85,15 +85,15 @@ pub struct RunCounts {
     pub arrived: u64,
     /// The matching messages that stay because they were replayed before.
     pub replayed_before: u64,
-    /// The matching messages that stay because their source is unknown or was not prepared.
+    /// The matching messages that stay because their source is unknown or is not a target of the plan.
     pub unknown_source: u64,
     /// The matching messages that stay because only another user may publish them.
     pub of_other_users: u64,
     /// The matching messages that stay because their properties cannot be read.
     pub unreadable: u64,
-    /// The messages that were published to the end of the queue again, because they were at the delivery limit.
+    /// The messages that topo published to the end of the queue again, because they were near the delivery limit.
     pub renewed: u64,
-    /// The messages that can be both in the queue and at their target.
+    /// The messages that can be both in the queue and in their target.
     pub in_doubt: u64,
 }
 
@@ -102,11 +102,11 @@ pub struct RunCounts {
 pub enum RunEnd {
     /// All messages were processed.
     Complete,
-    /// The number of messages that `--limit` permits was processed.
+    /// The run reached the limit on the number of messages.
     Limit,
     /// The circuit breaker stopped the run.
     Breaker {
-        /// The number of replayed messages to which the share refers.
+        /// The number of replayed messages from which the share was calculated.
         judged: u64,
     },
     /// The run was interrupted.
@@ -127,7 +127,7 @@ impl RunEnd {
         }
     }
 
-    /// Returns true if the run processed all messages that it was to process.
+    /// Returns true if the run processed all messages, or as many as the limit permits.
     pub fn is_complete(&self) -> bool {
         match self {
             Self::Complete | Self::Limit => true,
@@ -136,11 +136,11 @@ impl RunEnd {
     }
 }
 
-/// The reason of a run that holds the maximum number of messages.
+/// The reason for the end of a run that holds the maximum number of messages.
 pub const HOLD_FULL: &str =
     "topo reached the maximum number of held messages (--hold, or 1 GB) and did not read the rest of the queue";
 
-/// Returns the reason for the end. `ended` is the reason if the handler ended the run.
+/// Returns the reason for the end of a run. `ended` is the reason that the handler recorded.
 pub(super) fn run_end(processed: &Processed, ended: Option<RunEnd>) -> RunEnd {
     match (&processed.end, ended) {
         (ProcessEnd::Complete, Some(ended @ RunEnd::Breaker { .. })) | (ProcessEnd::Ended, Some(ended)) => ended,
@@ -149,7 +149,7 @@ pub(super) fn run_end(processed: &Processed, ended: Option<RunEnd>) -> RunEnd {
     }
 }
 
-/// Describes the end of a run that is not complete.
+/// Describes the reason for the end of a run.
 pub(super) fn end_text(end: &ProcessEnd) -> String {
     match end {
         ProcessEnd::Complete => "complete".to_owned(),

@@ -1,4 +1,4 @@
-//! Publishes the messages of an archive to their dead-letter queue again.
+//! Publishes archived messages to a dead-letter queue again.
 
 use super::archive::{ArchiveError, ArchivedMessage};
 use super::error::DlqError;
@@ -13,7 +13,7 @@ use crate::model::{QueueName, VhostName};
 use std::collections::BTreeSet;
 use std::io::BufRead;
 
-/// The tag of a user who may publish messages with the `user_id` of other users.
+/// The tag of a user who may publish messages with another user's `user_id`.
 const IMPERSONATOR: &str = "impersonator";
 
 /// The options of a restore.
@@ -24,9 +24,9 @@ pub struct RestoreOptions {
     pub messages: u64,
     /// The total size of the bodies of these messages in bytes.
     pub bytes: u64,
-    /// The users that the property `user_id` of these messages names.
+    /// The users in the `user_id` property of these messages.
     pub users: BTreeSet<String>,
-    /// The number of messages at the start of the archive that an interrupted run has restored.
+    /// The number of messages at the start of the archive that earlier runs restored.
     pub skip: u64,
     /// The maximum number of unconfirmed messages.
     pub window: u16,
@@ -45,7 +45,7 @@ pub struct RestoreReport {
     pub skipped: u64,
     /// The number of messages that the broker has confirmed in this run.
     pub restored: u64,
-    /// The number of messages that the queue may contain in addition, because they were not confirmed.
+    /// The number of messages that the broker did not confirm. The queue may contain them.
     pub in_doubt: u64,
     /// The reason why the run stopped; `None` if it is complete.
     pub stopped: Option<String>,
@@ -53,11 +53,12 @@ pub struct RestoreReport {
     pub is_interrupted: bool,
 }
 
-/// Checks that the queue exists and keeps its messages when it receives those of the archive.
+/// Checks that the queue exists, that it drops no messages when it receives the archived messages, and that the user
+/// may publish them.
 ///
 /// # Errors
-/// The queue does not exist, it would drop messages and this hazard is not allowed, or the user may not publish some of the
-/// messages.
+/// The queue does not exist. The user may not publish some of the messages. The queue would drop messages, and this
+/// hazard is not allowed.
 pub async fn check_restore(access: &Access, state: &VhostState, options: &RestoreOptions) -> Result<(), DlqError> {
     state.expect_queue(&options.queue)?;
     if let Some(user) = access.broker.user().await.filter(|_| !options.users.is_empty())
@@ -73,8 +74,8 @@ pub async fn check_restore(access: &Access, state: &VhostState, options: &Restor
     hazards::refuse(hazard.into_iter().collect(), &options.allowed)
 }
 
-/// Restores the messages of an archive with their routing keys, properties and headers. Calls `confirmed` with the
-/// number of restored messages, including those of earlier runs, whenever it changes.
+/// Restores the messages of an archive with their routing keys, properties and headers. Whenever the number of restored
+/// messages changes, calls `confirmed` with this number, which includes the messages that earlier runs restored.
 ///
 /// # Errors
 /// See [`DlqError`]. No message was published.
@@ -108,8 +109,8 @@ async fn restore_opened(
     opened.transport.check_publish(&exchange).await?;
     let mut publisher = opened.transport.publisher(exchange.as_str(), options.window.into()).await?;
     let (mut published, mut done) = (0_u64, 0);
-    // The number of messages that were not accepted. Confirms of later messages are then not counted, because the
-    // number of restored messages is the number of the first messages of the archive.
+    // The number of messages that the broker refused. After a refusal, later confirms do not count: the next run skips
+    // the restored messages, which must be the first messages of the archive.
     let mut refused = 0;
     let mut is_interrupted = false;
     let mut stopped = None;
@@ -122,7 +123,8 @@ async fn restore_opened(
         let counted = match message {
             Err(ArchiveError { line, reason }) => Err(format!("line {line}: {reason}")),
             Ok(ArchivedMessage { routing_key, encoded_properties, body, .. }) => {
-                // A confirm is recorded before the next message is published, so that a crash duplicates at most a window.
+                // Confirms are recorded before the next publish, so that a crash duplicates at most one window of
+                // messages.
                 let room = if publisher.is_full() { publisher.confirm_next().await } else { Ok(0) };
                 refused += u64::from(room.as_ref().is_err_and(is_refusal));
                 let counted = room.map_err(|fault| fault.to_string()).and_then(|count| {

@@ -4,27 +4,27 @@ use super::dead_letter::DeadLetter;
 use crate::broker::message::HeaderValue;
 use crate::model::{Glob, QueueName};
 
-/// The conditions that a message must meet. All conditions must be met. A condition with several values is met if one
-/// of them matches. An empty condition is met by all messages.
+/// The conditions for selecting messages. A message must meet all conditions. A message meets a condition with several
+/// values if one of them matches, except for headers. Every message meets an empty condition.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// The queues in which the message failed.
     pub sources: Vec<QueueName>,
-    /// The reasons of the death.
+    /// The reasons for the death.
     pub reasons: Vec<String>,
     /// The earliest time of the death, in seconds since 1970.
     pub since: Option<u64>,
     /// The latest time of the death, in seconds since 1970.
     pub until: Option<u64>,
-    /// The headers with their values; without a value, the message must have the header. All headers must match.
+    /// The headers with their values. Without a value, the message must only have the header. All headers must match.
     pub headers: Vec<(String, Option<Glob>)>,
     /// The original routing keys.
     pub routing_keys: Vec<Glob>,
-    /// A text in the error of the last attempt.
+    /// A string that the error of the last attempt must contain.
     pub error: Option<String>,
-    /// Bytes in the body.
+    /// Bytes that the body must contain.
     pub body: Option<Vec<u8>>,
-    /// The property `message_id`, or the fingerprint.
+    /// The values of the `message_id` property, or the fingerprints.
     pub ids: Vec<String>,
     /// The positions in the queue, starting at 1.
     pub positions: Vec<u64>,
@@ -46,8 +46,8 @@ impl Selection {
             && positions.is_empty()
     }
 
-    /// Returns true if the message meets all conditions. A message without a known time of its death does not meet a
-    /// condition on the time.
+    /// Returns true if the message meets all conditions. A message whose time of death is unknown does not meet a time
+    /// condition.
     pub fn matches(&self, it: &DeadLetter) -> bool {
         let any = |is_empty: bool, matches: bool| is_empty || matches;
         any(self.positions.is_empty(), self.positions.contains(&it.position))
@@ -71,7 +71,8 @@ impl Selection {
     }
 }
 
-/// Compares the header with a glob. Only strings, numbers and booleans have a text.
+/// Returns true if the header exists and matches the glob. Strings, integers, floats, timestamps and booleans can match
+/// a glob.
 fn matches_header(value: Option<&HeaderValue>, glob: Option<&Glob>) -> bool {
     let (Some(value), Some(glob)) = (value, glob) else { return value.is_some() };
     match value {
@@ -89,6 +90,6 @@ fn matches_header(value: Option<&HeaderValue>, glob: Option<&Glob>) -> bool {
     }
 }
 
-fn contains(body: &[u8], part: &[u8]) -> bool {
-    part.is_empty() || body.windows(part.len()).any(|window| window == part)
+fn contains(body: &[u8], wanted: &[u8]) -> bool {
+    wanted.is_empty() || body.windows(wanted.len()).any(|window| window == wanted)
 }

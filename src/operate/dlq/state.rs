@@ -1,4 +1,4 @@
-//! Reads a vhost for the commands on dead-letter queues: its topology, its counts and its dead-letter queues.
+//! Reads a vhost for the `topo dlq` commands: its topology, its counts and its dead-letter queues.
 
 use super::super::counts::current_counts;
 use super::error::DlqError;
@@ -18,7 +18,7 @@ pub struct VhostState {
     /// The dead-letter queues, each with the queues from which it receives messages.
     pub dead_letter_queues: BTreeMap<QueueName, BTreeSet<QueueName>>,
     operator_policies: BTreeMap<PolicyName, Policy>,
-    /// The name of the lock that an apply holds.
+    /// The name of the queue that an apply holds as its lock.
     lock_queue: QueueName,
 }
 
@@ -33,7 +33,7 @@ pub struct DeadLetterQueue {
     pub messages: Option<u64>,
     /// The number of consumers; `None` if unknown.
     pub consumers: Option<u64>,
-    /// The queues from which it receives messages.
+    /// The queues from which the dead-letter queue receives messages.
     pub sources: BTreeSet<QueueName>,
 }
 
@@ -96,7 +96,7 @@ impl VhostState {
         self.snapshot.topology.queues.contains_key(name)
     }
 
-    /// Returns true if messages do not fail in the queue: a delayed retry queue, or a dead-letter queue.
+    /// Returns true for a delayed retry queue or a dead-letter queue, in which messages do not fail.
     pub fn is_intermediate(&self, name: &QueueName) -> bool {
         TierName::parse(name).is_some() || self.dead_letter_queues.contains_key(name)
     }
@@ -111,17 +111,17 @@ impl VhostState {
         self.activity.queues.get(name)?.messages
     }
 
-    /// Returns the number of ready messages of a queue, which its length limit restricts; `None` if unknown.
+    /// Returns the number of ready messages of a queue, to which its length limit applies; `None` if unknown.
     pub fn ready(&self, name: &QueueName) -> Option<u64> {
         self.activity.queues.get(name)?.ready
     }
 
-    /// Returns the number of consumers of applications; `None` if unknown.
+    /// Returns the number of application consumers of a queue; `None` if unknown.
     pub fn consumers(&self, name: &QueueName) -> Option<u64> {
         self.activity.queues.get(name)?.consumers.as_ref().map(|it| it.len() as u64)
     }
 
-    /// Returns the effective settings of a queue; `None` if it does not exist.
+    /// Returns the effective settings of a queue; `None` if the queue does not exist.
     pub fn settings(&self, name: &QueueName) -> Option<EffectiveSettings> {
         let queue = self.snapshot.topology.queues.get(name)?;
         let version = self.snapshot.profile.version;
@@ -136,7 +136,7 @@ impl VhostState {
         self.snapshot.topology.bindings.iter().filter(move |binding| binding.destination == destination)
     }
 
-    /// Returns the sum of the delays of a queue's retries, in milliseconds.
+    /// Returns the sum of a queue's retry delays, in milliseconds.
     pub fn retry_delays(&self, name: &QueueName) -> i64 {
         let tiers = self.snapshot.topology.queues.keys().filter_map(TierName::parse).filter(|tier| tier.queue == *name);
         let by_number: BTreeMap<u32, i64> = tiers.map(|tier| (tier.number, tier.delay)).collect();

@@ -5,8 +5,8 @@ use crate::plan::Target;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The version of the document format. A new field keeps the version; a renamed field or a changed meaning increments
-/// it.
+/// The version of the document format. Adding a field does not change the version. Renaming a field or changing its
+/// meaning increments the version.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// The state of a queue, a vhost or the whole status.
@@ -32,7 +32,7 @@ impl From<Severity> for State {
 }
 
 impl State {
-    /// Returns the name in texts and in JSON.
+    /// Returns the name in text output and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fine => "fine",
@@ -50,7 +50,7 @@ pub struct Status {
     pub format_version: u32,
     /// The broker.
     pub target: Target,
-    /// The most severe state of the vhosts. It determines the exit code.
+    /// The most severe state of the vhosts. This state determines the exit code.
     pub state: State,
     /// The cluster; null if no spec describes the cluster.
     pub cluster: Option<ClusterStatus>,
@@ -76,7 +76,7 @@ pub struct VhostStatus {
     pub vhost: VhostName,
     /// False if the vhost does not exist.
     pub exists: bool,
-    /// The most severe state of the queues and the migrations.
+    /// The most severe state of the queues and the migrations. A missing vhost counts as `warning`.
     pub state: State,
     /// The dead-letter queues, by name.
     pub dead_letter_queues: Vec<QueueStatus>,
@@ -84,7 +84,7 @@ pub struct VhostStatus {
     pub queues: Vec<QueueStatus>,
     /// The retry tiers that contain messages, by queue.
     pub retries: Vec<RetryStatus>,
-    /// The number of exclusive and server-named queues, which are not listed. 0 for a spec.
+    /// The number of exclusive and server-named queues, which are not listed. Always 0 for a vhost with a spec.
     pub temporary_queues: usize,
     /// The difference from the spec; null if it is unknown or there is no spec.
     pub drift: Option<Drift>,
@@ -114,8 +114,8 @@ pub struct QueueStatus {
     pub unacknowledged: Option<u64>,
     /// The growth within 5 minutes; negative if the queue shrinks.
     pub growth_in_5_minutes: Option<i64>,
-    /// The minimum time for which the queue has contained messages, in seconds; null also for an empty queue. It is
-    /// computed from samples: a queue that is empty only between two samples counts as not empty.
+    /// The minimum time for which the queue has contained messages, in seconds; null also for an empty queue. topo
+    /// computes this time from samples. A queue that is empty only between two samples therefore counts as not empty.
     pub not_empty_for_seconds: Option<u64>,
     /// The number of consumers, which is up to one statistics interval old.
     pub consumers: Option<u64>,
@@ -154,12 +154,12 @@ pub enum Threshold {
     Growth,
     /// The time for which the queue has contained messages.
     Age,
-    /// The time for which the queue has contained messages without a consumer.
+    /// The time for which a queue without consumers has contained messages.
     NoConsumers,
 }
 
 impl Threshold {
-    /// Returns the name in texts and in JSON.
+    /// Returns the name in text output and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Depth => "depth",
@@ -203,8 +203,8 @@ pub enum Problem {
         limit: i64,
         /// The measured growth.
         growth: i64,
-        /// The time of the measurement in seconds. It is shorter than the time of the threshold if the broker has no
-        /// older samples.
+        /// The period of the measurement in seconds. This period is shorter than the period of the threshold if the
+        /// broker has no older samples.
         within_seconds: u64,
     },
     /// The queue has contained messages for the time of the threshold or longer.
@@ -215,7 +215,7 @@ pub enum Problem {
         limit_seconds: u64,
     },
     /// The queue has no consumer now, and has contained messages for the time of the threshold or longer. The broker
-    /// does not report since when the queue has had no consumer.
+    /// does not report how long the queue has had no consumer.
     NoConsumers {
         /// Always `warning`.
         state: State,
@@ -256,7 +256,7 @@ pub struct RetryStatus {
 pub struct TierStatus {
     /// The name of the tier queue.
     pub tier: QueueName,
-    /// The number of the retry, starting at 1.
+    /// The retry number, starting at 1.
     pub retry: u32,
     /// The delay in milliseconds.
     pub delay_milliseconds: i64,
@@ -282,7 +282,7 @@ pub struct Drift {
 pub struct LockStatus {
     /// The description of the holder.
     pub holder: String,
-    /// False if topo did not create the queue.
+    /// False if topo did not create the queue that holds the lock.
     pub is_lock: bool,
     /// False if the node of the lock is down, so that the lock does not expire; null if unknown.
     pub node_is_up: Option<bool>,
@@ -296,7 +296,7 @@ pub struct InterruptedStatus {
     pub address: Address,
     /// The state of the migration, in one sentence.
     pub text: String,
-    /// True if an apply is running that may complete the migration.
+    /// True if a running apply may complete the migration.
     pub in_progress: bool,
 }
 
@@ -304,7 +304,7 @@ pub struct InterruptedStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unknown {
-    /// The values.
+    /// The names of the values.
     pub what: String,
     /// The reason.
     pub reason: String,

@@ -1,4 +1,4 @@
-//! Evaluates the readings of a vhost against the thresholds. Pure functions.
+//! Evaluates the readings of a vhost against the thresholds.
 
 use super::document::{Problem, QueueStatus, RetryStatus, State, Threshold, TierStatus};
 use super::history::{Histories, VhostReading};
@@ -8,14 +8,14 @@ use crate::model::names::is_reserved;
 use crate::model::{Growth, Levels, QueueName, Severity, Thresholds};
 use std::collections::BTreeMap;
 
-/// The time of the displayed growth in seconds.
+/// The period of the displayed growth, in seconds.
 const GROWTH_TIME: u64 = 300;
 
-/// The longest time whose growth topo measures instead of a longer time without samples.
+/// The period, in seconds, over which topo measures the growth if the broker has no samples for a longer period.
 const SHORT_TIME: u64 = 600;
 
-/// The states in which the broker does not serve a queue (`rabbit_amqqueue:i_down/3`, `rabbit_quorum_queue:cluster_state/1`
-/// and `i(state, …)`).
+/// The states in which the broker does not serve a queue (`rabbit_amqqueue:i_down/3`,
+/// `rabbit_quorum_queue:cluster_state/1` and `i(state, …)`).
 const UNAVAILABLE: [&str; 7] = ["down", "crashed", "stopped", "terminated", "minority", "recovering", "timeout"];
 
 /// The queues of a status.
@@ -69,7 +69,7 @@ fn queue(name: &QueueName, thresholds: &Thresholds, reading: &VhostReading, hist
     };
     let history = reading.histories.first().and_then(|(_, histories)| histories.get(name));
     let unavailable = unavailable(current, reading);
-    // The statistics of an unavailable queue are those of an earlier time.
+    // The statistics of an unavailable queue are outdated.
     let history = history.filter(|_| unavailable.is_none());
     let messages = current.messages.or(history.and_then(|history| history.messages));
     let consumers = history.and_then(|history| history.consumers);
@@ -125,8 +125,8 @@ fn queue(name: &QueueName, thresholds: &Thresholds, reading: &VhostReading, hist
     }
 }
 
-/// Returns the problem of a queue that the broker does not serve. Some versions report a classic queue as running
-/// although its node is down.
+/// Returns the problem of a queue that the broker does not serve; `None` if the queue is available. Some versions
+/// report a classic queue as running although its node is down.
 fn unavailable(current: &QueueReading, reading: &VhostReading) -> Option<Problem> {
     let state = current.state.as_deref().filter(|state| UNAVAILABLE.contains(state));
     let node = current.node.as_ref().and_then(|node| reading.nodes.as_ref()?.get(node));
@@ -135,11 +135,15 @@ fn unavailable(current: &QueueReading, reading: &VhostReading) -> Option<Problem
     Some(Problem::Unavailable { state: State::Critical, queue_state, node: current.node.clone() })
 }
 
-/// A threshold of which a value is unknown.
+/// The error for a threshold that topo cannot check, because the growth is unknown.
 struct Unmeasured;
 
-/// Returns the crossed growth threshold. If the broker has no samples for the time of a threshold, topo measures the
-/// growth within 10 minutes instead: a queue that grows by the number within a shorter time has crossed the threshold.
+/// Returns the most severe growth threshold that was crossed. If the broker has no samples for the period of a
+/// threshold, topo measures the growth within 10 minutes instead. A queue that grows to the threshold in a shorter time
+/// has also crossed the threshold.
+///
+/// # Errors
+/// [`Unmeasured`] if no threshold was crossed, but not all of them could be checked.
 fn growth_problem(levels: &Levels<Growth>, growth: impl Fn(u64) -> Option<i64>) -> Result<Option<Problem>, Unmeasured> {
     let mut is_unmeasured = false;
     for severity in Severity::ALL.into_iter().rev() {

@@ -1,15 +1,15 @@
-//! Computes the age and the growth of a queue from the samples that the broker keeps. Pure functions.
+//! Computes the age and the growth of a queue from the samples that the broker keeps.
 //!
-//! The samples are the newest first. The first one is at most one step in the future, because the broker rounds the
-//! times up. The broker returns 0 for each time for which it has no sample, so a 0 alone proves nothing: topo needs
-//! evidence that the broker already kept samples at that time.
+//! The newest sample comes first. Its time can be up to one step in the future, because the broker rounds times up. The
+//! broker returns 0 for each time for which it has no sample. topo trusts a 0 only if there is evidence that the broker
+//! already kept samples at that time.
 
 use crate::broker::{NodeState, QueueHistory, QueueReading, Window};
 use crate::model::QueueName;
 use std::collections::BTreeMap;
 
-/// The time for which a node must have run in addition to a period, before topo considers the samples of the period as
-/// complete. The broker loads queues and starts statistics later than the node, so a queue can lack samples until then.
+/// The additional time, in seconds, that a node must have run before topo considers the samples of a period complete.
+/// Queues and statistics start later than the node, so a queue can lack samples during this time.
 const START_UP: u64 = 300;
 
 /// The readings of the queues of one vhost.
@@ -19,7 +19,7 @@ pub struct VhostReading {
     pub queues: BTreeMap<QueueName, QueueReading>,
     /// The statistics with the samples of each window, the shortest first. Empty without statistics.
     pub histories: Vec<(Window, BTreeMap<QueueName, QueueHistory>)>,
-    /// The nodes; `None` if this user may not read them.
+    /// The states of the nodes; `None` if this user may not read them.
     pub nodes: Option<BTreeMap<String, NodeState>>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Histories<'a> {
 
     /// Returns true if the broker already kept samples of the queue's node at the time of the sample. The evidence is
     /// a message in any queue of the node at that time or earlier, or the uptime of the node. For longer windows, the
-    /// uptime proves nothing, because the broker may keep fewer samples.
+    /// uptime is not evidence, because the broker may keep fewer samples.
     fn is_covered(&self, queue: &QueueName, window_index: usize, window: Window, index: usize) -> bool {
         let node = node_of(self.reading, queue);
         let is_seen =
@@ -88,10 +88,9 @@ impl<'a> Histories<'a> {
         let mut age: Option<Age> = None;
         for (window_index, window, samples) in self.samples(queue) {
             let row = samples.iter().take_while(|messages| **messages > 0).count();
-            // The first sample is at most one step in the future, and the last one of the row is as old as the row
-            // without its first sample.
+            // The first sample can be one step in the future, so `row` samples cover at least `row - 2` steps.
             let at_least = u64::try_from(row.saturating_sub(2)).unwrap_or_default().saturating_mul(window.step);
-            // A longer window ends the row only with a 0 that is a sample.
+            // In a longer window, a 0 ends the row only if the broker already kept samples at that time.
             let is_open = row == samples.len()
                 || (age.is_some_and(|age| age.is_open) && !self.is_covered(queue, window_index, window, row));
             let longest = age.map_or(0, |age| age.at_least);
@@ -100,7 +99,7 @@ impl<'a> Histories<'a> {
         age
     }
 
-    /// Returns the number of messages by which the queue has grown within a time in seconds; `None` if it is unknown.
+    /// Returns the number of messages by which the queue has grown in the last `within` seconds; `None` if unknown.
     pub(super) fn growth(&self, queue: &QueueName, messages: Option<u64>, within: u64) -> Option<i64> {
         let now = i64::try_from(messages?).ok()?;
         let (window_index, window, samples) = self.samples(queue).find(|(_, window, _)| window.length >= within)?;

@@ -1,5 +1,5 @@
 //! Determines the status of queues: depths, growth, ages, consumers, crossed thresholds, drift, locks and interrupted
-//! migrations. It only reads from the broker, and it reads no message.
+//! migrations. This module only reads from the broker, and it reads no messages.
 
 mod document;
 mod evaluate;

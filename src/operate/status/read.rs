@@ -1,4 +1,4 @@
-//! Reads the status of vhosts. Values that this user may not read are reported as unknown.
+//! Reads the status of vhosts, and reports values that this user may not read as unknown.
 
 use super::document::{
     ClusterStatus, Drift, FORMAT_VERSION, InterruptedStatus, LockStatus, State, Status, Unknown, VhostStatus,
@@ -21,7 +21,7 @@ use tokio::try_join;
 /// The maximum number of vhosts that topo reads concurrently.
 const CONCURRENT_VHOSTS: usize = 4;
 
-/// The broker to read, and the name of its locks.
+/// The parameters of [`status`].
 pub struct StatusRequest<'a> {
     /// The broker.
     pub access: &'a Access,
@@ -36,7 +36,7 @@ pub struct StatusRequest<'a> {
 /// Reads the status of all vhosts.
 ///
 /// # Errors
-/// The broker could not be read, or this user may not read the queues of a vhost.
+/// The broker cannot be read, or this user may not read the queues of a vhost.
 pub async fn status(request: &StatusRequest<'_>) -> Result<Status, BrokerError> {
     let broker = &request.access.broker;
     let (survey, nodes) = try_join!(broker.survey(), broker.node_states())?;
@@ -59,10 +59,11 @@ pub async fn status(request: &StatusRequest<'_>) -> Result<Status, BrokerError> 
     Ok(Status { format_version: FORMAT_VERSION, target, state, cluster, vhosts })
 }
 
-/// The plan of each vhost of the specs and of the cluster, or the reason why this user may not read it.
+/// The plan for each vhost with a spec and for the cluster, or the error if this user may not read it.
 type Parts = BTreeMap<VhostName, Result<VhostPlan, BrokerError>>;
 
-/// Plans the changes to all vhosts of the specs together. If this user may not read a part, plans each part separately.
+/// Plans the changes to the cluster and to all vhosts with a spec together. If this user may not read one of them,
+/// plans each of them separately.
 async fn parts(request: &StatusRequest<'_>) -> Result<Parts, BrokerError> {
     let of_vhosts = request.subjects.iter().filter_map(|subject| match subject {
         Subject::Spec { desired, .. } => Some(Arc::clone(desired)),
@@ -73,16 +74,16 @@ async fn parts(request: &StatusRequest<'_>) -> Result<Parts, BrokerError> {
         return Ok(Parts::new());
     }
     let options = Options::default();
-    let named = |plan: Plan| -> Vec<VhostPlan> { plan.parts().cloned().collect() };
+    let vhost_plans = |plan: Plan| -> Vec<VhostPlan> { plan.parts().cloned().collect() };
     match apply::plan(request.access, &desired, &options).await {
-        Ok(plan) => Ok(named(plan).into_iter().map(|part| (part.vhost.clone(), Ok(part))).collect()),
-        Err(error) if is_right(&error) => {
+        Ok(plan) => Ok(vhost_plans(plan).into_iter().map(|part| (part.vhost.clone(), Ok(part))).collect()),
+        Err(error) if is_unreadable(&error) => {
             let mut parts = Parts::new();
             for one in &desired {
                 let name = one.topology.vhost.clone();
                 match apply::plan(request.access, std::slice::from_ref(one), &options).await {
-                    Ok(plan) => parts.extend(named(plan).into_iter().map(|part| (part.vhost.clone(), Ok(part)))),
-                    Err(error) if is_right(&error) => drop(parts.insert(name, Err(error))),
+                    Ok(plan) => parts.extend(vhost_plans(plan).into_iter().map(|part| (part.vhost.clone(), Ok(part)))),
+                    Err(error) if is_unreadable(&error) => drop(parts.insert(name, Err(error))),
                     Err(error) => return Err(error),
                 }
             }
@@ -92,8 +93,8 @@ async fn parts(request: &StatusRequest<'_>) -> Result<Parts, BrokerError> {
     }
 }
 
-/// Returns true if the error means that this user may not read a value, or that the broker does not provide it.
-fn is_right(error: &BrokerError) -> bool {
+/// Returns true if the error means that this user may not read a value, or that the broker does not provide the value.
+fn is_unreadable(error: &BrokerError) -> bool {
     matches!(
         error,
         BrokerError::AccessRefused { .. }
@@ -103,9 +104,9 @@ fn is_right(error: &BrokerError) -> bool {
     )
 }
 
-/// Converts the error of the first request to an existing vhost. From 4.2.9 and 4.3.3 on, the broker responds with 404
-/// if this user has no permission in the vhost.
-fn without_permission(broker: &Broker, error: BrokerError) -> BrokerError {
+/// Converts a 404 from the first request to an existing vhost into a permission error. RabbitMQ 4.2.9, 4.3.3 and later
+/// respond with 404 if this user has no permissions in the vhost.
+fn to_permission_error(broker: &Broker, error: BrokerError) -> BrokerError {
     let BrokerError::NotFound { request, .. } = error else { return error };
     let reason = "the vhost exists, but this user has no permission in it".to_owned();
     BrokerError::AccessRefused { username: broker.username().to_owned(), request, reason }
@@ -136,7 +137,7 @@ async fn vhost_status(
         }
         Subject::Vhost(_) => {
             let snapshots = broker.read(std::slice::from_ref(vhost)).await;
-            let snapshots = snapshots.map_err(|error| without_permission(broker, error))?;
+            let snapshots = snapshots.map_err(|error| to_permission_error(broker, error))?;
             let snapshot = snapshots.first();
             let applying = snapshot.and_then(|it| request.access.process.other_holder(&it.topology));
             let interrupted = snapshot.map(|it| interrupted_in_vhost(it, applying.as_deref())).unwrap_or_default();
@@ -149,7 +150,7 @@ async fn vhost_status(
         unknowns.push(Unknown { what: "growth, age and consumers".to_owned(), reason });
     }
     if exists && nodes.is_none() {
-        let reason = format!("user `{}` lacks the tag monitoring", broker.username());
+        let reason = format!("user `{}` lacks the `monitoring` tag", broker.username());
         unknowns.push(Unknown { what: "nodes".to_owned(), reason });
     }
     let lock = match if exists { broker.held_lock(vhost, request.lock_queue).await } else { Ok(None) } {
@@ -158,7 +159,7 @@ async fn vhost_status(
             holder: held.holder,
             node_is_up: held.node_is_up,
         }),
-        Err(error) if is_right(&error) => {
+        Err(error) if is_unreadable(&error) => {
             unknowns.push(unknown("lock", &error));
             None
         }
@@ -202,7 +203,7 @@ async fn read(
 ) -> Result<VhostReading, BrokerError> {
     let [first, longer @ ..] = Window::ALL;
     let (queues, histories) = try_join!(broker.queue_readings(vhost), broker.queue_histories(vhost, first))
-        .map_err(|error| without_permission(broker, error))?;
+        .map_err(|error| to_permission_error(broker, error))?;
     let mut reading = VhostReading { queues, nodes: nodes.cloned(), histories: Vec::new() };
     let Some(histories) = histories else { return Ok(reading) };
     reading.histories.push((first, histories));
@@ -223,20 +224,21 @@ async fn read(
     Ok(reading)
 }
 
-/// Returns true if the broker returned statistics of any queue, or if there are no queues.
+/// Returns true if the broker returned statistics for any queue, or if there are no queues.
 fn has_statistics(reading: &VhostReading) -> bool {
     let of_queues = reading.histories.first().map(|(_, histories)| histories);
     reading.queues.is_empty()
         || of_queues.is_some_and(|histories| histories.values().any(|history| history.consumers.is_some()))
 }
 
-/// Returns the longest time of the growth thresholds in seconds.
+/// Returns the longest period of the growth thresholds, in seconds.
 fn longest_growth(thresholds: &Thresholds) -> u64 {
     let levels = [thresholds.growth.warning, thresholds.growth.critical].into_iter().flatten();
     levels.map(|growth| growth.within.unsigned_abs() / 1000).max().unwrap_or_default()
 }
 
-/// Returns the queues of a vhost without a spec, without exclusive and server-named queues, tiers and topo's own queues.
+/// Returns the watched queues of a vhost that has no spec. Excludes exclusive and server-named queues, retry tiers and
+/// topo's own queues.
 fn watched_of(snapshot: &Snapshot) -> Watched {
     let Snapshot { topology, profile, .. } = snapshot;
     let operator_policies = topology.operator_policies();

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const MINUTE: i64 = 60_000;
 
-/// Returns samples: `row` times `messages`, and 0 for the rest of the window.
+/// Returns the samples of a window: `row` samples with the value `messages`, then 0.
 fn samples(window: Window, row: usize, messages: u64) -> Vec<u64> {
     let all = usize::try_from(window.length / window.step).unwrap() + 1;
     (0..all).map(|index| if index < row { messages } else { 0 }).collect()
@@ -38,7 +38,7 @@ impl Case {
         self
     }
 
-    /// Adds the samples of a window: `row` times the number of messages, then 0.
+    /// Adds the samples of a window: `row` samples with the queue's message count, then 0.
     fn row(self, window: usize, row: usize) -> Self {
         let messages = self.0.queues[&QueueName::from("q")].messages.unwrap();
         let window = Window::ALL[window];
@@ -101,7 +101,7 @@ fn longer_windows_extend_the_age() {
     assert_eq!(full().row(1, 61).age(), Some((59 * 60, true)));
     // The broker returns 0 for a time without samples, so the age stays open.
     assert_eq!(full().row(1, 61).row(2, 2).age(), Some((59 * 60, true)));
-    // An older sample proves that the broker kept samples at the time of the 0.
+    // An older sample is evidence that the broker kept samples at the time of the 0.
     let mut known = samples(Window::ALL[2], 4, 3);
     known[10] = 1;
     assert_eq!(full().row(1, 61).with(Window::ALL[2], known).age(), Some((3600, false)));
@@ -122,7 +122,7 @@ fn growth_requires_evidence() {
     assert_eq!(Case::new(60).with(Window::ALL[0], older).growth(300), Some(60));
     assert_eq!(Case::new(60).growth(300), None, "no statistics");
     assert_eq!(Case::new(5).with(Window::ALL[0], vec![9; 121]).growth(300), Some(-4));
-    // For the longer windows, the uptime proves nothing: the broker may keep fewer samples.
+    // For the longer windows, the uptime is not evidence, because the broker may keep fewer samples.
     let long = Case::new(60).row(0, 30).row(1, 3).uptime(86_400);
     assert_eq!((long.growth(600), long.growth(1800)), (Some(60), None));
 }
@@ -139,7 +139,7 @@ fn message_in_another_queue_is_evidence() {
 }
 
 #[test]
-fn depth_is_crossed_at_its_value() {
+fn depth_threshold_is_crossed_at_its_value() {
     let state = |messages| Case::new(messages).status(Thresholds::DEAD_LETTER_QUEUE).state;
     assert_eq!([49, 50, 199, 200].map(state), [State::Fine, State::Warning, State::Warning, State::Critical]);
     let status = Case::new(200).status(Thresholds::DEAD_LETTER_QUEUE);
@@ -162,7 +162,7 @@ fn unknown_values_are_not_checked() {
     assert_eq!((status.state, status.unchecked.as_slice()), (State::Fine, all.as_slice()));
     // An empty queue has no age, and requires no consumer.
     assert_eq!(Case::new(0).status(everything).unchecked, [Threshold::Growth]);
-    // Depth and age are known; a stale 0 makes the growth unknown.
+    // Depth and age are known. The growth is unknown, because the 0 may be a missing sample.
     let known = Case::new(3).row(0, 5).consumers(Some(1)).status(everything);
     assert_eq!(known.unchecked, [Threshold::Growth]);
 }
@@ -196,7 +196,7 @@ fn growth_within_a_shorter_time_crosses_a_longer_threshold() {
 }
 
 #[test]
-fn missing_consumers_are_a_warning_after_the_time() {
+fn missing_consumers_are_a_warning_after_the_threshold_time() {
     let thresholds = Thresholds { no_consumers: Some(5 * MINUTE), ..Thresholds::default() };
     let state = |case: Case| case.status(thresholds).state;
     assert_eq!(state(Case::new(3).row(0, 62)), State::Warning);

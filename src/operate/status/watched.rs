@@ -7,7 +7,7 @@ use crate::spec::Spec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The vhost of a status, with the source of its queues.
+/// A vhost whose status is read, with the source of the list of queues.
 #[derive(Clone, Debug)]
 pub enum Subject {
     /// The queues that a spec declares.
@@ -38,12 +38,13 @@ pub struct Watched {
     pub dead_letter_queues: BTreeMap<QueueName, Thresholds>,
     /// The other queues, without retry tiers and topo's own queues.
     pub queues: BTreeMap<QueueName, Thresholds>,
-    /// True if the queues of the vhost that are not watched are reported as temporary queues.
+    /// True if the vhost has no spec. Queues that are not watched then count as temporary queues, except tiers and
+    /// topo's own queues.
     pub is_whole_vhost: bool,
 }
 
 impl Watched {
-    /// Returns the queues that a spec declares, including external queues.
+    /// Returns the queues that a spec declares, including external queues, with their thresholds.
     pub fn of_spec(spec: &Spec) -> Self {
         let thresholds = spec.thresholds();
         let of = |name: &QueueName| (name.clone(), thresholds.get(name).copied().unwrap_or_default());
@@ -54,7 +55,8 @@ impl Watched {
         }
     }
 
-    /// Returns the queues of a vhost without a spec. The dead-letter queues have the default thresholds.
+    /// Returns `queues` as the watched queues of a vhost without a spec. The dead-letter queues have the default
+    /// thresholds.
     pub fn of_vhost<'a>(
         queues: impl IntoIterator<Item = &'a QueueName>,
         dead_letter_queues: &BTreeSet<QueueName>,
@@ -75,7 +77,8 @@ impl Watched {
         self.dead_letter_queues.contains_key(queue) || self.queues.contains_key(queue)
     }
 
-    /// Returns the tier that the queue is, if its name is the name of a tier of a watched queue.
+    /// Parses the name of a retry tier of a watched queue. Returns `None` for other names, and for a queue that is
+    /// itself watched.
     pub fn tier(&self, queue: &QueueName) -> Option<TierName> {
         TierName::parse(queue).filter(|tier| !self.contains(queue) && self.contains(&tier.queue))
     }

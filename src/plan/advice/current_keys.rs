@@ -2,7 +2,7 @@
 //! retries: topo generates the arguments of retries, so the spec must declare the retries and not the arguments.
 
 use super::Subject;
-use super::places::{self, Edits};
+use super::origins::{self, Edits};
 use crate::model::yaml::{Tree, scalar};
 use crate::model::{
     Arguments, Binding, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, Strategy, naming,
@@ -26,7 +26,7 @@ pub(super) fn current_keys(
 ) -> QueueKeys {
     let parts = Parts {
         tiered,
-        is_counted: is_of_retries(subject, "x-delivery-limit"),
+        is_counted: belongs_to_retries(subject, "x-delivery-limit"),
         dead_letter_queue_at: &|to| dead_letter_queue_at(subject, to),
         is_dead_letter_queue: subject.dead_letter_queue().is_some(),
         has_own_limit: false,
@@ -40,8 +40,8 @@ pub(super) fn destination_keys(subject: &Subject<'_>, to: &DeadLettering, by_pol
     spec_keys::dead_letter(&|to| dead_letter_queue_at(subject, to), to, by_policy)
 }
 
-/// Returns the dead-letter queue of the spec to which an exchange and a routing key lead; `None` if they lead to no
-/// dead-letter queue of the spec.
+/// Returns the dead-letter queue of the spec that receives messages through an exchange and a routing key. Returns
+/// `None` if there is no such queue.
 fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<QueueName> {
     let context = subject.context;
     let is_part = |id: ObjectId| context.source(&id).is_some_and(|source| source.part_of.is_some());
@@ -68,7 +68,7 @@ fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<Que
 }
 
 /// Returns true if a field of the queue belongs to the current or the desired retries of the queue.
-pub(super) fn is_of_retries(subject: &Subject<'_>, field: &str) -> bool {
+pub(super) fn belongs_to_retries(subject: &Subject<'_>, field: &str) -> bool {
     let Object::Queue(name, _) = subject.before else { return false };
     let uses_any = |strategies: &[Strategy]| {
         let (old, new) = (retries::strategy_of(subject.context, name), desired_strategy(subject, name));
@@ -96,28 +96,28 @@ pub(super) fn set_without_arguments(
     current: &QueueKeys,
     (name, queue): (&QueueName, &Queue),
 ) {
-    let is_moved = places::move_dead_letter(subject, edits);
+    let is_moved = origins::move_dead_letter(subject, edits);
     if let Some(by_own_policy) = &current.dead_letter {
         edits.set(DEAD_LETTER, by_own_policy.clone());
         edits.exchanges.extend(queue_wiring(subject.context.current, name).map(|(to, _)| to.exchange));
         return;
     }
     let remark = policy_dead_lettering(subject, name, queue);
-    let has_default = places::has_default(subject, "x-dead-letter-exchange");
+    let has_default = origins::has_default(subject, "x-dead-letter-exchange");
     if remark.is_some() && !has_default {
         // An export also omits the key, because the policy remains effective.
         if !is_moved {
             edits.remove_keys.push(DEAD_LETTER.to_owned());
         }
     } else {
-        // Without the key, a default would apply.
+        // If the key were missing, a default could apply.
         edits.set(DEAD_LETTER, Tree::plain("none"));
     }
     edits.remarks.extend(remark);
 }
 
-/// Describes the policy that dead-letters the messages of a queue without dead-letter arguments; `None` if no policy
-/// does.
+/// Describes the policy that dead-letters the messages of a queue without dead-letter arguments; `None` if there is no
+/// such policy.
 fn policy_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue) -> Option<String> {
     let context = subject.context;
     let operator_policies = context.operator_policies();
@@ -126,7 +126,7 @@ fn policy_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue)
         let policies = Policies::new(policies, context.profile.version);
         let governing = policies.governing(name.as_str(), Governed::from(queue)).likely()?;
         let to = dead_lettering(&governing.policy.definition, "")?;
-        let key = to.routing_key.map_or_else(String::new, |key| format!(" with the key {}", scalar::text(&key)));
+        let key = to.routing_key.map_or_else(String::new, |key| format!(" with routing key {}", scalar::text(&key)));
         Some(format!(
             "{kind} {} dead-letters the messages of {} to exchange {}{key}",
             scalar::text(governing.name.as_str()),
@@ -155,10 +155,10 @@ pub(super) fn keep_retries(
 ) {
     let context = subject.context;
     let old = retries::strategy_of(context, name);
-    let end = live_end(subject, name, queue, old);
+    let target = current_final_target(subject, name, queue, old);
     let tiered = match old {
         Some(strategy @ (Strategy::Ladder | Strategy::Republish)) => {
-            retries::live_delays(context, name).map(|delays| Tiered { strategy, delays, end: end.clone() })
+            retries::live_delays(context, name).map(|delays| Tiered { strategy, delays, end: target.clone() })
         }
         Some(Strategy::Delayed | Strategy::Redeliver) | None => None,
     };
@@ -172,15 +172,20 @@ pub(super) fn keep_retries(
         // Republishing without delays uses no delayed retry queues, so the number of retries is unknown.
         (Some(_), None) => edits.unrepresentable.extend(retry_fields.iter().map(|field| field.field.clone())),
     }
-    keep_end(subject, edits, (name, queue), end);
+    keep_final_target(subject, edits, (name, queue), target);
 }
 
 /// Returns the current destination of messages after the last retry. The last binding of the queue's ladder or the
 /// queue's arguments set this destination.
-fn live_end(subject: &Subject<'_>, name: &QueueName, queue: &Queue, old: Option<Strategy>) -> Option<DeadLettering> {
+fn current_final_target(
+    subject: &Subject<'_>,
+    name: &QueueName,
+    queue: &Queue,
+    old: Option<Strategy>,
+) -> Option<DeadLettering> {
     match old {
         Some(Strategy::Ladder) => {
-            let binding = retries::live_end(subject.context, name)?;
+            let binding = retries::current_final_binding(subject.context, name)?;
             Some(DeadLettering { exchange: destination(&binding.destination)?, routing_key: None })
         }
         Some(Strategy::Republish | Strategy::Redeliver | Strategy::Delayed) | None => {
@@ -197,7 +202,7 @@ fn destination(destination: &Destination) -> Option<ExchangeName> {
 }
 
 /// Sets `deadLetter` to the current destination if the spec specifies a different destination.
-fn keep_end(
+fn keep_final_target(
     subject: &Subject<'_>,
     edits: &mut Edits,
     (name, queue): (&QueueName, &Queue),
@@ -205,21 +210,22 @@ fn keep_end(
 ) {
     let topology = &subject.context.desired.topology;
     let exhausted = naming::exhausted_exchange(name);
-    let desired_end = match (desired_strategy(subject, name), topology.queues.get(name)) {
+    let desired_target = match (desired_strategy(subject, name), topology.queues.get(name)) {
         (Some(Strategy::Ladder), _) => {
-            let mut ends = topology.bindings.iter().filter(|binding| binding.source == exhausted);
-            ends.find_map(|binding| destination(&binding.destination))
+            let mut bindings = topology.bindings.iter().filter(|binding| binding.source == exhausted);
+            bindings
+                .find_map(|binding| destination(&binding.destination))
                 .map(|exchange| DeadLettering { exchange, routing_key: None })
         }
         (_, Some(queue)) => dead_lettering(&queue.arguments, "x-"),
         (_, None) => return,
     };
-    if live == desired_end {
+    if live == desired_target {
         return;
     }
     match live {
         Some(to) => {
-            places::move_dead_letter(subject, edits);
+            origins::move_dead_letter(subject, edits);
             edits.set(DEAD_LETTER, destination_keys(subject, &to, false));
             edits.exchanges.push(to.exchange);
         }

@@ -1,7 +1,7 @@
 //! Builds the resolution that keeps the current settings, written as spec keys with units.
 
-use super::current_keys::{DEAD_LETTER, current_keys, is_of_retries, set_without_arguments};
-use super::places::{self, Edits};
+use super::current_keys::{DEAD_LETTER, belongs_to_retries, current_keys, set_without_arguments};
+use super::origins::{self, Edits};
 use super::recreate::Fragment;
 use super::{Subject, current_keys, exchange_named};
 use crate::model::known_arguments::KnownArgument;
@@ -28,7 +28,7 @@ pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     if !edits.remove_keys.is_empty() {
         parts.push(format!("remove {}", edits.remove_keys.join(", ")));
     }
-    parts.extend(edits.defaults.iter().map(places::Default::sentence));
+    parts.extend(edits.defaults.iter().map(origins::Default::sentence));
     let unrepresentable = format!("a spec cannot represent the current {}", edits.unrepresentable.join(", "));
     let (applicability, text) = match (parts.is_empty(), edits.unrepresentable.is_empty()) {
         (_, true) if edits.is_costly() => {
@@ -58,7 +58,7 @@ pub(super) fn edits_for(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Edit
     match subject.before {
         Object::Queue(name, queue) => {
             let (own, rest): (Vec<_>, Vec<_>) =
-                fields.iter().copied().partition(|field| is_of_retries(subject, &field.field));
+                fields.iter().copied().partition(|field| belongs_to_retries(subject, &field.field));
             let mut edits = queue_edits(subject, name, queue, &rest);
             if !own.is_empty() {
                 current_keys::keep_retries(subject, &mut edits, name, queue, &own);
@@ -100,14 +100,14 @@ fn queue_edits(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fie
                 }
             }
             (_, Some(known)) => match &field.before {
-                None => places::remove_keys(subject, &mut edits, known, supports(known)),
+                None => origins::remove_keys(subject, &mut edits, known, supports(known)),
                 Some(value) => {
                     let is_valid = supports(known) && is_representable(known, value);
                     let key =
                         if name == "x-queue-type" { current.queue_type.as_ref() } else { current.keys.get(known.name) };
                     let key = key.filter(|_| is_valid).cloned();
                     if key.is_some() {
-                        places::move_out_of_arguments(subject, &mut edits, name);
+                        origins::move_out_of_arguments(subject, &mut edits, name);
                     }
                     edits.set_if_representable(known.key, key, name);
                 }
@@ -131,15 +131,15 @@ fn dead_letter(
     match (exchange, key) {
         (None, None) if is_supported => set_without_arguments(subject, edits, current, (name, queue)),
         // A default that the current type does not support is removed together with the desired type.
-        (None, None) if places::is_default(subject, "x-dead-letter-exchange") => {}
-        (None, None) if places::move_dead_letter(subject, edits) => {}
+        (None, None) if origins::is_default(subject, "x-dead-letter-exchange") => {}
+        (None, None) if origins::move_dead_letter(subject, edits) => {}
         (None, None) => edits.remove_keys.push(DEAD_LETTER.to_owned()),
         (Some(_), _) if !is_supported => edits.unrepresentable.push(field.to_owned()),
         (exchange, key) => {
             let is_key = key.is_none_or(|key| key.as_text().is_some_and(|key| key.len() <= MAX_NAME_BYTES));
             let value = current.dead_letter.clone().filter(|_| is_key && exchange.is_some());
             if value.is_some() {
-                places::move_dead_letter(subject, edits);
+                origins::move_dead_letter(subject, edits);
                 edits.exchanges.extend(exchange_named(exchange));
             }
             edits.set_if_representable(DEAD_LETTER, value, field);
@@ -160,7 +160,7 @@ fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Argument
             "auto_delete" => edits.set("autoDelete", Tree::plain(exchange.auto_delete)),
             "internal" => edits.set("internal", Tree::plain(exchange.internal)),
             "alternate-exchange" => match &field.before {
-                None if places::move_out_of_arguments(subject, &mut edits, name) => {}
+                None if origins::move_out_of_arguments(subject, &mut edits, name) => {}
                 None => edits.remove_keys.push("alternateExchange".to_owned()),
                 value => {
                     let named = exchange_named(value.as_ref())
@@ -168,7 +168,7 @@ fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Argument
                     let value = named.as_ref().map(|name| Tree::text(name.as_str()));
                     edits.exchanges.extend(named);
                     if value.is_some() {
-                        places::move_out_of_arguments(subject, &mut edits, name);
+                        origins::move_out_of_arguments(subject, &mut edits, name);
                     }
                     edits.set_if_representable("alternateExchange", value, name);
                 }
@@ -195,7 +195,7 @@ fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Argument
     edits
 }
 
-/// Returns the edits of a dead-letter queue's exchange. A spec can set only the type and `internal` of such an
+/// Returns the edits for the exchange of a dead-letter queue. A spec can set only the type and `internal` of such an
 /// exchange.
 fn generated_exchange_edits(exchange: &Exchange, fields: &[&FieldVerdict]) -> Edits {
     let mut edits = Edits::default();

@@ -1,10 +1,10 @@
-//! Lists the resolutions of a conflict, least disruptive first: keep the current settings, use a policy, rename,
-//! recreate. A resolution can contain the YAML to write, a flag, and the effect on applications that declare the
-//! object.
+//! Lists the resolutions of a conflict, least disruptive first: keep the current settings, use a policy, rename the
+//! object, or recreate it. A resolution can contain the YAML to write, a flag, and the effect on applications that
+//! declare the object.
 
 mod current_keys;
 mod keep;
-mod places;
+mod origins;
 mod policy;
 mod recreate;
 mod takeover;
@@ -83,7 +83,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Writes the edits of the object's entry to a fragment.
-    fn write(&self, fragment: &mut Fragment, edits: &places::Edits) {
+    fn write(&self, fragment: &mut Fragment, edits: &origins::Edits) {
         let path = self.path();
         for (key, value) in &edits.keys {
             let path: Vec<&str> = path.iter().copied().chain([key.as_str()]).collect();
@@ -115,8 +115,8 @@ impl<'a> Subject<'a> {
         }
         for default in &edits.defaults {
             fragment.remark(&format!("remove {default}"));
-            for other in default.others.iter().flatten() {
-                fragment.set(&other.path.each_ref().map(String::as_str), other.value.clone());
+            for key in default.overrides.iter().flatten() {
+                fragment.set(&key.path.each_ref().map(String::as_str), key.value.clone());
             }
         }
     }

@@ -2,8 +2,8 @@
 //! policy can set, and builds one policy that sets all of them. The policy has a higher priority than the policy that
 //! governs the object now, and includes the settings of that policy, because RabbitMQ does not merge policies.
 
-use super::current_keys::{DEAD_LETTER, destination_keys, is_of_retries};
-use super::places::{self, Edits};
+use super::current_keys::{DEAD_LETTER, belongs_to_retries, destination_keys};
+use super::origins::{self, Edits};
 use super::recreate::Fragment;
 use super::{Subject, exchange_named, keep, takeover};
 use crate::model::count::count;
@@ -32,7 +32,7 @@ struct Decision<'a> {
     why: String,
 }
 
-/// Returns the resolution that sets fields with a policy, for all fields that a policy can set.
+/// Returns the resolution that sets all fields that a policy can set.
 pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     let decisions: Vec<Decision<'_>> = subject.immutable.iter().map(|field| decide(subject, field)).collect();
     let (settable, unsettable): (Vec<_>, Vec<_>) = decisions.iter().partition(|decision| decision.setting.is_some());
@@ -103,7 +103,7 @@ fn group_by_reason(decisions: &[&Decision<'_>]) -> Vec<(String, String)> {
 fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     let profile = subject.context.profile;
     let no = |why: &str| Decision { field, setting: None, why: why.to_owned() };
-    if is_of_retries(subject, &field.field) {
+    if belongs_to_retries(subject, &field.field) {
         return no("part of the retries, which `retry` and `maxRetries` define");
     }
     let (key, rule) = match subject.before {
@@ -183,12 +183,12 @@ fn settings_with_policy(subject: &Subject<'_>, key: &str, value: &ArgumentValue)
     let operator_policies = subject.context.operator_policies_before_deletions();
     let operators = Policies::new(&operator_policies, profile.version);
     let operator = operators.governing(name.as_str(), Governed::from(queue)).likely();
-    let (advice, policy) = (PolicyName::from("advice"), policy_of(key, value));
+    let (advice, policy) = (PolicyName::from("advice"), single_key_policy(key, value));
     Some(EffectiveSettings::of(queue, Some(Named { name: &advice, policy: &policy }), operator, profile))
 }
 
 /// Returns a policy with one key.
-fn policy_of(key: &str, value: &ArgumentValue) -> Policy {
+fn single_key_policy(key: &str, value: &ArgumentValue) -> Policy {
     Policy {
         pattern: "^$".to_owned(),
         apply_to: ApplyTo::All,
@@ -216,19 +216,20 @@ fn refusal_reason(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> 
     if !can_represent {
         return Some("a spec cannot represent this value in a policy".to_owned());
     }
-    // The broker does not validate this value in an argument. In a policy, the broker accepts negative values from 4.0
-    // on.
+    // The broker does not validate this value in an argument. In a policy, RabbitMQ 4.0 and later accepts negative
+    // values.
     if key == "delivery-limit"
         && value.as_integer().is_some_and(|limit| limit < 0)
         && !profile.version.is_at_least(4, 0)
     {
         return Some("before RabbitMQ 4.0, a policy cannot set a negative limit".to_owned());
     }
-    let refusals = refusals(&Object::Policy(PolicyName::from("advice"), policy_of(key, value)), profile);
+    let policy = Object::Policy(PolicyName::from("advice"), single_key_policy(key, value));
+    let refusals = refusals(&policy, profile);
     refusals.into_iter().next().map(|refusal| refusal.text)
 }
 
-/// Returns true if the policy sets the dead-letter exchange, for which the spec has the key `wiring: policy`.
+/// Returns true if the policy sets the dead-letter exchange, for which the spec uses `wiring: policy`.
 fn sets_dead_letter_exchange(settable: &[&Decision<'_>]) -> bool {
     settable.iter().any(|decision| decision.field.field == "x-dead-letter-exchange")
 }
@@ -243,7 +244,7 @@ fn edits(subject: &Subject<'_>, settable: &[&Decision<'_>]) -> Edits {
     let mut edits = keep::edits_for(subject, &fields);
     let Some(Object::Queue(_, desired)) = &subject.planned.after else { return edits };
     if let (true, Some(to)) = (is_wired, dead_lettering(&desired.arguments, "x-")) {
-        places::move_dead_letter(subject, &mut edits);
+        origins::move_dead_letter(subject, &mut edits);
         edits.set(DEAD_LETTER, destination_keys(subject, &to, true));
     }
     edits

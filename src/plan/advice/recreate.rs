@@ -27,7 +27,7 @@ pub(super) fn resolutions(context: &PlanContext<'_>, planned: &PlannedChange) ->
         return vec![recreate("recreate it with all its bindings:", "discard", Applicability::Yes)];
     };
     if migrate::is_interrupted(context.current, name) {
-        return vec![recreate("finish the interrupted migration:", "migrate", Applicability::Yes)];
+        return vec![recreate("resume the interrupted migration:", "migrate", Applicability::Yes)];
     }
     let messages = planned.live.as_ref().and_then(|live| live.messages);
     match messages {
@@ -86,7 +86,7 @@ impl Fragment {
         self.remarks.push(scalar::comment(text));
     }
 
-    /// Returns the text, or `None` if no key is set.
+    /// Returns the YAML document; `None` if no key is set.
     pub(super) fn text(&self) -> Option<String> {
         if self.tree.is_empty() {
             return None;

@@ -1,6 +1,6 @@
-//! Builds a policy that displaces the governing policy of an object: the new policy has the keys of the governing
-//! policy, a higher priority, and an unused name. If a policy of the spec already matches only this object, the module
-//! adds the keys to that policy instead.
+//! Builds a policy that displaces the governing policy of an object. The new policy has the keys of the governing
+//! policy, a higher priority, and an unused name. If the governing policy is in the spec and matches only this object,
+//! the resolution adds keys to that policy instead.
 
 use super::Subject;
 use crate::model::names::{MAX_NAME_BYTES, is_reserved, pattern_of};
@@ -24,7 +24,7 @@ pub(super) struct Takeover {
     /// Other policies with the same priority, which may govern the object instead.
     ties: Vec<PolicyName>,
     /// Policies whose patterns topo cannot evaluate.
-    unread: Vec<PolicyName>,
+    unreadable: Vec<PolicyName>,
 }
 
 impl Takeover {
@@ -44,14 +44,14 @@ impl Takeover {
             !(is_own && (is_wired || desired.contains_key(known)))
         });
         let version = context.profile.version;
-        let read = Policies::new(&policies, version);
+        let all = Policies::new(&policies, version);
         let governed = match object {
             Object::Queue(_, queue) => Governed::from(queue),
             Object::Exchange(..) | Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => {
                 Governed::Exchange
             }
         };
-        let found = read.governing(name, governed);
+        let found = all.governing(name, governed);
         let governing = found.likely();
         let pattern = pattern_of(name);
         let mut takeover = Self {
@@ -63,7 +63,7 @@ impl Takeover {
             is_unmanaged: governing.is_some_and(|it| !desired.contains_key(it.name)),
             governing: governing.map(|it| it.name.clone()),
             ties: found.possible().iter().skip(1).flatten().map(|it| it.name.clone()).collect(),
-            unread: read.unreadable().map(|it| it.name.clone()).collect(),
+            unreadable: all.unreadable().map(|it| it.name.clone()).collect(),
         };
         match governing {
             // If a policy of the spec matches only this object, the resolution adds keys to that policy.
@@ -93,7 +93,7 @@ impl Takeover {
     /// Returns warnings about policies that may have precedence over this policy.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self
-            .unread
+            .unreadable
             .iter()
             .map(|policy| {
                 format!("policy {policy}, whose pattern topo cannot evaluate, may have precedence over this policy")
@@ -111,8 +111,8 @@ impl Takeover {
     }
 }
 
-/// Returns an unused policy name: the object's name, so that `owns` and `ignore` match both, or the object's name with
-/// a number.
+/// Returns an unused policy name. Prefers the object's name, so that `owns` and `ignore` match both the object and the
+/// policy. If a policy already has this name, appends a number.
 fn free_name(name: &str, policies: &BTreeMap<PolicyName, Policy>) -> PolicyName {
     let mut stem = name;
     while stem.len() + 6 > MAX_NAME_BYTES {

@@ -12,7 +12,7 @@ use crate::rabbitmq::{Governed, Named, Policies, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of queues that a note lists.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Adds notes about the policies or operator policies that the plan creates, changes or deletes. `after` contains all
 /// policies of this kind after the plan.
@@ -128,8 +128,8 @@ pub(super) fn report_unmanaged_policies(
 
 /// Formats names: `queue a`, `queues a, b`, `queues a, b, c and 7 more`.
 fn list(names: &[&QueueName]) -> String {
-    let named: Vec<&str> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
-    let rest = if names.len() > NAMED { format!(" and {} more", names.len() - NAMED) } else { String::new() };
+    let named: Vec<&str> = names.iter().take(MAX_NAMED).map(|name| name.as_str()).collect();
+    let rest = if names.len() > MAX_NAMED { format!(" and {} more", names.len() - MAX_NAMED) } else { String::new() };
     let queues = if names.len() == 1 { "queue" } else { "queues" };
     format!("{queues} {}{rest}", named.join(", "))
 }

@@ -2,7 +2,7 @@
 //! settings, and the messages that the broker would drop.
 
 mod infos;
-mod retried;
+mod retry_hazards;
 mod value_hazard;
 mod wiring;
 
@@ -51,8 +51,8 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         .filter_map(|change| Some((change.id()?, change.clone())))
         .collect();
     infos::report_unmanaged_policies(builder, &sides, &changes);
-    retried::add_generated_queue_hazards(builder, &sides, &changes);
-    retried::add_retry_hazards(builder, &sides, options);
+    retry_hazards::add_generated_queue_hazards(builder, &sides, &changes);
+    retry_hazards::add_retry_hazards(builder, &sides, options);
     wiring::check(builder, &sides, options);
     infos::report_affected_policies(builder, context, &sides.after, &affected, ObjectKind::Policy);
     infos::report_affected_policies(builder, context, &sides.operator, &operator_affected, OPERATOR_POLICY);
@@ -166,8 +166,8 @@ impl<'a> Sides<'a> {
         ActivePolicies::of(&self.after, self.context.profile).with_operators(&self.operator)
     }
 
-    /// Describes the unmanaged policy or the operator policy that sets an effective setting of a queue; `None` if no
-    /// such policy does. The policy that wires the queue may repeat a setting of an unmanaged policy. In that case,
+    /// Describes the unmanaged policy or the operator policy that sets an effective setting of a queue; `None` if there
+    /// is no such policy. The policy that wires the queue may repeat a setting of an unmanaged policy. In that case,
     /// describes the displaced unmanaged policy.
     fn unmanaged_policy(&self, name: &QueueName, queue: &Queue, key: &str, source: &Source) -> Option<String> {
         let declared = &self.context.desired.topology.policies;
@@ -294,8 +294,8 @@ impl<'a> Sides<'a> {
                 (old, Some(new)) => {
                     let old = old.map_or_else(|| "absent".to_owned(), |old| old.to_string());
                     let text = format!(
-                        "{prefix}{names}alternate-exchange {old} → {new}: from then on, unroutable messages will go \
-                         there"
+                        "{prefix}{names}alternate-exchange {old} → {new}: from then on, the new alternate exchange \
+                         will receive unroutable messages"
                     );
                     builder.hazard(HazardKind::PolicyShift, &address, text, None);
                 }

@@ -356,7 +356,7 @@ impl<'a> SettingsComparison<'a> {
 }
 
 /// Returns true if the new age, such as `7D`, is shorter than the old age. If either age cannot be parsed, returns true
-/// if the texts differ.
+/// if the strings differ.
 fn is_shorter(new: &str, old: &str) -> bool {
     match (age(new), age(old)) {
         (Some(new), Some(old)) => new < old,

@@ -39,7 +39,8 @@ pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Opti
                 "dead-lettered messages of queue {} would not reach the destination in the spec: {why}",
                 wired.queue_name
             );
-            let remedy = "give this policy precedence over all others, or use `wiring: arguments` for that queue";
+            let remedy =
+                "give this policy precedence over all other policies, or use `wiring: arguments` for that queue";
             builder.block(&address, text, Some(remedy.to_owned()));
         }
         if is_changed && let Some(text) = displacement(sides, &displaced, &wired) {
@@ -74,9 +75,9 @@ fn misrouting(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<Str
             return Some(match (effective.map(|it| &it.source), policy) {
                 (Some(Source::Argument), _) => format!("its own argument x-{key} overrides every policy"),
                 (_, Some(policy)) if policy.name != wired.name => {
-                    format!("policy {} has precedence over this one", policy.name)
+                    format!("policy {} has precedence over this policy", policy.name)
                 }
-                (_, Some(_)) => format!("{key} of a policy has no effect on it"),
+                (_, Some(_)) => format!("the {key} key of a policy has no effect on it"),
                 (_, None) => "no policy governs it".to_owned(),
             });
         }

@@ -74,8 +74,9 @@ pub(super) fn has_dead_letter_cycle(context: &PlanContext<'_>, name: &QueueName)
     let routing = Routing::new(context.current, &operator, &external, context.profile);
     let (mut seen, mut open) = (BTreeSet::new(), vec![name.clone()]);
     while let Some(queue) = open.pop() {
-        let ways = routing.route_dead_letter(&Message::with(Keys::any()), &queue, Reason::Rejected);
-        for next in ways.into_values().flat_map(|route| route.certain_queues.into_iter().chain(route.possible_queues)) {
+        let routes = routing.route_dead_letter(&Message::with(Keys::any()), &queue, Reason::Rejected);
+        for next in routes.into_values().flat_map(|route| route.certain_queues.into_iter().chain(route.possible_queues))
+        {
             if next == *name {
                 return true;
             }

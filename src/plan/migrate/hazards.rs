@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// move 6,000 to 24,000 messages per second.
 const LONG_MOVE: u64 = 5_000;
 
-/// Adds the hazards of the migration of a queue. `old` is the current queue, and `live` is its activity.
+/// Adds the hazards of migrating a queue. `old` is the current queue, and `live` is its activity.
 pub(in crate::plan) fn add_hazards(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -73,7 +73,7 @@ pub(in crate::plan) fn add_hazards(
     }
     if let Some(limit) = configured_delivery_limit(context, &migration.queue, old) {
         let is_dead_lettered = migration.holding.arguments.contains_key("x-dead-letter-exchange");
-        let most = match (limit, &context.activity.transports) {
+        let at_risk = match (limit, &context.activity.transports) {
             (0, _) => "all messages in flight",
             (_, Transports::Amqp) => "at most one",
             (_, Transports::Shovel) => "possibly all messages in flight",
@@ -81,18 +81,18 @@ pub(in crate::plan) fn add_hazards(
                 "at most one over AMQP, or possibly all messages in flight with a shovel"
             }
         };
-        let (kind, end) = if is_dead_lettered {
+        let (kind, fate) = if is_dead_lettered {
             (HazardKind::Duplicates, "dead-lettered")
         } else {
             (HazardKind::MessageLoss, "dropped")
         };
         let text = format!(
             "its delivery limit is {limit}: if topo is killed, messages in flight that have reached this limit \
-             ({most}) are {end}"
+             ({at_risk}) are {fate}"
         );
         add(kind, &text, limit == 0);
     }
-    // Before 4.0, a message that is published again keeps its `x-death` header.
+    // On RabbitMQ 3.13 and earlier, a republished message keeps its `x-death` header.
     if context.profile.version.is_at_least(4, 0) && blockers::has_dead_letter_cycle(context, &migration.queue) {
         let text = format!(
             "a message that is being retried loses its history when it is moved (RabbitMQ 4.0 and later): at its next \

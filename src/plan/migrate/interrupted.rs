@@ -39,10 +39,11 @@ fn queue_and_holding_queues(name: &QueueName) -> [QueueName; 3] {
 /// can neither prove that a queue is empty nor return its messages.
 fn block_orphan_shovels(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
     for queue in queue_and_holding_queues(name).into_iter().filter(|it| context.activity.unreachable.contains(it)) {
-        let text =
-            format!("a shovel of the interrupted run still moves messages of {queue}, and this user may not delete it");
+        let text = format!(
+            "a shovel of the interrupted run still moves messages from {queue}, and this user may not delete it"
+        );
         let remedy =
-            format!("apply as a user with the tag policymaker, or ask such a user to delete shovel {}", shovel(&queue));
+            format!("apply as a user with the policymaker tag, or ask such a user to delete shovel {}", shovel(&queue));
         builder.block(address, text, Some(remedy));
     }
 }
@@ -82,7 +83,8 @@ pub(in crate::plan) fn keep_planned(builder: &mut PlanBuilder) {
     migrations.retain(|migration| is_planned(&migration.queue));
 }
 
-/// Describes each interrupted migration, and plans its remaining actions if the spec declares the queue.
+/// Describes each interrupted migration. Plans its remaining actions if the spec declares the queue, the queue is not
+/// in conflict, and `--target` does not exclude the queue.
 pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     for (name, holding) in interrupted_migrations(context.current) {
         let id = ObjectId::Queue(name.clone());
@@ -94,7 +96,7 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
             .changes
             .iter()
             .any(|change| change.kind == ChangeKind::Conflict && change.id().as_ref() == Some(&id));
-        let is_there = context.current.queues.contains_key(&name);
+        let exists = context.current.queues.contains_key(&name);
         let is_deleted =
             builder.changes.iter().any(|change| change.kind == ChangeKind::Delete && change.id().as_ref() == Some(&id));
         // A rollback is possible only to the queue with which the migration started.
@@ -103,7 +105,7 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
             if is_old { format!(", or roll back with `topo apply --abort {address}`") } else { String::new() };
         let (text, is_resumed) = match desired {
             _ if !is_targeted => ("`--target` excludes it from this plan".to_owned(), false),
-            None if is_there => {
+            None if exists => {
                 (format!("this spec does not declare the queue. Apply the spec that does{rollback}"), false)
             }
             None => (
@@ -111,7 +113,7 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
                 false,
             ),
             Some(_) if conflict => (format!("to resume, use `--recreate {address}=migrate`{rollback}"), false),
-            Some(_) if !is_there => {
+            Some(_) if !exists => {
                 ("the old queue was deleted. Apply will declare the new one and return the messages".to_owned(), true)
             }
             Some(_) if is_planned && is_old => {
@@ -183,22 +185,22 @@ fn drop_tapped_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>, na
     let Some(kept) = builder.changes.iter_mut().find(|change| change.id() == id).and_then(|it| it.kept.as_mut()) else {
         return;
     };
-    let (declared, others): (Vec<_>, Vec<_>) = tapped
+    let (declared, unmanaged): (Vec<_>, Vec<_>) = tapped
         .into_iter()
         .filter(|binding| !context.current.bindings.contains(binding))
         .partition(|binding| context.desired.topology.bindings.contains(binding));
     kept.declared += declared.len();
-    kept.unmanaged.extend(others);
+    kept.unmanaged.extend(unmanaged);
 }
 
-/// Describes the state if no binding routes to the queue; otherwise, returns an empty string. If the tap was deleted,
-/// the broker also deleted the bindings to the tap. The plan creates the bindings of the spec again. The unmanaged
-/// bindings are only in the backup, if the interrupted run wrote one.
+/// Describes the state if the tap does not exist and no binding routes to the queue. Otherwise, returns an empty
+/// string. If the tap was deleted, the broker also deleted the bindings to the tap. The plan creates the bindings of
+/// the spec again. The unmanaged bindings are only in the backup, if the interrupted run wrote one.
 fn unrouted_note(context: &PlanContext<'_>, name: &QueueName) -> String {
     let tap = MigrationNames::of(name).tap;
     let topology = context.current;
-    let is_to_it = |binding: &Binding| binding.destination == Destination::Queue(name.clone());
-    if topology.exchanges.contains_key(&tap) || topology.bindings.iter().any(is_to_it) {
+    let leads_to_queue = |binding: &Binding| binding.destination == Destination::Queue(name.clone());
+    if topology.exchanges.contains_key(&tap) || topology.bindings.iter().any(leads_to_queue) {
         return String::new();
     }
     format!(
@@ -311,7 +313,8 @@ pub(in crate::plan) fn remove_migration_objects(topology: &mut Topology, queue: 
     topology.policies.remove(&names.shield);
 }
 
-/// Returns the old queue that the first holding queue stores; `None` if the holding queue stores no valid queue.
+/// Returns the old queue, whose definition the first holding queue stores. Returns `None` if the stored definition is
+/// missing or invalid.
 pub(super) fn old_queue(holding: &Queue) -> Option<Queue> {
     let text = holding.arguments.get(BEFORE).and_then(ArgumentValue::as_text)?;
     serde_json::from_str(text).ok()
@@ -319,8 +322,7 @@ pub(super) fn old_queue(holding: &Queue) -> Option<Queue> {
 
 impl Migration {
     /// Returns the old queue as it was when the interrupted migration started; `None` if no migration of the queue was
-    /// interrupted. The first holding queue stores the old queue, so the result does not require that the old queue
-    /// still exists.
+    /// interrupted. The first holding queue stores the definition of the old queue, so the old queue need not exist.
     pub fn old_queue(&self, live: &Topology) -> Option<Queue> {
         interrupted_migrations(live).find(|(name, _)| *name == self.queue).and_then(|(_, holding)| old_queue(holding))
     }

@@ -44,7 +44,7 @@ use std::fmt;
 /// The argument that marks the queues and exchanges of a migration. The argument contains the name of the migrated
 /// queue.
 const MIGRATES: &str = "x-topo-migrates";
-/// The argument of the first holding queue that contains the old queue, as JSON.
+/// The argument of the first holding queue that contains the definition of the old queue, as JSON.
 const BEFORE: &str = "x-topo-before";
 
 /// The migration of one queue. The current state of the broker determines the remaining actions

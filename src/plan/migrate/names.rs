@@ -99,8 +99,8 @@ pub(in crate::plan) fn migration(
         arguments.insert("x-dead-letter-strategy".to_owned(), "at-least-once".into());
         arguments.insert("x-overflow".to_owned(), "reject-publish".into());
     }
-    // Each failure of a transport increments the delivery count. From 4.0 on, a message is delivered at most 21 times
-    // by default. Before 4.0, the broker would treat -1 as a limit.
+    // Each failure of a transport increments the delivery count. By default, RabbitMQ 4.0 and later delivers a message
+    // at most 21 times. RabbitMQ 3.13 and earlier would treat -1 as a limit.
     if is_quorum && version.is_at_least(4, 0) {
         arguments.insert("x-delivery-limit".to_owned(), ArgumentValue::Integer(-1));
     }
@@ -116,8 +116,9 @@ pub(in crate::plan) fn migration(
 /// Returns a blocker if an existing object of a migration differs from the object that topo declares.
 pub(super) fn unexpected_object(migration: &Migration, context: &PlanContext<'_>) -> Option<MigrationBlocker> {
     let Unexpected { object, difference } = migration.unexpected_object(context.current)?;
-    let text =
-        format!("{object} would hold messages of the migration, but it differs from what topo declares: {difference}");
+    let text = format!(
+        "{object} would hold messages of the migration, but differs from the object that topo declares: {difference}"
+    );
     let remedy = format!("find out who declared {object}; move its messages elsewhere, delete it, and plan again");
     Some(MigrationBlocker { text, remedy: Some(remedy) })
 }
@@ -132,8 +133,8 @@ fn unrepresentable_binding<'a>(
     let (queue, tap) = (Destination::Queue(name.clone()), Destination::Exchange(names.tap.clone()));
     let is_unrepresentable =
         |binding: &Binding, key: &String| is_reproducible_over_http(key, &binding.arguments) == Some(false);
-    let leads_there = |binding: &Binding| binding.destination == queue || binding.destination == tap;
-    let mut bindings = context.properties_keys.iter().filter(|(binding, _)| leads_there(binding));
+    let is_restored = |binding: &Binding| binding.destination == queue || binding.destination == tap;
+    let mut bindings = context.properties_keys.iter().filter(|(binding, _)| is_restored(binding));
     bindings.find(|(binding, keys)| keys.iter().any(|key| is_unrepresentable(binding, key))).map(|(binding, _)| binding)
 }
 

@@ -18,7 +18,8 @@ pub struct NextAction {
 }
 
 impl Migration {
-    /// Returns all remaining actions, in order; empty if the migration is complete.
+    /// Returns all remaining actions, in order. Returns an empty list if the migration is complete, or if the queue to
+    /// which a rollback would return does not exist.
     ///
     /// `live` is the current topology, and `keys` are the keys under which the broker lists each binding. `is_desired`
     /// is true if the current queue matches the desired queue; the value has no effect if the queue does not exist.
@@ -37,17 +38,17 @@ impl Migration {
             binding.leads_to_queue(&self.queue) || fanouts.iter().any(|fanout| binding.touches_exchange(fanout))
         };
         list.bound = live.bindings.iter().filter(involves).cloned().collect();
-        let is_there = live.queues.contains_key(&self.queue);
-        if is_there && !is_desired && self.goal == Goal::Recreate {
+        let exists = live.queues.contains_key(&self.queue);
+        if exists && !is_desired && self.goal == Goal::Recreate {
             list.finish_rollback();
             list.prepare();
             list.tap();
             list.drain();
             list.swap();
-        } else if !is_there && self.goal == Goal::Recreate {
+        } else if !exists && self.goal == Goal::Recreate {
             list.declare();
         }
-        if is_there || self.goal == Goal::Recreate {
+        if exists || self.goal == Goal::Recreate {
             // If there was never a tap, the holding queues are empty, and only the cleanup is required. However, if no
             // binding routes to the queue, the tap may have been deleted.
             let was_tapped = [&list.names.tap, &list.names.back].iter().any(|name| list.has_exchange(name));
@@ -99,8 +100,8 @@ impl List<'_> {
             || self.has_action(|action| matches!(action, Action::DeclareExchange { name: made, .. } if made == name))
     }
 
-    fn has_action(&self, is_it: impl Fn(&Action) -> bool) -> bool {
-        self.actions.iter().any(|next| is_it(&next.action))
+    fn has_action(&self, matches: impl Fn(&Action) -> bool) -> bool {
+        self.actions.iter().any(|next| matches(&next.action))
     }
 
     fn bind(&mut self, stage: Stage, binding: Binding) {
@@ -134,7 +135,7 @@ impl List<'_> {
     /// Completes a started rollback before the queue is drained again. The rollback has already returned the oldest
     /// messages to the queue. Draining the queue first would place these messages behind newer messages.
     fn finish_rollback(&mut self) {
-        let returning = plain(&self.names.back, self.queue());
+        let returning = plain_binding(&self.names.back, self.queue());
         if !self.bound.contains(&returning) {
             return;
         }
@@ -171,15 +172,15 @@ impl List<'_> {
                 self.push(Stage::Prepare, Action::DeclareQueue { name: name.clone(), queue: holding });
             }
             let exchange = ExchangeName::new(name.as_str());
-            self.fanout(Stage::Prepare, &exchange, &exchange);
-            self.bind(Stage::Prepare, plain(&exchange, Destination::Queue(name.clone())));
+            self.declare_fanout(Stage::Prepare, &exchange, &exchange);
+            self.bind(Stage::Prepare, plain_binding(&exchange, Destination::Queue(name.clone())));
         }
         let tap = self.names.tap.clone();
-        self.fanout(Stage::Prepare, &tap, &ExchangeName::new(&self.names.hold));
+        self.declare_fanout(Stage::Prepare, &tap, &ExchangeName::new(&self.names.hold));
         // If the tap is already bound to a source, new messages may already be routed to the holding queue. In that
         // case, the queue must not be bound to the tap again.
         if self.bindings_to(&Destination::Exchange(tap.clone())).is_empty() {
-            self.bind(Stage::Prepare, plain(&tap, self.queue()));
+            self.bind(Stage::Prepare, plain_binding(&tap, self.queue()));
         }
     }
 
@@ -207,9 +208,9 @@ impl List<'_> {
         self.push(stage, Action::DeleteQueue { name, guard: Guard::Nothing });
     }
 
-    /// Declares a fanout exchange. An argument sets the alternate exchange, because the argument has precedence over
+    /// Declares a fanout exchange. An argument sets the alternate exchange, because the argument takes precedence over
     /// policies. If the exchange is its own alternate, the broker returns unroutable messages to the transport.
-    fn fanout(&mut self, stage: Stage, name: &ExchangeName, alternate: &ExchangeName) {
+    fn declare_fanout(&mut self, stage: Stage, name: &ExchangeName, alternate: &ExchangeName) {
         if !self.has_exchange(name) {
             self.push(stage, Action::declare_exchange(name, &fanout(&self.migration.queue, alternate)));
         }
@@ -233,7 +234,7 @@ impl List<'_> {
     }
 
     fn drain(&mut self) {
-        self.unbind(Stage::Drain, &plain(&self.names.tap, self.queue()));
+        self.unbind(Stage::Drain, &plain_binding(&self.names.tap, self.queue()));
         let to = ExchangeName::new(&self.names.drained);
         self.push(Stage::Drain, Action::MoveMessages { from: self.migration.queue.clone(), to, until: Level::Empty });
     }
@@ -258,14 +259,14 @@ impl List<'_> {
             .filter(|(name, _)| self.has_queue(name))
             .collect();
         if !held.is_empty() {
-            self.fanout(Stage::Return, &back, &back);
-            self.bind(Stage::Return, plain(&back, self.queue()));
+            self.declare_fanout(Stage::Return, &back, &back);
+            self.bind(Stage::Return, plain_binding(&back, self.queue()));
             for (from, until) in held {
                 self.push(Stage::Return, Action::MoveMessages { from, to: back.clone(), until });
             }
         }
         if self.has_exchange(&tap) {
-            self.bind(Stage::Return, plain(&tap, self.queue()));
+            self.bind(Stage::Return, plain_binding(&tap, self.queue()));
             self.move_bindings(Stage::Return, Destination::Exchange(tap), self.queue());
         }
         if self.has_queue(&hold) {
@@ -309,6 +310,6 @@ pub(super) fn fanout(queue: &QueueName, alternate: &ExchangeName) -> Exchange {
     Exchange { kind: "fanout".to_owned(), durable: true, auto_delete: false, internal: false, arguments }
 }
 
-fn plain(source: &ExchangeName, destination: Destination) -> Binding {
+fn plain_binding(source: &ExchangeName, destination: Destination) -> Binding {
     Binding { source: source.clone(), destination, routing_key: String::new(), arguments: Arguments::new() }
 }

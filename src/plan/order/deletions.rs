@@ -1,5 +1,5 @@
 //! Orders the deletions at the end of a plan: first undesired bindings, then undesired objects one by one. Also orders
-//! the steps for records: each record is written or deleted at one of four moments.
+//! the steps for records: each record is written or deleted at one of five moments.
 
 use super::layout::Layout;
 use crate::model::record_kinds::{Comparison, FieldShape, Layout as RecordLayout, RecordField, WriteOrder};
@@ -112,7 +112,7 @@ pub(super) enum Moment {
     /// After all creations and changes of other objects, and before all deletions: permissions and shovels, including
     /// deleted permissions and shovels.
     AfterObjects,
-    /// After all deletions of objects: lowered limits, deletions of records, and the password of this user.
+    /// After all deletions of objects: lowered limits, deletions of other records, and the password of this user.
     Last,
 }
 
@@ -121,7 +121,7 @@ impl Layout<'_> {
     pub(super) fn records(&mut self, changes: &[PlannedChange], moment: Moment) {
         let own = self.context.records.user.as_deref();
         let actions = changes.iter().filter_map(|change| record_action(change, moment, own));
-        let (settings, whole): (Vec<_>, Vec<_>) = actions.partition(|(_, action)| is_of_setting(action));
+        let (settings, whole): (Vec<_>, Vec<_>) = actions.partition(|(_, action)| writes_setting(action));
         let mut by_rank: BTreeMap<i16, Vec<Action>> = BTreeMap::new();
         whole.into_iter().for_each(|(rank, action)| by_rank.entry(rank).or_default().push(action));
         let deferred = by_rank.split_off(&DEFERRED);
@@ -141,7 +141,7 @@ impl Layout<'_> {
     }
 }
 
-/// The lowest rank of the writes of the cluster that follow the steps of all vhosts.
+/// The lowest rank of the cluster's deferred steps, which follow the steps of all vhosts.
 const DEFERRED: i16 = i16::MAX - 1;
 /// The rank of the change of this user's password, after which topo connects with the new password.
 const OWN_PASSWORD: i16 = i16::MAX;
@@ -160,7 +160,7 @@ fn rank(action: &Action) -> i16 {
     }
 }
 
-fn is_of_setting(action: &Action) -> bool {
+fn writes_setting(action: &Action) -> bool {
     matches!(action.object(), ObjectId::Record(id) if id.setting().is_some())
 }
 
@@ -192,7 +192,7 @@ fn record_action(change: &PlannedChange, moment: Moment, own: Option<&str>) -> O
         Some(record) => Action::PutRecord { record, keeps_password },
         None => Action::DeleteRecord { id: record.id.clone() },
     };
-    // Another user can become an administrator before a user loses its tags or its password.
+    // A user that loses a tag or its password comes last, so that another user can become an administrator first.
     let rank = if is_own_password { OWN_PASSWORD } else { rank(&action) + i16::from(loses_access) };
     Some((rank, action))
 }
@@ -205,8 +205,8 @@ fn loses_access(before: Option<&Record>, after: Option<&Record>) -> bool {
     has_tags && before.tags().any(|tag| !after.has_tag(tag)) || is_none(after) && !is_none(before)
 }
 
-/// Returns true if a write keeps the current password of an existing user: the spec sets the same password, or none that
-/// topo compares.
+/// Returns true if a write keeps the current password of an existing user: the spec sets the same password, or no
+/// password that topo compares.
 fn keeps_password(before: Option<&Record>, after: &Record) -> bool {
     let is_same = |before: &Record, field: &RecordField| {
         field.comparison != Comparison::IfSet

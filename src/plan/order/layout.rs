@@ -1,5 +1,5 @@
-//! Collects the steps of a plan, and tracks which objects and bindings exist after each step, because a deletion also
-//! deletes bindings and possibly auto-delete exchanges.
+//! Collects the steps of a plan, and tracks which objects and bindings exist after each step. Deleting an object also
+//! deletes its bindings and possibly auto-delete exchanges.
 
 use crate::model::{
     Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Topology,
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Layout<'a> {
     pub(super) context: &'a PlanContext<'a>,
     pub(super) steps: Vec<Step>,
-    /// The number of the current wave, or of the last wave between waves.
+    /// The number of the current wave or, between waves, of the last wave.
     pub(super) wave: usize,
     /// The step that creates each object.
     pub(super) created_by: BTreeMap<ObjectId, usize>,
@@ -95,7 +95,7 @@ impl Layout<'_> {
         });
     }
 
-    /// Adds the bindings that do not exist yet and whose ends exist.
+    /// Adds the bindings that do not exist yet and whose source and destination exist.
     pub(super) fn bindings<'b>(&mut self, bindings: impl IntoIterator<Item = &'b Binding>) {
         self.wave(|layout| {
             for binding in bindings {
@@ -115,7 +115,8 @@ impl Layout<'_> {
     /// Switches routing keys to different tiers. All keys are switched in the same waves, and each key is switched
     /// atomically (see `retries::switches`).
     pub(super) fn switches(&mut self, switches: &[Switch]) {
-        let ready: Vec<&Switch> = switches.iter().filter(|switch| self.has_both_ends(&switch.temporary)).collect();
+        let ready: Vec<&Switch> =
+            switches.iter().filter(|switch| self.has_source_and_destination(&switch.temporary)).collect();
         // A binding that an interrupted change left on a switch is stale. Such a binding would also route messages as
         // soon as the exchange no longer matches the key.
         let is_stale = |binding: &&Binding| {
@@ -184,17 +185,17 @@ impl Layout<'_> {
     }
 
     pub(super) fn bind(&mut self, binding: &Binding, recreate: Option<&ObjectId>) {
-        if !self.state.bindings.contains(binding) && self.has_both_ends(binding) {
+        if !self.state.bindings.contains(binding) && self.has_source_and_destination(binding) {
             self.push(Action::Bind { binding: binding.clone() }, recreate);
         }
     }
 
-    pub(super) fn has_both_ends(&self, binding: &Binding) -> bool {
-        self.has_end(&ObjectId::Exchange(binding.source.clone())) && self.has_end(&binding.destination.id())
+    pub(super) fn has_source_and_destination(&self, binding: &Binding) -> bool {
+        self.has_object(&ObjectId::Exchange(binding.source.clone())) && self.has_object(&binding.destination.id())
     }
 
-    /// Returns true if the source or destination of a binding exists after the steps so far.
-    pub(super) fn has_end(&self, id: &ObjectId) -> bool {
+    /// Returns true if an exchange or a queue exists after the steps so far. Returns false for other objects.
+    pub(super) fn has_object(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Exchange(name) => name.is_predeclared() || self.state.exchanges.contains_key(name),
             ObjectId::Queue(name) => self.state.queues.contains_key(name),
@@ -202,8 +203,8 @@ impl Layout<'_> {
         }
     }
 
-    /// Declares exchanges, each in a wave after its alternate exchange. Exchanges in a cycle of alternates are declared
-    /// together in the last wave.
+    /// Declares exchanges, each in a wave after its alternate exchange. Exchanges whose alternate exchanges form a
+    /// cycle are declared together in the last wave.
     pub(super) fn exchanges(&mut self, desired: &BTreeMap<ExchangeName, Exchange>) {
         let mut rest: Vec<&ExchangeName> = desired.keys().collect();
         while !rest.is_empty() {

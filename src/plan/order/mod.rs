@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// | 1. vhost | | the vhost contains all other objects |
 /// | 2. users, raised limits | vhost | later steps may require them |
 /// | 3. exchanges, alternates first | vhost | an exchange without its alternate drops unroutable messages |
-/// | 4. upstreams, upstream sets, policies, other records | exchanges | a policy may reference an exchange or an upstream |
+/// | 4. upstreams, policies, other records | exchanges | a policy may reference an exchange or an upstream |
 /// | 5. queues | policies, exchanges | policies and dead-lettering apply to a new queue from the start |
 /// | 6. interrupted recreations | queues | restored bindings may route to new queues |
 /// | 7. bindings of dead-letter exchanges | queues | a message may be rejected as soon as a queue is bound or wired |
@@ -36,15 +36,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// | 11. migrations and recreations | policies, stage 7 | the new queue has its final settings and dead-letter routes |
 /// | 12. other bindings | recreations | a recreated queue receives messages only when it is complete |
 /// | 13. replacements of retired tiers | other bindings | rejected messages then require a full route |
-/// | 14. permissions, shovels | all creations and changes | users and shovels can access all objects; a deleted shovel does not declare its queue again |
+/// | 14. permissions, shovels | creations, changes | all objects exist; a deleted shovel cannot redeclare its queue |
 /// | 15. deletions of bindings | other bindings | a new binding replaces the old binding without an unrouted window |
 /// | 16. deletions of objects | deletions of bindings | no messages are routed to an object when it is deleted |
-/// | 17. lowered limits, deletions of other records, own password | deletions of objects | the vhost must be below a lowered limit |
+/// | 17. lowered limits, deleted records, own password | deletions of objects | usage must be below a lowered limit |
 /// | 18. restored exchanges | all deletions | a deletion of the last binding also deletes an auto-delete exchange |
 ///
 /// A rollback (`--abort`) contains only stage 11.
 pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) -> Vec<Step> {
-    let mut changes = ChangesByKind::sort(&builder.changes);
+    let mut changes = ChangesByKind::group(&builder.changes);
     let mut layout = Layout {
         context,
         steps: Vec::with_capacity(builder.changes.len()),
@@ -62,7 +62,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     let recreated: BTreeSet<ObjectId> = changes.recreates.iter().map(Object::id).collect();
     let (wiring, policies) = split_policies(std::mem::take(&mut changes.policies), context, &recreated);
     let switches = retries::switches(builder);
-    let ends = retries::ends(builder, context);
+    let final_bindings = retries::final_bindings(builder, context);
 
     // 1 and 2
     if let Some(vhost) = changes.vhost {
@@ -85,12 +85,12 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
         dead_letter_exchanges.contains(&binding.source)
             && !recreated.iter().any(|id| binding.involves(id))
             && !switches.iter().any(|switch| switch.new == **binding)
-            && !ends.after_wiring.contains(*binding)
+            && !final_bindings.after_wiring.contains(*binding)
     };
     layout.bindings(changes.bindings.iter().filter(is_first));
     // 8, 9 and 10
     layout.switches(&switches);
-    layout.wave(|layout| ends.before_wiring.iter().for_each(|binding| layout.unbind_one(binding)));
+    layout.wave(|layout| final_bindings.before_wiring.iter().for_each(|binding| layout.unbind_one(binding)));
     layout.policies(wiring);
     // 11
     layout.migrate(builder);
@@ -103,7 +103,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     }
     // 12 and 13
     layout.bindings(&changes.bindings);
-    layout.bindings(&ends.instead_of_tiers);
+    layout.bindings(&final_bindings.instead_of_tiers);
     // 14
     layout.records(&builder.changes, Moment::AfterObjects);
     // 15, 16 and 17

@@ -32,7 +32,7 @@ impl Layout<'_> {
                 let text = format!(
                     "an earlier recreation of {id} was interrupted, and only an administrator can restore {count} on it"
                 );
-                builder.block(&address, text, Some("apply as a user with the tag `administrator`".to_owned()));
+                builder.block(&address, text, Some("apply as a user with the administrator tag".to_owned()));
             }
             topic_permissions::restore_hazard(builder, self.context, &id, &lost);
             self.restore_topic_permissions(&id, lost);
@@ -104,8 +104,8 @@ impl Layout<'_> {
             // restored.
         } else if let Action::DeclareExchange { bindings, .. } = &mut declare {
             let is_possible = |binding: &&Binding| {
-                let ends = [ObjectId::Exchange(binding.source.clone()), binding.destination.id()];
-                !binding.breaks_bindings_list() && ends.iter().all(|end| *end == id || self.has_end(end))
+                let required = [ObjectId::Exchange(binding.source.clone()), binding.destination.id()];
+                !binding.breaks_bindings_list() && required.iter().all(|one| *one == id || self.has_object(one))
             };
             bindings.extend(restored.iter().filter(is_possible).cloned());
         }
@@ -123,7 +123,7 @@ impl Layout<'_> {
     }
 
     /// Returns the auto-delete exchanges that would lose their last binding. All versions delete such an exchange, so
-    /// the exchange requires a different binding while the object is recreated.
+    /// the exchange requires another binding while the object is recreated.
     fn only_bound_sources(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
         let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
         sources
@@ -145,10 +145,10 @@ impl Layout<'_> {
             return;
         }
         let is_recreated = |queue: &QueueName| {
-            let is_it = |change: &PlannedChange| {
+            let is_recreation = |change: &PlannedChange| {
                 change.kind == ChangeKind::Recreate && change.id() == Some(ObjectId::Queue(queue.clone()))
             };
-            builder.changes.iter().any(is_it)
+            builder.changes.iter().any(is_recreation)
         };
         self.wave(|layout| {
             let live = layout.state.clone();

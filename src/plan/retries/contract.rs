@@ -1,7 +1,7 @@
 //! Finds queues whose retry strategy changes so that workers must make different calls on failure.
 //!
 //! The broker does not report workers that still make the old calls. For a queue with a ladder, a worker that requeues
-//! messages uses all attempts within a second. For a queue with the strategy `redeliver`, messages that a worker
+//! messages uses up all attempts within a second. For a queue with the `redeliver` strategy, messages that a worker
 //! rejects without requeueing are not redelivered (both measured).
 
 use super::super::context::PlanContext;
@@ -34,12 +34,12 @@ pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext
 pub(in super::super) fn strategy_of(context: &PlanContext<'_>, name: &QueueName) -> Option<Strategy> {
     let policies = Policies::new(&context.current.policies, context.profile.version);
     let (live, desired) = (context.current.queues.get(name)?, context.desired.topology.queues.get(name)?);
-    // Unlike `live_strategy` alone, this function also treats an unchanged delivery limit as a limit of retries.
+    // Unlike `live_strategy` alone, this function also treats an unchanged delivery limit as the number of retries.
     live_strategy(context, &policies, name, (live, desired)).or_else(|| strategy_in_arguments(live))
 }
 
-/// Returns the retry strategy of a current queue; `None` if the strategy cannot be determined, or if the arguments that
-/// set it do not change. Republishing without tiers leaves no trace on the broker.
+/// Returns the retry strategy of a current queue. Returns `None` if the strategy cannot be determined, or if the
+/// strategy is set by arguments that do not change. Republishing without tiers leaves no trace on the broker.
 fn live_strategy(
     context: &PlanContext<'_>,
     policies: &Policies<'_>,

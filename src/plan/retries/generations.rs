@@ -63,14 +63,14 @@ fn matching_generation(context: &PlanContext<'_>, live: &Generations, name: &Que
     as_desired.or_else(|| (1..=u32::MAX).find(|generation| !live.contains(generation)).as_ref().map(named))
 }
 
-/// Returns true if the current queue requires no change to match the desired queue. `called` is the name of the queue
-/// in the spec.
-fn is_equal(context: &PlanContext<'_>, name: &QueueName, (called, desired): (&QueueName, &Queue)) -> bool {
+/// Returns true if the current queue requires no change to match the desired queue. `spec_name` is the name of the
+/// queue in the spec.
+fn is_equal(context: &PlanContext<'_>, name: &QueueName, (spec_name, desired): (&QueueName, &Queue)) -> bool {
     let Some(live) = context.current.queues.get(name) else { return false };
     let scope = &context.desired.scope;
     let desired = with_default_type(desired, context.profile).into_owned();
     let (before, after) = (Object::Queue(name.clone(), live.clone()), Object::Queue(name.clone(), desired));
-    let may_lack = |field: &Field| field.argument().is_some_and(|argument| scope.is_optional(called, argument));
+    let may_lack = |field: &Field| field.argument().is_some_and(|argument| scope.is_optional(spec_name, argument));
     fields(&before, &after).iter().all(|change| {
         change.before.is_none() && may_lack(&change.field)
             || matches!(verdict(change, &before, &after, context.profile), Verdict::Equal | Verdict::Unknown)
@@ -107,7 +107,7 @@ fn with_names(desired: &Desired, renamed: &BTreeMap<QueueName, QueueName>) -> De
     desired
 }
 
-/// A change of the tier to which one routing key, or every routing key, is routed.
+/// A change of the tier that receives the messages with one routing key, or with every routing key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Switch {
     /// The current binding.

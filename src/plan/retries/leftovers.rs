@@ -1,7 +1,7 @@
 //! Finds current retry objects that the spec no longer declares.
 //!
-//! A name alone is not sufficient: manual retries may also use an exchange `orders.retry`, and an application may have
-//! an exchange `orders.return`. Therefore, at least one object of a queue's retries must have a feature that only
+//! A name alone is not sufficient: manual retries may also use an `orders.retry` exchange, and an application may have
+//! an `orders.return` exchange. Therefore, at least one object of a queue's retries must have a feature that only
 //! topo's retries have. Only in that case does topo match other objects by name. A binding is also matched if its
 //! source is an exchange of desired retries.
 
@@ -107,8 +107,8 @@ pub(super) fn queue_of_tier(name: &QueueName, live: &Queue) -> Option<QueueName>
     returns_messages.then_some(queue)
 }
 
-/// Returns the queue to whose retries an exchange certainly belongs; `None` if this is not certain. The alternate
-/// exchange proves it, because only exchanges of topo's retries have such an alternate exchange.
+/// Returns the queue to whose retries an exchange certainly belongs; `None` if this is not certain. The proof is the
+/// alternate exchange, because only exchanges of topo's retries have such an alternate exchange.
 pub(super) fn queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
     let leads_to = |next: &ExchangeName| live.alternate_exchange() == Some(next.as_str());
     let retry_switch = || {
@@ -137,13 +137,13 @@ fn likely_queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<Queu
     }
 }
 
-/// Returns the queue to whose retries a binding belongs, according to its ends, routing key and arguments. Returns
-/// `None` for bindings that other owners add to the exchanges of retries.
+/// Returns the queue to whose retries a binding belongs, according to its source, destination, routing key and
+/// arguments. Returns `None` for bindings that other owners add to the exchanges of retries.
 fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
     let Binding { source, destination, routing_key, arguments } = binding;
     let is_tier_of = |queue: &QueueName| is_tier(queue, destination);
     let to_exchange = matches!(destination, Destination::Exchange(_));
-    let is_end =
+    let is_exhausted_key =
         |queue: &QueueName| routing_key == "#" || Some(routing_key) == naming::retry_key_pattern(queue).as_ref();
     let is_final_death = |_: &QueueName| to_exchange && arguments.contains_key("x-last-death-reason");
     let is_return = |queue: &QueueName| *destination == Destination::Queue(queue.clone());
@@ -155,11 +155,11 @@ fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
         queue.or_else(|| naming::queue_of_first_exchange(source_or_switched)).filter(is_tier_of)
     };
     // While all tiers are retired, the switch temporarily replaces the first exchange.
-    let last_way = || switched.as_ref().and_then(naming::queue_of_first_exchange).filter(|_| to_exchange);
-    let over = || naming::queue_of_exhausted_exchange(source).filter(is_end);
-    let hand_back = || naming::queue_of_return_exchange(source).filter(is_return);
+    let without_tiers = || switched.as_ref().and_then(naming::queue_of_first_exchange).filter(|_| to_exchange);
+    let exhausted = || naming::queue_of_exhausted_exchange(source).filter(is_exhausted_key);
+    let returned = || naming::queue_of_return_exchange(source).filter(is_return);
     let guard = || naming::queue_of_guard_exchange(source).filter(is_final_death);
-    entry().or_else(last_way).or_else(over).or_else(hand_back).or_else(guard)
+    entry().or_else(without_tiers).or_else(exhausted).or_else(returned).or_else(guard)
 }
 
 /// Returns true if a destination is a tier of the queue.

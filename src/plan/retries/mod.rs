@@ -6,7 +6,7 @@
 //! `owns` matches their names.
 
 mod contract;
-mod ends;
+mod final_bindings;
 mod generations;
 mod leftovers;
 
@@ -25,7 +25,7 @@ use leftovers::{Sides, leftovers, queue_of_tier};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use contract::{hazards, strategy_of};
-pub(super) use ends::{ends, hazards as final_target_hazards, live_end};
+pub(super) use final_bindings::{current_final_binding, final_bindings, hazards as final_target_hazards};
 pub(super) use generations::{Switch, adapt, switches};
 
 #[cfg(test)]
@@ -72,8 +72,9 @@ fn retire_family(builder: &mut PlanBuilder, context: &PlanContext<'_>, queue: &Q
             continue;
         }
         if let ObjectId::Exchange(_) = id {
-            let is_other = |binding: &&crate::model::Binding| !left.contains(&ObjectId::Binding((*binding).clone()));
-            let other_bindings = recreate::bindings_of(context, id).filter(is_other).count();
+            let is_unrelated =
+                |binding: &&crate::model::Binding| !left.contains(&ObjectId::Binding((*binding).clone()));
+            let other_bindings = recreate::bindings_of(context, id).filter(is_unrelated).count();
             if other_bindings > 0 {
                 let bindings =
                     if other_bindings == 1 { "a binding".to_owned() } else { format!("{other_bindings} bindings") };
@@ -134,7 +135,7 @@ pub(super) fn live_delays(context: &PlanContext<'_>, queue: &QueueName) -> Optio
 }
 
 /// Returns the groups of objects that `--target` keeps together: a queue, the policy that wires it, and the created and
-/// retired objects of its retries. An apply of only a part of a group would lose messages, or route messages twice.
+/// retired objects of its retries. Applying only part of a group would lose messages, or route messages twice.
 pub(super) fn families(builder: &PlanBuilder, desired: &Desired) -> Vec<BTreeSet<ObjectId>> {
     let mut families: BTreeMap<&QueueName, BTreeSet<ObjectId>> = BTreeMap::new();
     for family in desired.scope.families.iter().filter(|family| !family.members.is_empty()) {

@@ -24,7 +24,8 @@ pub(crate) struct Tiered {
     pub(crate) end: Option<DeadLettering>,
 }
 
-/// A function that returns the dead-letter queue of the spec to which an exchange and a routing key lead.
+/// A function that returns the dead-letter queue of the spec that receives messages through an exchange and a routing
+/// key.
 pub(crate) type DeadLetterQueueAt<'a> = &'a dyn Fn(&DeadLettering) -> Option<QueueName>;
 
 /// The facts that determine the keys of a queue in addition to the queue's own arguments.
@@ -33,7 +34,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) tiered: Option<&'a Tiered>,
     /// True if the delivery limit of the queue is the number of its retries.
     pub(crate) is_counted: bool,
-    /// Returns the dead-letter queue of the spec to which an exchange and a routing key lead.
+    /// Finds the dead-letter queue of the spec that receives messages through an exchange and a routing key.
     pub(crate) dead_letter_queue_at: DeadLetterQueueAt<'a>,
     /// True if the queue is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
@@ -42,7 +43,7 @@ pub(crate) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Returns the parts of a queue without recognized patterns.
+    /// Returns the facts for a queue without recognized patterns.
     pub(crate) fn plain() -> Self {
         Parts {
             tiered: None,
@@ -61,11 +62,11 @@ pub(crate) struct QueueKeys {
     pub(crate) queue_type: Option<Tree>,
     /// The values of the keys that set a single argument, by argument name.
     pub(crate) keys: BTreeMap<&'static str, Tree>,
-    /// The keys `maxRetries` and `retry`.
+    /// The `maxRetries` and `retry` keys.
     pub(crate) retry: Option<RetryKeys>,
     /// The value of `deadLetter`.
     pub(crate) dead_letter: Option<Tree>,
-    /// The key `arguments`, with the arguments that no other key sets.
+    /// The `arguments` key, with the arguments that no other key sets.
     pub(crate) arguments: Option<Entry>,
     /// The queue type whose defaults apply.
     pub(crate) kind: Option<QueueType>,
@@ -74,7 +75,7 @@ pub(crate) struct QueueKeys {
 }
 
 /// The arguments whose keys are converted separately.
-const APART: [&str; 3] = ["x-queue-type", "x-dead-letter-exchange", "x-dead-letter-routing-key"];
+const CONVERTED_SEPARATELY: [&str; 3] = ["x-queue-type", "x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
 /// Returns the spec keys of a queue. `wiring` is the dead-letter destination of the queue, and true if a policy sets
 /// the destination.
@@ -104,10 +105,10 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
         end = None;
     }
     let has_key = |name: &str| match KnownArgument::named(name) {
-        Some(_) => name == APART[0] || !APART.contains(&name) || !in_arguments,
+        Some(_) => name == CONVERTED_SEPARATELY[0] || !CONVERTED_SEPARATELY.contains(&name) || !in_arguments,
         None => false,
     };
-    let own = KNOWN_ARGUMENTS.iter().filter(|known| !APART.contains(&known.name));
+    let own = KNOWN_ARGUMENTS.iter().filter(|known| !CONVERTED_SEPARATELY.contains(&known.name));
     let keys = own.filter_map(|known| Some((known.name, with_unit(known.name, arguments.get(known.name)?))));
     QueueKeys {
         queue_type: Some(Tree::text(queue.type_name())),
@@ -137,17 +138,17 @@ fn counted_retries(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys
         return Some(RetryKeys::immediate(retries));
     }
     let is_all = queue.arguments.get("x-delayed-retry-type").and_then(ArgumentValue::as_text) == Some("all");
-    let (least, most) = (number(delays[1])?, number(delays[2])?);
-    if !is_all || retries > schedule::MAX_DELAYS || least.saturating_mul(i64::from(retries)) < most || least > most {
+    let (min, max) = (number(delays[1])?, number(delays[2])?);
+    if !is_all || retries > schedule::MAX_DELAYS || min.saturating_mul(i64::from(retries)) < max || min > max {
         return None;
     }
     arguments.retain(|name, _| name != "x-delivery-limit" && !delays.contains(&name.as_str()));
-    let delays: Vec<i64> = redelivery_delays(least, most, retries.into()).collect();
+    let delays: Vec<i64> = redelivery_delays(min, max, retries.into()).collect();
     Some(RetryKeys::delayed(Strategy::Delayed, &delays))
 }
 
-/// Returns the value of `deadLetter`: the dead-letter queue to which the exchange and the routing key lead. If they
-/// lead to no dead-letter queue of the spec, returns the exchange and the routing key.
+/// Returns the value of `deadLetter`: the dead-letter queue of the spec that receives messages through the exchange and
+/// the routing key. If there is no such queue, returns the exchange and the routing key.
 pub(crate) fn dead_letter(queue_at: DeadLetterQueueAt<'_>, end: &DeadLettering, by_policy: bool) -> Tree {
     let wiring = by_policy.then(|| entry("wiring", Tree::plain("policy")));
     match queue_at(end) {
@@ -179,7 +180,7 @@ pub(crate) fn external_exchange(is_missing: bool) -> Tree {
     Tree::table([entry("external", Tree::plain(true))].into_iter().chain(optional))
 }
 
-/// Returns the comment on a missing exchange; `messages` describes the messages that are sent to it.
+/// Returns the comment for a missing exchange; `messages` describes the messages that are sent to it.
 pub(crate) fn missing_exchange(messages: &str) -> String {
     format!(
         "this exchange does not exist, and the broker drops {messages}; to create it, declare it here without \
@@ -189,13 +190,13 @@ pub(crate) fn missing_exchange(messages: &str) -> String {
 
 /// Returns a binding as a list entry: its source, destination, routing key and arguments.
 pub(crate) fn binding(binding: &Binding) -> Tree {
-    let ends = [("source", binding.source.as_str()), ("destination", binding.destination.name())];
-    let ends = ends.map(|(key, name)| entry(key, Tree::text(name)));
+    let endpoints = [("source", binding.source.as_str()), ("destination", binding.destination.name())];
+    let endpoints = endpoints.map(|(key, name)| entry(key, Tree::text(name)));
     let kind = match binding.destination {
         Destination::Queue(_) => None,
         Destination::Exchange(_) => Some(entry("destinationType", Tree::plain("exchange"))),
     };
-    Tree::table(ends.into_iter().chain(kind).chain(key_and_arguments(binding)))
+    Tree::table(endpoints.into_iter().chain(kind).chain(key_and_arguments(binding)))
 }
 
 /// Returns the routing key and the arguments of a binding, if they are not empty.

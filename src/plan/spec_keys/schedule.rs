@@ -15,7 +15,7 @@ const MIN_BACKOFF_DELAYS: usize = 4;
 pub(crate) struct RetryKeys {
     strategy: Strategy,
     count: usize,
-    /// The key `delays` or `backoff`; `None` for retries without delays.
+    /// The `delays` or `backoff` key; `None` for retries without delays.
     delays: Option<Entry>,
     /// True if the number of delays is the number of retries, so that `maxRetries` can be omitted.
     implies_count: bool,
@@ -64,7 +64,7 @@ impl RetryKeys {
     }
 }
 
-/// Returns the key `delays` or `backoff`, and true if the key implies the number of retries.
+/// Returns the `delays` or `backoff` key, and true if the key implies the number of retries.
 fn delays_entry(delays: &[i64]) -> (Entry, bool) {
     if let Some(backoff) = backoff(delays) {
         return (entry("backoff", backoff), false);

@@ -5,8 +5,8 @@ use crate::diff::{Field, FieldChange};
 use crate::model::{ArgumentValue, Object, VhostName};
 use crate::rabbitmq::BrokerProfile;
 
-/// Formats a value without its type, as an error message contains it: a string without quotes (`~ts`), and other values
-/// as Erlang terms. Unlike Erlang, inserts no line breaks.
+/// Formats a value without its type for an error message. Formats a string without quotes (`~ts`), and other values as
+/// Erlang terms. Unlike Erlang, inserts no line breaks.
 pub(super) fn format_value(value: &ArgumentValue) -> String {
     match value {
         ArgumentValue::Null => "undefined".to_owned(),

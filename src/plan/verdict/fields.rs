@@ -2,9 +2,9 @@
 //!
 //! For a queue, the broker compares the arguments that the queue type uses. For an exchange, the broker compares only
 //! `alternate-exchange` (`rabbit_exchange:assert_args_equivalence`, 3.8 to 4.3). This applies to all exchange types,
-//! including those of RabbitMQ's plugins, except federation exchanges, for which the broker also compares the
-//! upstreams. The broker validates arguments only when it creates an exchange. For an existing exchange, it responds
-//! with 204 to arguments that it would refuse for a new exchange.
+//! including the types of RabbitMQ's plugins. The only exception is a federation exchange, for which the broker also
+//! compares the upstreams. The broker validates arguments only when it creates an exchange. For an existing exchange,
+//! it responds with 204 to arguments that it would refuse for a new exchange.
 
 use crate::diff::{Field, FieldChange};
 use crate::model::known_arguments::{
@@ -116,9 +116,9 @@ fn is_equal(name: &str, live: &Queue, desired: &Queue, profile: &BrokerProfile) 
     }
 }
 
-/// Returns the value that the broker compares and prints in its error message. From 4.3.6 on, the broker converts ages
-/// to milliseconds, as a string (`rabbit_amqqueue:normalize_max_age`). Up to 4.3.5, the broker treats `168h` and `7D`
-/// as different.
+/// Returns the value that the broker compares and prints in its error message. RabbitMQ 4.3.6 and later converts ages
+/// to milliseconds, as a string (`rabbit_amqqueue:normalize_max_age`). RabbitMQ 4.3.5 and earlier treats `168h` and
+/// `7D` as different.
 pub(super) fn as_compared<'a>(name: &str, value: &'a ArgumentValue, profile: &BrokerProfile) -> Cow<'a, ArgumentValue> {
     let age = value.as_text().filter(|_| name == "x-max-age" && profile.version >= BrokerVersion::new(4, 3, 6));
     match age.and_then(crate::model::age) {

@@ -5,8 +5,8 @@
 //! alone), `rabbit_misc:assert_args_equivalence` (values), and tests with real brokers.
 //!
 //! topo cannot read one broker setting, because the management API does not report it:
-//! `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (from 3.11 on, off by default). If it is on, and
-//! a client declares an existing quorum queue as a classic queue, the broker compares only a few arguments
+//! `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (RabbitMQ 3.11 and later, off by default). If it
+//! is on, and a client declares an existing quorum queue as a classic queue, the broker compares only a few arguments
 //! (`rabbit_amqqueue:assert_equivalent`). The verdicts assume that the setting is off. topo always sets the queue type,
 //! so the setting affects topo's own declarations only if the queue types differ. In that case, the broker would accept
 //! the declaration and change nothing.
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_compared_by_duration_from_4_3_6() {
+    fn ages_are_compared_by_duration_since_4_3_6() {
         let age = |text: &str| [("x-queue-type", "stream".into()), ("x-max-age", text.into())];
         assert_eq!(verdicts(&age("7D"), &age("168h"), "4.3.6"), [Verdict::Equal]);
         assert_eq!(verdicts(&age("7D"), &age("168h"), "4.3.5"), [Verdict::Conflict]);
     }
 
     #[test]
-    fn missing_queue_type_is_the_default() {
+    fn missing_queue_type_equals_the_default() {
         let (bare, classic) = (queue(&[]), queue(&[("x-queue-type", "classic".into())]));
         let mut profile = BrokerProfile::of("4.0.5".parse().unwrap());
         let change = fields(&classic, &bare).remove(0);

@@ -10,11 +10,11 @@ use crate::rabbitmq::profile::{BrokerProfile, predeclared_type};
 const HASH_PROPERTIES: [&str; 3] = ["correlation_id", "message_id", "timestamp"];
 
 /// The exchange types that RabbitMQ introduced after 3.8, with the first version of each. The list does not contain
-/// `x-modulus-hash`, which a plugin provides before 4.3.
+/// `x-modulus-hash`, which a plugin provided before 4.3.
 const LATER_TYPES: [(&str, BrokerVersion); 1] = [("x-local-random", BrokerVersion::new(4, 0, 0))];
 
 /// Returns true if the broker supports an exchange type. If the supported types are unknown, topo assumes that the
-/// broker supports every type except the types of [`LATER_TYPES`] that a later version introduced.
+/// broker supports every type, except the types in [`LATER_TYPES`] that require a later version.
 pub(crate) fn is_known_type(kind: &str, profile: &BrokerProfile) -> bool {
     if profile.exchange_types.is_empty() {
         added_in(kind, profile.version).is_none()
@@ -23,7 +23,7 @@ pub(crate) fn is_known_type(kind: &str, profile: &BrokerProfile) -> bool {
     }
 }
 
-/// Returns the version that introduces an exchange type; `None` if `version` already supports the type, or if the type
+/// Returns the version that introduced an exchange type; `None` if `version` already supports the type, or if the type
 /// is not in [`LATER_TYPES`].
 fn added_in(kind: &str, version: BrokerVersion) -> Option<BrokerVersion> {
     LATER_TYPES.iter().find(|(later, since)| *later == kind && version < *since).map(|(_, since)| *since)
@@ -83,7 +83,7 @@ fn consistent_hash(header: Option<&ArgumentValue>, property: Option<&ArgumentVal
                 .hint("keep hash-header or hash-property"),
         ),
         (None, Some(name)) if !HASH_PROPERTIES.contains(&name) => Some(
-            Refusal::new("hash-property", format!("an exchange cannot hash the property `{name}`"))
+            Refusal::new("hash-property", format!("an exchange cannot hash the `{name}` property"))
                 .hint(format!("use one of {}", HASH_PROPERTIES.join(", "))),
         ),
         (_, _) => None,
@@ -99,8 +99,8 @@ const LARGEST_WEIGHT: u64 = 10_000;
 /// The first version with the limit [`LARGEST_WEIGHT`].
 const WEIGHT_LIMITED: BrokerVersion = BrokerVersion::new(4, 2, 6);
 /// The largest weight that topo accepts on versions without the limit [`LARGEST_WEIGHT`]. The weight is the number of
-/// buckets, which the broker creates one by one: 99,999,999,999,999 buckets stopped a node of RabbitMQ 3.8.9, and
-/// 1,000,000 buckets took a second.
+/// buckets, which the broker creates one by one: creating 99,999,999,999,999 buckets stopped a RabbitMQ 3.8.9 node, and
+/// creating 1,000,000 buckets took a second.
 const LARGEST_SAFE_WEIGHT: u64 = 1_000_000;
 
 /// The maximum number of `#` words in the key of a topic binding.
@@ -119,7 +119,7 @@ pub struct Ends<'a> {
 
 /// Returns all refusals of a binding, in the order of the broker's checks.
 ///
-/// Each exchange type validates its own bindings (`validate_binding`); most types accept every binding.
+/// Each exchange type validates its own bindings (`validate_binding`). Most types accept every binding.
 pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
     let mut found: Vec<Refusal> = refusal::line_breaks(binding.source.as_str(), "exchange").into_iter().collect();
@@ -132,7 +132,7 @@ pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfi
             "the key and the arguments of this binding require a request of {} bytes; the maximum is {LARGEST_BODY}",
             body_length(binding)
         );
-        found.push(Refusal::new("body", text).hint("create it with an AMQP client, or shorten the arguments"));
+        found.push(Refusal::new("body", text).hint("create the binding with an AMQP client, or shorten its arguments"));
     }
     found.extend(null_refusal(&binding.arguments));
     if binding.breaks_bindings_list() {
@@ -165,12 +165,12 @@ fn default_exchange(binding: &Binding) -> Option<Refusal> {
         || matches!(&binding.destination, Destination::Exchange(name) if name.as_str().is_empty());
     is_default.then(|| {
         Refusal::new("source", "the default exchange cannot be bound: it routes to every queue by queue name")
-            .hint("bind another exchange")
+            .hint("bind a different exchange")
     })
 }
 
-/// Refuses unknown source exchanges with the prefix `amq.`, because applications cannot declare them. Plugins can
-/// declare exchanges with the prefix `amq.rabbitmq.`.
+/// Refuses unknown source exchanges with the `amq.` prefix, because applications cannot declare them. Accepts all names
+/// with the `amq.rabbitmq.` prefix, because plugins can declare exchanges with these names.
 fn missing_predeclared(name: &ExchangeName) -> Option<Refusal> {
     let is_predeclared = predeclared_type(name).is_some() || name.as_str().starts_with("amq.rabbitmq.");
     (name.as_str().starts_with("amq.") && !is_predeclared).then(|| {
@@ -185,7 +185,7 @@ fn topic(key: &str, version: BrokerVersion) -> Option<Refusal> {
     let count = key.split('.').filter(|word| *word == "#").count();
     (version >= HASHES_LIMITED && count > MAX_HASHES).then(|| {
         let text = format!(
-            "RabbitMQ {version} accepts at most {MAX_HASHES} `#` in the key of a topic binding, but {key} contains {count}"
+            "RabbitMQ {version} accepts at most {MAX_HASHES} `#` in a topic binding's key, but {key} contains {count}"
         );
         Refusal::new("routing_key", text).hint("use fewer `#`: `#.a.#` is usually wide enough")
     })
@@ -208,7 +208,8 @@ fn headers(arguments: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     Some(Refusal::new("x-match", text).hint(format!("use one of {}", words.join(", "))))
 }
 
-/// Validates the routing key as a weight (`rabbit_exchange_type_consistent_hash:validate_binding`).
+/// Validates the routing key, which is the weight of the binding
+/// (`rabbit_exchange_type_consistent_hash:validate_binding`).
 fn consistent_hash_weight(key: &str, version: BrokerVersion) -> Option<Refusal> {
     let refusal = |text: String| {
         Some(Refusal::new("routing_key", text).hint("use a weight between 1 and 10, such as `routingKey: \"1\"`"))
@@ -234,7 +235,7 @@ fn consistent_hash_weight(key: &str, version: BrokerVersion) -> Option<Refusal> 
     }
 }
 
-/// Refuses a routing key, and every destination that is not a classic queue
+/// Refuses a non-empty routing key, and every destination that is known not to be a classic queue
 /// (`rabbit_exchange_type_local_random:validate_binding`).
 fn local_random(binding: &Binding, queue: Option<&Queue>) -> Option<Refusal> {
     if !binding.routing_key.is_empty() {

@@ -1,6 +1,6 @@
 //! Predicts which declarations of new objects a broker refuses, and why.
 //!
-//! A few refusals are topo's own: the broker would accept the declaration but create a different object.
+//! topo adds a few refusals of its own, for declarations that the broker accepts but stores as a different object.
 
 mod exchange;
 mod policy;
@@ -22,7 +22,8 @@ use crate::model::Object;
 /// Returns all refusals of a new object, in the order of the broker's checks. The broker reports only the first one. If
 /// the list is empty, the broker accepts the object.
 ///
-/// The check of a binding ignores its source and destination; [`binding_refusals`] takes them into account.
+/// For a binding, the checks do not take the declared source exchange and destination queue into account. Call
+/// [`binding_refusals`] to include them.
 pub fn refusals(object: &Object, profile: &BrokerProfile) -> Vec<Refusal> {
     match object {
         Object::Queue(name, queue) => {

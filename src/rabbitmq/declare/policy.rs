@@ -1,5 +1,5 @@
-//! Predicts refusals of policies and of operator policies: invalid definitions, patterns and `apply-to` values, and
-//! keys that an operator policy cannot set.
+//! Predicts refusals of policies, operator policies and other records: invalid definitions, patterns and `apply-to`
+//! values, keys that an operator policy cannot set, and fields that require a later version.
 
 use super::refusal::{self, Refusal};
 use crate::model::known_arguments::Versions;
@@ -16,10 +16,11 @@ pub fn policy_keys() -> impl Iterator<Item = &'static str> {
 
 /// Returns the keys of a definition that the broker accepts only if a plugin registers them.
 pub fn plugin_keys(definition: &Arguments) -> impl Iterator<Item = &str> {
-    definition.keys().map(String::as_str).filter(|key| is_of(key, Scope::Plugin))
+    definition.keys().map(String::as_str).filter(|key| has_scope(key, Scope::Plugin))
 }
 
-/// Returns the refusals of a definition: the first error of each validating module, then all unknown keys.
+/// Returns the refusals of a definition: the first error of each validating module, then all unknown keys. Also refuses
+/// an empty definition.
 pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<Refusal> {
     if definition.is_empty() {
         return vec![
@@ -45,15 +46,16 @@ pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<
 
 fn is_known(key: &str, version: BrokerVersion) -> bool {
     validation(key, version).is_some()
-        || is_of(key, Scope::Plugin)
-        || is_of(key, Scope::Mirroring) && !version.is_at_least(4, 0)
+        || has_scope(key, Scope::Plugin)
+        || has_scope(key, Scope::Mirroring) && !version.is_at_least(4, 0)
 }
 
-fn is_of(key: &str, scope: Scope) -> bool {
+fn has_scope(key: &str, scope: Scope) -> bool {
     PolicyKey::named(key).is_some_and(|key| key.scope == scope)
 }
 
-/// Returns the first version that supports a key; `None` if all versions or no versions support the key.
+/// Returns the first version that supports a key; `None` if the key is unknown, or if every version or no version
+/// supports it.
 fn since(key: &str) -> Option<BrokerVersion> {
     let (first, ..) = PolicyKey::named(key)?.accepts.first()?;
     Some(first.since).filter(|since| *since > Versions::ALL.since)
@@ -71,13 +73,13 @@ impl Accepts {
         let desired = match self {
             Self::Text => value.as_text().is_none().then(|| "a string".to_owned()),
             Self::Integer => value.as_integer().is_none().then(|| "an integer".to_owned()),
-            Self::AtLeast(least) => {
-                let is_valid = value.as_integer().is_some_and(|number| number >= *least);
-                (!is_valid).then(|| format!("an integer of at least {least}"))
+            Self::AtLeast(min) => {
+                let is_valid = value.as_integer().is_some_and(|number| number >= *min);
+                (!is_valid).then(|| format!("an integer of at least {min}"))
             }
-            Self::Between(least, most) => {
-                let is_valid = value.as_integer().is_some_and(|number| (*least..=*most).contains(&number));
-                (!is_valid).then(|| format!("an integer from {least} to {most}"))
+            Self::Between(min, max) => {
+                let is_valid = value.as_integer().is_some_and(|number| (*min..=*max).contains(&number));
+                (!is_valid).then(|| format!("an integer from {min} to {max}"))
             }
             Self::Words([]) => {
                 let text = format!("{key} is deprecated and not permitted by RabbitMQ {version}");
@@ -94,7 +96,7 @@ impl Accepts {
         };
         desired.map(|desired| {
             let found = value.as_text().map_or_else(|| value.to_string(), |text| format!("the string {text:?}"));
-            Refusal::new(key, format!("{key} of a policy must be {desired}, found {found}"))
+            Refusal::new(key, format!("policy key {key} must be {desired}, found {found}"))
         })
     }
 }
@@ -104,25 +106,25 @@ fn delays(definition: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     if !version.is_at_least(4, 3) {
         return None;
     }
-    let (least, most) = (definition.get("delayed-retry-min"), definition.get("delayed-retry-max"));
+    let (min, max) = (definition.get("delayed-retry-min"), definition.get("delayed-retry-max"));
     let retry_type = definition.get("delayed-retry-type").and_then(ArgumentValue::as_text);
-    match (retry_type, least) {
+    match (retry_type, min) {
         (Some(kind), None) if kind != "disabled" => {
-            Some(Refusal::new("delayed-retry-min", format!("delayed-retry-type {kind} needs a delayed-retry-min")))
+            Some(Refusal::new("delayed-retry-min", format!("delayed-retry-type {kind} requires delayed-retry-min")))
         }
         (_, _) => {
-            let (least, most) = (least?.as_integer()?, most?.as_integer()?);
-            (most < least).then(|| {
-                let text = format!("delayed-retry-max ({most}) is less than delayed-retry-min ({least})");
+            let (min, max) = (min?.as_integer()?, max?.as_integer()?);
+            (max < min).then(|| {
+                let text = format!("delayed-retry-max ({max}) is less than delayed-retry-min ({min})");
                 Refusal::new("delayed-retry-max", text)
             })
         }
     }
 }
 
-/// Validates mirroring keys (`rabbit_mirror_queue_misc:validate_policy`, up to 3.13).
+/// Validates mirroring keys (`rabbit_mirror_queue_misc:validate_policy`, 3.13 and earlier).
 fn mirroring(definition: &Arguments) -> Option<Refusal> {
-    let first = definition.keys().find(|key| is_of(key, Scope::Mirroring))?;
+    let first = definition.keys().find(|key| has_scope(key, Scope::Mirroring))?;
     let Some(mode) = definition.get("ha-mode") else {
         return Some(Refusal::new("ha-mode", format!("{first} is set without ha-mode")).hint("add ha-mode"));
     };
@@ -161,7 +163,7 @@ fn unknown(key: &str, version: BrokerVersion) -> Refusal {
             let text = format!("policy key {key} requires RabbitMQ {since}; the broker is {version}");
             Refusal::new(key, text).hint("remove it from the spec")
         }
-        None if is_of(key, Scope::Mirroring) => {
+        None if has_scope(key, Scope::Mirroring) => {
             let text = format!("RabbitMQ 4.0 and later do not mirror classic queues and refuse {key}");
             Refusal::new(key, text).hint("use quorum queues")
         }
@@ -172,11 +174,11 @@ fn unknown(key: &str, version: BrokerVersion) -> Refusal {
 /// The maximum length of a pattern in bytes, since 4.2.8 and 4.3.2 (`rabbit_re:max_pattern_length`).
 const LONGEST_PATTERN: usize = 1024;
 
-/// Returns the refusals of a policy in the order of the broker's response: the first error of the definition, then all
-/// other errors (`rabbit_parameter_validation:proplist` collects errors in reverse order).
+/// Returns the refusals of a policy in the order of the broker's response: the errors of the definition, then all other
+/// errors (`rabbit_parameter_validation:proplist` collects errors in reverse order).
 ///
-/// topo refuses a pattern only if every PCRE version refuses it, because the broker version does not determine the PCRE
-/// version.
+/// topo reports a regular expression as invalid only if every PCRE version refuses it, because the broker version does
+/// not determine the PCRE version.
 pub(super) fn refusals(policy_name: &PolicyName, policy: &Policy, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
     let mut found: Vec<Refusal> = refusal::dot_segment(policy_name.as_str()).into_iter().collect();
@@ -190,7 +192,7 @@ pub(super) fn refusals(policy_name: &PolicyName, policy: &Policy, profile: &Brok
     found
 }
 
-/// Returns the refusals of a regular expression for the names of objects. `hint` is the hint for a long pattern.
+/// Returns the refusals of a pattern that matches object names. `hint` is the hint for a pattern that is too long.
 fn pattern_refusals(subject: &str, pattern: &str, hint: &str, version: BrokerVersion) -> Vec<Refusal> {
     let mut found = Vec::new();
     if let Some(problem) = pattern_error(pattern) {
@@ -213,7 +215,8 @@ fn limits_patterns(version: BrokerVersion) -> bool {
     is_patched(2, 8) || is_patched(3, 2) || version.is_at_least(4, 4)
 }
 
-/// Returns the refusals of a record: of an unsupported kind, of a pattern, or of an operator policy.
+/// Returns the refusals of a record. An operator policy is checked like a policy, with additional checks of its keys.
+/// Other records are checked for unsupported kinds and fields, invalid patterns, and dot segments in names.
 pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal> {
     let (row, version) = (record.id.kind.row(), profile.version);
     if let Some(since) = row.since.filter(|since| version < *since) {
@@ -229,13 +232,13 @@ pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<R
         let segments = record.id.key.iter().filter_map(|segment| refusal::dot_segment(segment));
         return segments.chain(patterns).chain(fields).collect();
     };
-    let is_about_unsupported_key = |subject: &str| {
+    let is_unsupported_key = |subject: &str| {
         let key = PolicyKey::named(subject);
         policy.definition.contains_key(subject) && !key.is_some_and(|key| key.is_settable_by_operators(version))
     };
     let mut found = refusals(&name, &policy, profile);
-    found.retain(|refusal| !is_about_unsupported_key(&refusal.subject));
-    let unsupported = policy.definition.keys().filter(|key| is_about_unsupported_key(key));
+    found.retain(|refusal| !is_unsupported_key(&refusal.subject));
+    let unsupported = policy.definition.keys().filter(|key| is_unsupported_key(key));
     found.extend(unsupported.map(|key| match PolicyKey::named(key).and_then(PolicyKey::operator_policies_since) {
         Some(since) => {
             let text = format!("{key} in an operator policy requires RabbitMQ {since}; the broker is {version}");
@@ -286,7 +289,7 @@ mod operator_policy_tests {
     use crate::model::{Arguments, RecordId, RecordKind};
 
     #[test]
-    fn keys_of_an_operator_policy_depend_on_the_version() {
+    fn operator_policy_keys_depend_on_the_version() {
         for (version, key, has) in [
             ("3.8.9", "max-length", true),
             ("3.8.9", "overflow", false),

@@ -1,5 +1,5 @@
-//! Defines the refusal of an object, and the checks that several kinds of objects have in common: null in arguments,
-//! and names that the broker refuses or changes.
+//! Defines the refusal of an object, and the checks that several kinds of objects share: null in arguments, and names
+//! that the broker refuses or changes.
 
 use crate::model::{ArgumentValue, Arguments};
 
@@ -52,7 +52,7 @@ pub(super) fn null_refusal(arguments: &Arguments) -> Option<Refusal> {
 /// The name prefix that is reserved for the broker.
 const RESERVED: &str = "amq.";
 
-/// Returns the refusals of a queue or an exchange because of its name.
+/// Returns the refusals of the name of a queue or an exchange.
 pub(super) fn name_refusals(name: &str, kind: &str) -> Vec<Refusal> {
     let mut found: Vec<Refusal> = dot_segment(name).into_iter().collect();
     found.extend(line_breaks(name, kind));
@@ -70,8 +70,8 @@ fn article(kind: &str) -> &'static str {
     if kind.starts_with('e') { "an" } else { "a" }
 }
 
-/// Refuses names that HTTP cannot transmit: Cowboy decodes a path and then removes dot segments
-/// (`cowboy_router:split_path`), as HTTP clients do.
+/// Refuses names that cannot be sent in an HTTP path. Cowboy decodes the path and then removes dot segments
+/// (`cowboy_router:split_path`), and HTTP clients also remove them.
 pub(super) fn dot_segment(name: &str) -> Option<Refusal> {
     matches!(name, "." | "..").then(|| {
         Refusal::new("name", "an HTTP request cannot contain a name that is a dot segment of a path")
@@ -79,8 +79,8 @@ pub(super) fn dot_segment(name: &str) -> Option<Refusal> {
     })
 }
 
-/// Refuses names with line breaks. All versions silently remove line breaks from the names of queues and exchanges,
-/// also in bindings, but not from the names of policies (`rabbit_channel:strip_cr_lf`).
+/// Refuses names with line breaks. All versions silently remove line breaks from queue and exchange names, including
+/// those in bindings, but not from policy names (`rabbit_channel:strip_cr_lf`).
 pub(super) fn line_breaks(name: &str, kind: &str) -> Option<Refusal> {
     name.contains(['\r', '\n']).then(|| {
         let text = format!(

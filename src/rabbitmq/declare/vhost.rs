@@ -4,9 +4,9 @@ use super::refusal::Refusal;
 use crate::model::{BrokerVersion, QueueType, Vhost};
 use crate::rabbitmq::profile::BrokerProfile;
 
-/// The first version with a default queue type (`rabbit_vhost:do_add`; not in 3.10.7).
+/// The first version that supports a default queue type (`rabbit_vhost:do_add`; not in 3.10.7).
 const DEFAULT_TYPE: BrokerVersion = BrokerVersion::new(3, 10, 8);
-/// The first version with tags that contain characters outside ASCII (`rabbit_vhost:parse_tags`).
+/// The first version that supports non-ASCII characters in tags (`rabbit_vhost:parse_tags`).
 const UNICODE_TAGS: BrokerVersion = BrokerVersion::new(3, 11, 5);
 /// The first version that can change the default queue type of an existing vhost.
 const DEFAULT_TYPE_CHANGES: BrokerVersion = BrokerVersion::new(3, 11, 17);
@@ -15,11 +15,11 @@ const METADATA_CHANGES: BrokerVersion = BrokerVersion::new(3, 9, 5);
 
 pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
-    // Earlier versions read the bytes of the tag as Latin-1.
+    // Earlier versions decode the tag as Latin-1.
     if version < UNICODE_TAGS
         && let Some(tag) = vhost.tags.iter().flatten().find(|tag| !tag.is_ascii())
     {
-        let text = format!("the tag `{tag}` requires RabbitMQ {UNICODE_TAGS}; the broker is {version}");
+        let text = format!("tag `{tag}` requires RabbitMQ {UNICODE_TAGS}; the broker is {version}");
         return vec![Refusal::new("tags", text).hint("use only ASCII characters")];
     }
     let Some(default) = &vhost.default_queue_type else { return Vec::new() };
@@ -28,8 +28,8 @@ pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
         let text = format!("a default queue type requires RabbitMQ {DEFAULT_TYPE}; the broker is {version}");
         return vec![Refusal::new("default_queue_type", text).hint("set `type` on each queue")];
     }
-    // RabbitMQ up to 4.0 responds with 500, later versions with 400. 4.0 accepts any string for an existing vhost, and
-    // each queue declaration then fails.
+    // RabbitMQ 4.0 and earlier respond with 500, and later versions with 400. For an existing vhost, RabbitMQ 4.0
+    // accepts any string, and every queue declaration then fails.
     if QueueType::named(default).is_none() {
         let text = format!("the default queue type cannot be `{default}`");
         return vec![Refusal::new("default_queue_type", text).hint("use one of classic, quorum, stream")];
@@ -39,7 +39,7 @@ pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
 
 /// Returns the refusals of a change to an existing vhost.
 ///
-/// The broker itself responds with 204, but `rabbit_vhost:put_vhost` of earlier versions ignores some changes.
+/// Old versions respond with 204 but ignore some changes (`rabbit_vhost:put_vhost`).
 pub fn vhost_change_refusals(before: &Vhost, after: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
     let mut found = refusals(after, profile);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn description_of_an_old_vhost_cannot_change() {
+    fn old_versions_cannot_change_a_description() {
         let (one, two) = (vhost(Some("one"), None), vhost(Some("two"), None));
         assert_eq!(subjects(None, one.clone(), "3.8.9"), [""; 0]);
         assert_eq!(subjects(Some(one.clone()), two.clone(), "3.8.9"), ["description"]);

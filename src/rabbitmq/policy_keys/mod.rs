@@ -1,5 +1,5 @@
-//! Describes policy keys by queue type and version: the accepted values, the keys for which a queue type skips a
-//! policy, and the precedence of arguments, policies and operator policies. All data is in one [table](POLICY_KEYS).
+//! Describes policy keys by queue type and version: the accepted values, the keys that make the broker skip a policy,
+//! and the precedence of arguments, policies and operator policies. All data is in one [table](POLICY_KEYS).
 
 mod table;
 
@@ -44,7 +44,7 @@ pub enum Scope {
     Queues,
     /// Exchanges.
     Exchanges,
-    /// Mirrored queues, up to 3.13.
+    /// Mirrored queues on RabbitMQ 3.13 and earlier.
     Mirroring,
     /// A plugin, which also validates the key. topo cannot predict whether the broker accepts the key.
     Plugin,
@@ -80,14 +80,14 @@ pub(super) enum Accepts {
 /// The precedence between a policy and an operator policy (`merge_policy_value` of `rabbit_policies` and
 /// `rabbit_quorum_queue`).
 ///
-/// The rules do not depend on the version, because each rule is as old as the support of its key in operator policies:
-/// `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, delayed retries in 4.3. No version before
-/// 4.0 accepts a negative `delivery-limit` in a policy.
+/// The rules do not depend on the version, because each rule was introduced together with the support for its key in
+/// operator policies: `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, delayed retries in 4.3.
+/// No version before 4.0 accepts a negative `delivery-limit` in a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Merge {
     /// The smaller number takes precedence.
     Smaller,
-    /// The smaller number takes precedence, but the larger number if one of them is negative.
+    /// The smaller number takes precedence. If a number is negative, the larger number takes precedence.
     SmallerNonNegative,
     /// The larger number takes precedence.
     Larger,
@@ -100,7 +100,7 @@ pub(super) enum Merge {
 pub enum Precedence {
     /// The smaller number takes precedence.
     Smallest,
-    /// The smaller number takes precedence, but the larger number if one of them is negative, which means "no limit".
+    /// The smaller number takes precedence. If a number is negative ("no limit"), the larger number takes precedence.
     SmallestNonNegative,
     /// The larger number takes precedence.
     Largest,
@@ -125,8 +125,8 @@ impl PolicyKey {
         }
     }
 
-    /// Returns the spelling of a key in specs; `None` if the key is unknown, or if it is a key of plugins or of
-    /// mirroring, for which specs use the name on the wire.
+    /// Returns the spelling of a key in specs. Returns `None` if the key is unknown, if no version accepts it, or if
+    /// specs use the name on the wire, as for mirroring keys and most plugin keys.
     pub fn spelling(name: &str) -> Option<&'static str> {
         let is_spelled = |key: &&Self| match key.scope {
             Scope::Queues | Scope::Exchanges => !key.accepts.is_empty(),
@@ -163,9 +163,9 @@ impl PolicyKey {
 }
 
 /// Returns true if a policy with this key can govern a queue of this type (`rabbit_queue_type:is_policy_applicable`).
-/// The broker skips a policy only because of keys that it lists as unsupported, which does not include keys of plugins.
-/// Quorum queues of RabbitMQ 3.8.12 and earlier are an exception: they skip a policy because of any key that they do
-/// not read.
+/// The broker skips a policy only if the policy contains a key that the broker lists as unsupported. Plugin keys are
+/// never listed. Quorum queues of RabbitMQ 3.8.12 and earlier are an exception: they skip a policy that contains any
+/// key that they do not read.
 pub fn is_accepted(key: &str, queue_type: QueueType, version: BrokerVersion) -> bool {
     let key = PolicyKey::named(key);
     if queue_type == QueueType::Quorum && version < BrokerVersion::new(3, 8, 13) {
@@ -187,7 +187,7 @@ pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> 
     all.find(applies).map(|(_, _, precedence)| *precedence)
 }
 
-/// Returns true if the value of an operator policy takes precedence over the value of a policy.
+/// Returns true if the value in an operator policy takes precedence over the value in a policy.
 pub fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) -> bool {
     match PolicyKey::named(key).map_or(Merge::Operator, |key| key.merge) {
         Merge::Smaller => erlang_order(operator, user) == Ordering::Less,
@@ -197,7 +197,7 @@ pub fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) 
     }
 }
 
-/// Returns true if the value of a policy takes precedence over the value of an argument.
+/// Returns true if the value in a policy takes precedence over the value of an argument.
 pub fn policy_wins(precedence: Precedence, policy: &ArgumentValue, argument: &ArgumentValue) -> bool {
     let is_negative = |value: &ArgumentValue| value.as_integer().is_some_and(|number| number < 0);
     match precedence {

@@ -19,7 +19,7 @@ const ALL: Versions = Versions::ALL;
 const SINCE_3_9: Versions = Versions::since(3, 9);
 const SINCE_3_10: Versions = Versions::since(3, 10);
 const SINCE_3_12: Versions = Versions::since(3, 12);
-/// Does not contain 3.12.0 to 3.12.6.
+/// Excludes 3.12.0 to 3.12.6.
 const SINCE_3_12_7: Versions = Versions::since_patch(3, 12, 7);
 const SINCE_3_13: Versions = Versions::since(3, 13);
 const SINCE_4_0: Versions = Versions::since(4, 0);
@@ -66,9 +66,9 @@ const DEAD_LETTERING: PolicyKey = PolicyKey {
     ..KEY
 };
 
-/// The queue types that skip keys of streams.
+/// The queue types that skip stream keys.
 const STREAMS: &[(QueueType, Versions)] = &[(Classic, SINCE_3_9), (Quorum, SINCE_3_9)];
-/// The queue types that skip keys of classic queues.
+/// The queue types that skip classic queue keys.
 const CLASSIC: &[(QueueType, Versions)] = &[(Quorum, ALL), (Stream, ALL)];
 
 const MIRROR: PolicyKey = PolicyKey { scope: Scope::Mirroring, skipped_by: CLASSIC, ..KEY };
@@ -192,7 +192,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "queueVersion",
         accepts: &[(SINCE_3_10, General, Between(1, 2))],
         precedence: &[(Classic, SINCE_3_10.until(4, 3), Argument)],
-        // 3.11 supports the key from patch release 3.11.24 on.
+        // On the 3.11 series, only 3.11.24 and later support the key.
         in_operator_policies: &[Versions::since_patch(3, 11, 24).until(3, 12), SINCE_3_12_7],
         ..KEY
     },
@@ -206,7 +206,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
                 Locator,
                 Words(&["balanced", "client-local", "least-leaders", "min-masters", "random"]),
             ),
-            // The key is deprecated, and refused unless the node's configuration permits it.
+            // The key is deprecated, and the broker refuses it unless the node's configuration permits it.
             (SINCE_4_3, Locator, Words(&[])),
         ],
         skipped_by: CLASSIC,
@@ -238,8 +238,8 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         name: "consumer-timeout",
         spec_key: "consumerTimeout",
         accepts: &[(SINCE_3_12, General, AtLeast(0))],
-        // `rabbit_channel:get_queue_consumer_timeout` (v4.0.5, line 2697) reads the key for every queue type. From
-        // 4.3.0 on, `rabbit_queue_type` passes the timeout to the queue (v4.3.5, line 948), and only `rabbit_fifo`
+        // `rabbit_channel:get_queue_consumer_timeout` (v4.0.5, line 2697) reads the key for every queue type. On 4.3.0
+        // and later, `rabbit_queue_type` passes the timeout to the queue (v4.3.5, line 948), and only `rabbit_fifo`
         // reads it.
         precedence: &[
             (Classic, SINCE_3_12.until(4, 3), Smallest),
@@ -295,7 +295,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         name: "stream-filter-size-bytes",
         spec_key: "streamFilterSizeBytes",
         accepts: &[(SINCE_3_13, General, Between(16, 255))],
-        // Not tested live: the broker does not show the size of a filter. v4.0.5:rabbit_stream_queue.erl:1070.
+        // Not tested live: the broker does not expose the filter size. v4.0.5:rabbit_stream_queue.erl:1070.
         precedence: &[(Stream, SINCE_3_13, Policy)],
         ..KEY
     },

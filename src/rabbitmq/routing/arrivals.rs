@@ -18,25 +18,26 @@ pub struct Arrivals {
     ladders: BTreeMap<QueueName, u32>,
 }
 
-static NONE: BTreeSet<Keys> = BTreeSet::new();
+static NO_KEYS: BTreeSet<Keys> = BTreeSet::new();
 
 impl Arrivals {
     /// Computes the routing keys with which messages reach each queue.
     ///
-    /// Publishers are assumed to use every exchange with any key, except internal exchanges and the exchanges of
-    /// retries. Only the queues, exchanges and workers of a retry family publish to the exchanges of that family.
+    /// Assumes that applications publish to every exchange with any key, except to internal exchanges and to generated
+    /// retry exchanges. Only the queues, exchanges and workers of a retry family publish to the exchanges of that
+    /// family.
     pub fn new(routing: &Routing<'_>, families: &[Family]) -> Self {
         let topology = routing.topology;
         let internal =
             topology.exchanges.iter().filter(|(_, exchange)| exchange.internal).map(|(name, _)| name.clone());
         let generated: BTreeSet<&ObjectId> = families.iter().flat_map(|family| &family.members).collect();
-        let of_retries = generated.iter().filter_map(|id| match id {
+        let retry_exchanges = generated.iter().filter_map(|id| match id {
             ObjectId::Exchange(name) => Some(name.clone()),
             ObjectId::Vhost | ObjectId::Queue(_) | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {
                 None
             }
         });
-        let closed = of_retries.chain(internal).map(|name| (name, BTreeSet::new())).collect();
+        let closed = retry_exchanges.chain(internal).map(|name| (name, BTreeSet::new())).collect();
         let mut found = Propagation { routing, closed, queues: BTreeMap::new(), todo: Vec::new() };
         let sources = routing.by_source.keys().copied().chain(topology.exchanges.keys());
         for open in sources.collect::<BTreeSet<_>>() {
@@ -58,17 +59,17 @@ impl Arrivals {
         }
         for queue in topology.queues.keys() {
             // A queue without bindings receives messages through the default exchange, with its name as the routing
-            // key. Publishers are assumed not to address a queue with bindings in this way. Bindings of retries are
-            // ignored, because they only return messages.
-            let is_of_retries = |id: ObjectId| generated.contains(&id);
+            // key. topo assumes that applications do not publish to a queue with bindings through the default exchange.
+            // Generated retry bindings do not count, because they only return messages.
+            let is_generated = |id: ObjectId| generated.contains(&id);
             let mut bindings = routing.bindings_to(&Destination::Queue(queue.clone())).iter();
-            let is_bound = is_of_retries(ObjectId::Queue(queue.clone()))
-                || bindings.any(|binding| !is_of_retries(ObjectId::Exchange(binding.source.clone())));
+            let is_bound = is_generated(ObjectId::Queue(queue.clone()))
+                || bindings.any(|binding| !is_generated(ObjectId::Exchange(binding.source.clone())));
             if !is_bound || addressed.contains(queue) {
                 found.add_to_queue(queue, Keys::One(queue.as_str().to_owned()));
             }
         }
-        // With `republish` and without delays, a worker publishes the copy to the queue itself.
+        // With `republish` and without delays, a worker publishes the copy directly to the queue.
         let is_republished_to_queue =
             |family: &&Family| family.strategy == Strategy::Republish && family.members.is_empty();
         for queue in families.iter().filter(is_republished_to_queue).map(|family| &family.queue) {
@@ -84,12 +85,13 @@ impl Arrivals {
 
     /// Returns the routing keys with which messages reach a queue; empty if no messages are known to reach it.
     pub fn keys_at_queue(&self, queue: &QueueName) -> &BTreeSet<Keys> {
-        self.queues.get(queue).unwrap_or(&NONE)
+        self.queues.get(queue).unwrap_or(&NO_KEYS)
     }
 
     /// Returns the routing keys of the messages that a queue dead-letters, before the broker replaces the keys with a
-    /// dead-letter routing key. If no key is known, returns any key if the broker replaces it, otherwise the name of
-    /// the queue: the queue is assumed to receive messages through the default exchange.
+    /// dead-letter routing key. If no key is known, returns any key if a dead-letter routing key replaces it. Otherwise
+    /// returns the name of the queue, because topo assumes that the queue receives messages through the default
+    /// exchange.
     pub fn dead_lettered_keys(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
         match (self.keys_at_queue(queue), &to.routing_key) {
             (keys, _) if !keys.is_empty() => keys.clone(),
@@ -98,10 +100,11 @@ impl Arrivals {
         }
     }
 
-    /// Returns the routing keys with which messages leave the queue and its retries for a reason.
+    /// Returns the routing keys with which messages leave a queue and its retries for a dead-lettering reason.
     ///
-    /// A rejected message leaves a ladder with the key of the last retry, or with the key for giving up. From 3.13 on,
-    /// a message that is dead-lettered for a different reason leaves the ladder immediately. Earlier versions drop it.
+    /// A rejected message leaves a ladder with the key of the last retry, or with the key for giving up. On 3.13 and
+    /// later, a message that is dead-lettered for a different reason leaves the ladder immediately. Earlier versions
+    /// drop the message.
     pub(super) fn final_keys(
         &self,
         queue: &QueueName,
@@ -119,11 +122,11 @@ impl Arrivals {
     }
 }
 
-/// The state of the propagation of routing keys. The propagation ends, because it only adds keys, and the number of
-/// bindings and settings limits the number of keys.
+/// The state of the propagation of routing keys. The propagation terminates, because it only adds keys, and the number
+/// of possible keys is limited by the number of bindings and settings.
 struct Propagation<'r, 'a> {
     routing: &'r Routing<'a>,
-    /// The exchanges to which publishers do not publish, with the keys that reach them from other exchanges and from
+    /// The exchanges to which applications do not publish, each with the keys that arrive from other exchanges and from
     /// queues.
     closed: BTreeMap<ExchangeName, BTreeSet<Keys>>,
     queues: BTreeMap<QueueName, BTreeSet<Keys>>,
@@ -132,7 +135,7 @@ struct Propagation<'r, 'a> {
 }
 
 impl Propagation<'_, '_> {
-    /// Adds keys to a closed exchange. For other exchanges, does nothing, because any key reaches them.
+    /// Adds keys to a closed exchange. Does nothing for other exchanges, because messages with any key reach them.
     fn add_to_exchange(&mut self, exchange: &ExchangeName, keys: Keys) {
         if self.closed.get_mut(exchange).is_some_and(|known| known.insert(keys.clone())) {
             self.todo.push((exchange.clone(), keys));
@@ -167,7 +170,8 @@ impl Propagation<'_, '_> {
     }
 }
 
-/// Returns the keys that a binding matches; `None` if it matches none.
+/// Returns the keys of the messages that a binding routes; `None` if the binding matches none of `keys`. If the binding
+/// matches only some of `keys`, returns all keys that its own routing key matches.
 fn through(kind: Kind, binding: &Binding, keys: &Keys) -> Option<Keys> {
     let certainty = match kind {
         Kind::Direct => keys.match_key(&binding.routing_key),
@@ -181,18 +185,17 @@ fn through(kind: Kind, binding: &Binding, keys: &Keys) -> Option<Keys> {
     }
 }
 
-/// The queues that receive the dead-lettered messages of a queue. If such a message is dead-lettered again, the
-/// simulation does not follow it.
+/// The queues that receive the dead-lettered messages of a queue. The simulation does not follow messages that are
+/// dead-lettered again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
     /// The certainty that the messages reach a queue.
     pub reach: Reach,
     /// The queues that receive all dead-lettered messages.
     pub queues: BTreeSet<QueueName>,
-    /// The queues that receive some dead-lettered messages, or that may receive them.
+    /// The queues that receive only some dead-lettered messages, or that may receive dead-lettered messages.
     pub possible: BTreeSet<QueueName>,
-    /// The routing keys of messages that do not reach a queue for any target or dead-lettering reason. Excludes keys that
-    /// reach a queue in at least one case.
+    /// The routing keys of messages that reach no queue, whatever the dead-letter target and the dead-lettering reason.
     pub lost: Vec<Keys>,
 }
 
@@ -224,7 +227,7 @@ impl Sum {
 }
 
 impl Routing<'_> {
-    /// Returns the fate of the messages that a queue and its retries dead-letter; `None` if the queue has no
+    /// Returns the fate of the messages that a queue and its retries dead-letter; `None` if the queue certainly has no
     /// dead-letter exchange.
     pub fn fate(&self, queue: &QueueName, arrivals: &Arrivals) -> Option<Fate> {
         let has_any = self.dead_lettering(queue).iter().any(Option::is_some);
@@ -232,8 +235,9 @@ impl Routing<'_> {
         has_any.then(|| self.fate_with(queue, |to, reason| arrivals.final_keys(queue, to, reason, version)))
     }
 
-    /// Returns true if dead-lettered messages of a queue can reach a queue by a routing key that their publisher set in the
-    /// header `CC` or `BCC`. The broker ignores these headers if the queue sets a dead-letter routing key.
+    /// Returns true if messages that `queue` dead-letters can reach a queue through a routing key in the CC or BCC
+    /// header that the publisher set. `to_key` is the dead-letter routing key. If the key is set, the broker ignores
+    /// these headers.
     pub fn can_route_by_cc(&self, queue: &QueueName, to_key: Option<&str>) -> bool {
         to_key.is_none() && self.fate_with(queue, |_, _| BTreeSet::from([Keys::any()])).reach != Reach::Never
     }

@@ -8,11 +8,12 @@ use crate::rabbitmq::wiring::has_dead_letter_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Routing<'_> {
-    /// Returns the queues in which dead-lettered messages remain, each with the queues from which it receives them:
-    /// other queues dead-letter to the queue, and it does not dead-letter.
+    /// Returns the dead-letter queues, each with the queues that dead-letter to it. A dead-letter queue receives
+    /// dead-lettered messages from other queues and does not dead-letter messages itself.
     ///
-    /// Delayed retry queues are neither. A source with a message TTL probably delays messages for its target, so its
-    /// target is a dead-letter queue only if it has the name of one. Targets that are only possible are included.
+    /// Ignores delayed retry queues. A source with a message TTL probably delays messages for its target, so the target
+    /// counts as a dead-letter queue only if its name suggests dead-lettering. The result includes queues that only
+    /// possibly receive dead-lettered messages, and queues that possibly do not dead-letter messages.
     pub fn dead_letter_queues(&self) -> BTreeMap<QueueName, BTreeSet<QueueName>> {
         let governors = ActivePolicies::of(&self.policies, self.profile).with_operators(&self.operator_policies);
         let any = Message::with(Keys::any());
@@ -22,12 +23,12 @@ impl Routing<'_> {
             if is_tier(source) || self.dead_lettering(source).iter().all(Option::is_none) {
                 continue;
             }
-            let delays = governors.likely(source, queue).has("message-ttl");
+            let has_ttl = governors.likely(source, queue).has("message-ttl");
             let routes = Reason::ALL.into_iter().flat_map(|reason| self.route_dead_letter(&any, source, reason));
             for target in routes.flat_map(|(_, it)| it.certain_queues.into_iter().chain(it.possible_queues)) {
                 let is_final = self.dead_lettering(&target).iter().any(Option::is_none);
-                let is_named = !delays || has_dead_letter_name(target.as_str());
-                if target != *source && is_final && is_named && !is_tier(&target) {
+                let is_plausible = !has_ttl || has_dead_letter_name(target.as_str());
+                if target != *source && is_final && is_plausible && !is_tier(&target) {
                     found.entry(target).or_default().insert(source.clone());
                 }
             }

@@ -1,5 +1,5 @@
-//! Simulates dead-lettering: the target of a queue, the changes to a message, and the cycles in which the broker drops
-//! messages.
+//! Simulates dead-lettering: the dead-letter target of a queue, the changes to a message, and the cycles in which the
+//! broker drops messages.
 
 use super::message::Message;
 use super::sender_selected::SenderSelected;
@@ -11,7 +11,7 @@ use crate::rabbitmq::wiring::DeadLettering;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The reason for which a queue dead-letters a message.
+/// The reason why a queue dead-letters a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// A consumer rejected the message without requeueing it.
@@ -28,7 +28,7 @@ impl Reason {
     /// All reasons.
     pub const ALL: [Self; 4] = [Self::Rejected, Self::Expired, Self::Maxlen, Self::DeliveryLimit];
 
-    /// Returns the reasons for which a queue with these settings dead-letters messages without a rejection.
+    /// Returns the reasons other than a rejection for which a queue with these settings can dead-letter messages.
     pub fn without_rejection(settings: &EffectiveSettings) -> impl Iterator<Item = Self> {
         let is_limited = settings.has("max-length") || settings.has("max-length-bytes");
         let drops = settings.overflow_behavior() != OverflowBehavior::Rejects;
@@ -58,14 +58,14 @@ impl fmt::Display for Reason {
 /// The dead-lettering history of a message, as the broker stores it in its headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeathHistory {
-    /// The queues and reasons for which the message was dead-lettered. The first record is the newest; the order of the
-    /// other records depends on the version.
+    /// The queues that dead-lettered the message, each with the reason. The first record is the newest. The order of
+    /// the other records depends on the version.
     records: Vec<(QueueName, Reason)>,
 }
 
 impl DeathHistory {
-    /// Adds a record, which replaces an earlier record with the same queue and reason. Up to 3.12, the broker also
-    /// reverses the older records (`rabbit_dead_letter:group_by_queue_and_reason`).
+    /// Adds a record, which replaces an earlier record with the same queue and reason. RabbitMQ 3.12 and earlier also
+    /// reverse the older records (`rabbit_dead_letter:group_by_queue_and_reason`).
     pub fn record(&mut self, queue: &QueueName, reason: Reason, version: BrokerVersion) {
         if !version.is_at_least(3, 13) {
             self.records.reverse();
@@ -76,7 +76,8 @@ impl DeathHistory {
 
     /// Returns true if the broker drops a message that was just dead-lettered and would reach `target`.
     ///
-    /// The broker does so if `target` has dead-lettered the message before, and no consumer has rejected it since then.
+    /// The broker drops the message if `target` has dead-lettered it before, and neither that record nor a newer one is
+    /// a rejection.
     pub fn is_cycle(&self, target: &QueueName) -> bool {
         // If the newest record is a rejection, there is no cycle, regardless of older records.
         let newest_of_target = self.records.iter().position(|(queue, _)| queue == target);
@@ -86,9 +87,9 @@ impl DeathHistory {
 }
 
 impl Routing<'_> {
-    /// Returns the possible dead-letter targets of a queue; a `None` entry means no target. The list has several
-    /// entries if it is uncertain which policy governs the queue. It is empty if the topology does not contain the
-    /// queue.
+    /// Returns the possible dead-letter targets of a queue; a `None` entry means no target. The list can have several
+    /// entries if topo cannot determine which policy governs the queue. The list is empty if the topology does not
+    /// contain the queue.
     pub fn dead_lettering(&self, name: &QueueName) -> &[Option<DeadLettering>] {
         let all = self.dead_letterings.get_or_init(|| {
             self.topology.queues.iter().map(|(name, queue)| (name, self.dead_lettering_of(name, queue))).collect()
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_letter_routing_key_replaces_the_keys_of_cc() {
+    fn dead_letter_routing_key_replaces_cc_keys() {
         let audit = ArgumentValue::List(vec!["audit".into()]);
         let message = Message::published("work", &Arguments::from([(CC.to_owned(), audit)]));
         let (topology, external) = (Topology::missing("shop".into()), BTreeSet::new());

@@ -19,7 +19,8 @@ pub(super) struct Hop {
     pub(super) destinations: Vec<(Destination, Certainty)>,
     /// The alternate exchange; several if it is uncertain which policy sets it.
     pub(super) alternates: Vec<(ExchangeName, Certainty)>,
-    /// True if the exchange certainly routes the message to one of the destinations, but it is unknown to which one.
+    /// True if the exchange routes the message to exactly one of the destinations, but topo cannot predict to which
+    /// one.
     pub(super) routes_to_one: bool,
     /// The reason why the destinations are uncertain; `None` if they are certain.
     pub(super) unclear: Option<Unclear>,
@@ -42,7 +43,8 @@ impl<'a> Routing<'a> {
     /// Returns the kind of an exchange; `None` if the exchange does not exist.
     pub fn kind(&self, name: &ExchangeName) -> Option<Kind> {
         if let Some(exchange) = self.topology.exchanges.get(name) {
-            // `x-delayed-message` delays the message, and then routes it like the type in its argument.
+            // An `x-delayed-message` exchange delays the message, and then routes it like the exchange type in its
+            // argument.
             let delayed = exchange.arguments.get("x-delayed-type").filter(|_| exchange.kind == "x-delayed-message");
             return Some(of_type(delayed.and_then(ArgumentValue::as_text).unwrap_or(&exchange.kind)));
         }
@@ -97,20 +99,19 @@ impl<'a> Routing<'a> {
         }
     }
 
-    /// Returns the destinations at the default exchange, where each routing key is the name of a queue. If the first key is
-    /// not known, the destinations are uncertain.
+    /// Returns the destinations of a message at the default exchange, where each routing key is the name of a queue. If
+    /// the main routing key is unknown, the destinations are uncertain.
     fn default_exchange(&self, message: &Message) -> Hop {
         let to = |name: &QueueName| Destination::Queue(name.clone());
         let keys = &message.keys;
-        let first = match keys {
+        let main = match keys {
             Keys::One(key) => Some(key.as_str()),
             Keys::Like(_) => None,
         };
-        let named: BTreeSet<QueueName> =
-            first.into_iter().chain(message.more_keys.keys()).map(QueueName::new).collect();
+        let named: BTreeSet<QueueName> = main.into_iter().chain(message.more_keys.keys()).map(QueueName::new).collect();
         let certain = named.iter().filter(|name| self.has_queue(name)).map(|name| (to(name), Certainty::Always));
         let destinations = certain.collect();
-        if first.is_some() {
+        if main.is_some() {
             return Hop { destinations, ..Hop::default() };
         }
         let possible = self.topology.queues.keys().filter(|name| !named.contains(*name));
@@ -121,8 +122,8 @@ impl<'a> Routing<'a> {
         Hop { destinations, unclear, is_open: true, ..Hop::default() }
     }
 
-    /// Returns the possible alternate exchanges that exist. Omits the default exchange: it has no bindings, so it
-    /// routes nothing as an alternate exchange (measured on all versions).
+    /// Returns the possible alternate exchanges that exist. Omits the default exchange, which routes nothing as an
+    /// alternate exchange, because it has no bindings (measured on all versions).
     pub fn alternates(&self, name: &ExchangeName) -> Vec<(ExchangeName, Certainty)> {
         let plain = || self.is_complete.then(|| predeclared_type(name).map(predeclared)).flatten().map(Cow::Owned);
         let declared = self.topology.exchanges.get(name).map(Cow::Borrowed);
@@ -146,7 +147,7 @@ impl<'a> Routing<'a> {
     }
 }
 
-/// Returns a predeclared exchange of a type. Policies govern such exchanges.
+/// Returns a predeclared exchange of a type. Policies can govern predeclared exchanges.
 fn predeclared(kind: &str) -> Exchange {
     Exchange { kind: kind.to_owned(), durable: true, auto_delete: false, internal: false, arguments: Arguments::new() }
 }
@@ -158,7 +159,7 @@ pub enum Unclear {
     Key(ExchangeName),
     /// The route depends on the headers.
     Headers(ExchangeName),
-    /// The route depends on a plugin, which provides the type of the exchange.
+    /// The type of the exchange is unknown, or a plugin provides it.
     Type(ExchangeName),
     /// The exchange may have bindings that the topology does not contain.
     UnknownBindings(ExchangeName),
@@ -171,7 +172,7 @@ impl fmt::Display for Unclear {
         match self {
             Self::Key(exchange) => write!(f, "the route depends on the routing key at exchange `{exchange}`"),
             Self::Headers(exchange) => write!(f, "the route depends on the headers at exchange `{exchange}`"),
-            Self::Type(exchange) => write!(f, "the type of exchange `{exchange}` is unknown, or comes from a plugin"),
+            Self::Type(exchange) => write!(f, "the type of exchange `{exchange}` is unknown or provided by a plugin"),
             Self::UnknownBindings(exchange) => write!(f, "exchange `{exchange}` may have unknown bindings"),
             Self::Policy(exchange) => write!(f, "the policy that governs exchange `{exchange}` is uncertain"),
         }

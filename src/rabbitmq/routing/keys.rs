@@ -1,5 +1,4 @@
-//! Defines sets of possible routing keys, and determines the certainty with which direct and topic exchanges match
-//! them.
+//! Defines sets of possible routing keys, and determines the certainty that direct and topic bindings match them.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +17,7 @@ pub enum Keys {
 }
 
 impl Keys {
-    /// Returns all keys.
+    /// Returns the set of all keys.
     pub fn any() -> Self {
         Self::Like("#".to_owned())
     }
@@ -55,7 +54,7 @@ impl Keys {
     }
 }
 
-/// Splits a key into words, as the broker does (`rabbit_exchange_type_topic:split_topic_key`): the empty key has no
+/// Splits a key into words, as the broker does (`rabbit_exchange_type_topic:split_topic_key`). The empty key has no
 /// words.
 pub(super) fn words(key: &str) -> impl DoubleEndedIterator<Item = &str> {
     key.split('.').filter(move |_| !key.is_empty())
@@ -92,7 +91,7 @@ impl<'a> Automaton<'a> {
         self.close([0])
     }
 
-    /// Returns the state after one more word; `None` is a word that no pattern contains.
+    /// Returns the state after one more word. `None` represents a word that no pattern contains.
     fn after(&self, positions: &BTreeSet<usize>, word: Option<&str>) -> BTreeSet<usize> {
         let next = positions.iter().filter_map(|position| match *self.pattern.get(*position)? {
             "#" => Some(*position),
@@ -114,8 +113,8 @@ fn matches(pattern: &str, key: &str) -> bool {
     automaton.is_at_end(&end)
 }
 
-/// Returns true if two patterns have different words at a position before the first `#`. Most patterns differ in this
-/// way and require no further comparison.
+/// Returns true if two patterns have different literal words at a position before the first `#`. Most pairs of patterns
+/// differ in this way and require no further comparison.
 fn begin_differently<'k>(one: impl Iterator<Item = &'k str>, other: impl Iterator<Item = &'k str>) -> bool {
     let mut both = one.zip(other).take_while(|(one, other)| *one != "#" && *other != "#");
     both.any(|(one, other)| one != other && one != "*" && other != "*")

@@ -6,8 +6,8 @@ use crate::model::message_headers::BCC;
 use crate::model::{ArgumentValue, Arguments, BrokerVersion};
 use std::collections::BTreeMap;
 
-/// The prefixes of headers that only the broker sets, when it dead-letters a message. An unknown message does not have
-/// these headers.
+/// The prefixes of headers that only the broker sets, when it dead-letters a message. Unknown headers of a message
+/// never start with these prefixes.
 const BROKER_HEADERS: [&str; 3] = ["x-death", "x-first-death-", "x-last-death-"];
 
 /// The headers of a message.
@@ -20,13 +20,13 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Creates completely known headers.
+    /// Creates headers that are completely known.
     pub fn exactly(headers: &Arguments) -> Self {
         let known = headers.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
         Self { known, is_complete: true }
     }
 
-    /// Creates unknown headers, which a publisher can set.
+    /// Creates unknown headers: any headers that a publisher can set.
     pub fn any() -> Self {
         Self { known: BTreeMap::new(), is_complete: false }
     }
@@ -36,7 +36,8 @@ impl Headers {
         self.known.contains_key(name)
     }
 
-    /// Returns a header; `None` without the header, and `Some(None)` for an unknown value.
+    /// Returns the value of a header. Returns `None` if the header is not known to exist, and `Some(None)` if its value
+    /// is unknown.
     pub fn get(&self, name: &str) -> Option<Option<&ArgumentValue>> {
         self.known.get(name).map(Option::as_ref)
     }
@@ -59,7 +60,8 @@ impl Headers {
     /// Returns the certainty that a binding with these arguments matches the headers.
     ///
     /// A headers exchange compares headers that begin with `x-` only if `x-match` is `all-with-x` or `any-with-x`,
-    /// which require 3.10. It never compares `x-match` itself (`rabbit_exchange_type_headers`, 3.8.9 to 4.3.5).
+    /// which require RabbitMQ 3.10. The exchange never compares `x-match` itself (`rabbit_exchange_type_headers`, 3.8.9
+    /// to 4.3.5).
     pub fn matches(&self, binding: &Arguments, version: BrokerVersion) -> Certainty {
         let (is_any, compared) = compared_headers(binding, version);
         let each = compared.map(|(name, desired)| self.has_value(name, desired, version));
@@ -79,7 +81,7 @@ impl Headers {
     }
 }
 
-/// Returns the headers that a binding compares, and true if one of them suffices.
+/// Returns true if one matching header suffices, and the headers that a binding compares.
 pub(super) fn compared_headers(
     binding: &Arguments,
     version: BrokerVersion,
@@ -90,8 +92,8 @@ pub(super) fn compared_headers(
     (mode.starts_with("any"), binding.iter().filter(move |(name, _)| is_compared(name)))
 }
 
-/// Returns the certainty that a headers exchange treats two values as equal. The exchange compares values with `==` up
-/// to 3.12, so that 1 equals 1.0, and with `=:=` since 3.13.
+/// Returns the certainty that a headers exchange treats two values as equal. RabbitMQ 3.12 and earlier compare values
+/// with `==`, so 1 equals 1.0. RabbitMQ 3.13 and later compare values with `=:=`.
 pub(super) fn is_same(value: &ArgumentValue, desired: &ArgumentValue, version: BrokerVersion) -> Certainty {
     match (value, desired) {
         (ArgumentValue::Integer(whole), ArgumentValue::Float(float))
@@ -123,14 +125,14 @@ impl Message {
         Self { keys, more_keys: SenderSelected::default(), headers: Headers::any() }
     }
 
-    /// Returns the certainty that any of the keys matches.
+    /// Returns the certainty that at least one of the keys matches.
     pub(super) fn match_any(&self, certainty: impl Fn(&Keys) -> Certainty) -> Certainty {
         let more = self.more_keys.keys().map(|key| certainty(&Keys::One(key.to_owned())));
         more.fold(certainty(&self.keys), Ord::max)
     }
 
-    /// Creates the message that an application publishes with this routing key and these headers. The broker removes the
-    /// header `BCC`.
+    /// Creates the message that an application publishes with this routing key and these headers. The broker removes
+    /// the BCC header.
     pub fn published(routing_key: &str, headers: &Arguments) -> Self {
         let mut known = Headers::exactly(headers);
         known.remove(BCC);

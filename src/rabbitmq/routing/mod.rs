@@ -1,5 +1,5 @@
 //! Routes messages through exchanges, exchange-to-exchange bindings and alternate exchanges to queues. The message and
-//! the topology can be partly unknown; an uncertain result contains the reason for the uncertainty.
+//! the topology can be partly unknown. An uncertain result contains the reason for the uncertainty.
 //!
 //! The simulation follows `rabbit_exchange:route`, 3.8.9 to 4.3.5.
 
@@ -45,7 +45,7 @@ pub struct Routing<'a> {
     operator_policies: Policies<'a>,
     by_source: BTreeMap<&'a ExchangeName, Outgoing<'a>>,
     by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
-    /// The queues that are bound to an exchange outside of the topology, with unknown keys.
+    /// The queues that are bound to each exchange by bindings that the topology does not contain. The keys are unknown.
     external_bindings: BTreeMap<&'a ExchangeName, BTreeSet<&'a QueueName>>,
     /// True if the topology contains all bindings of predeclared exchanges.
     is_complete: bool,
@@ -54,8 +54,8 @@ pub struct Routing<'a> {
 }
 
 impl<'a> Routing<'a> {
-    /// Creates the routing of a topology on a broker. The topology does not contain the objects in `external`, but they
-    /// exist and may have unknown bindings.
+    /// Creates the routing of a topology on a broker. The objects in `external` exist although the topology does not
+    /// contain them, and may have unknown bindings.
     pub fn new(
         topology: &'a Topology,
         operator_policies: impl IntoIterator<Item = (&'a PolicyName, &'a Policy)>,
@@ -83,7 +83,7 @@ impl<'a> Routing<'a> {
         }
     }
 
-    /// Adds queues that are bound to an exchange outside of the topology, with unknown keys.
+    /// Adds bindings that the topology does not contain. Each queue is bound to its exchange with unknown keys.
     pub fn with_external_bindings(mut self, queues: &'a BTreeMap<QueueName, ExchangeName>) -> Self {
         for (queue, exchange) in queues {
             self.external_bindings.entry(exchange).or_default().insert(queue);
@@ -113,13 +113,14 @@ impl<'a> Routing<'a> {
         active.likely(name, queue)
     }
 
-    /// Returns true if it is not known which policies govern a queue, and the possible policies differ in their effect.
+    /// Returns true if topo cannot determine which policies govern a queue, and the possible policies result in
+    /// different settings.
     pub fn has_uncertain_settings(&self, name: &QueueName, queue: &Queue) -> bool {
         let active = ActivePolicies::of(&self.policies, self.profile).with_operators(&self.operator_policies);
         let possible = active.possible(name, queue);
-        let mut others = possible.iter().map(|(_, settings)| settings);
-        let Some(first) = others.next() else { return false };
-        others.any(|settings| settings != first)
+        let mut all = possible.iter().map(|(_, settings)| settings);
+        let Some(first) = all.next() else { return false };
+        all.any(|settings| settings != first)
     }
 
     fn bindings_of(&self, exchange: &ExchangeName) -> &[&'a Binding] {
@@ -143,12 +144,12 @@ impl<'a> Routing<'a> {
         found
     }
 
-    /// Returns the bindings whose destination is a queue or an exchange.
+    /// Returns the bindings with a destination.
     pub fn bindings_to(&self, destination: &Destination) -> &[&'a Binding] {
         self.by_destination.get(destination).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns true if queues are bound to the exchange outside of the topology.
+    /// Returns true if the exchange has bindings that [`Routing::with_external_bindings`] added.
     fn has_external_bindings(&self, exchange: &ExchangeName) -> bool {
         self.external_bindings.contains_key(exchange)
     }

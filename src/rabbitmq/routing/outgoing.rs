@@ -34,7 +34,7 @@ impl<'a> Outgoing<'a> {
     }
 
     /// Returns all bindings that can match a message with these keys at an exchange of this kind, and possibly a few
-    /// others.
+    /// bindings that cannot.
     pub(super) fn candidates(&self, kind: Kind, keys: &Keys) -> Vec<&'a Binding> {
         match (kind, keys) {
             (Kind::Direct, Keys::One(key)) => self.with_key(key).to_vec(),
@@ -47,7 +47,7 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Returns the bindings whose routing key, as a topic pattern, overlaps a pattern.
+    /// Returns the bindings whose routing key, as a topic pattern, overlaps `pattern`.
     fn overlapping(&self, pattern: &str) -> Vec<&'a Binding> {
         let mut pattern: Vec<&str> = words(pattern).collect();
         // The search starts at the end that has more words before the first `#`, because `#` matches anything.
@@ -151,8 +151,7 @@ mod tests {
         }
     }
 
-    /// If a queue with thousands of bindings dead-letters to the exchange of these bindings, this search runs for each
-    /// key.
+    /// If a queue has thousands of bindings and dead-letters to their source exchange, this search runs for each key.
     #[test]
     fn keys_among_thousands_have_few_candidates() {
         for shape in ["order.N.#", "order.N", "*.N", "#.N", "#.order.N", "a.#.b.N.*"] {

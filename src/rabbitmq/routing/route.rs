@@ -18,24 +18,24 @@ pub struct Route {
     pub reaches: Certainty,
     /// The reason why the route is uncertain; `None` if the route is certain.
     pub unclear: Option<Unclear>,
-    /// True if other queues may also receive the message, because an exchange may have unknown bindings.
+    /// True if additional queues may receive the message, because an exchange may have unknown bindings.
     pub is_open: bool,
 }
 
-/// The parts of a topology that a message takes on its route.
+/// The bindings and alternate exchanges on the route of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken<'a> {
-    /// The bindings that match the message.
+    /// The bindings that match or may match the message.
     pub bindings: Vec<&'a Binding>,
-    /// The exchanges at which no binding matches, so that the alternate exchange receives the message.
+    /// The exchanges whose alternate exchange receives or may receive the message.
     pub alternates: BTreeSet<ExchangeName>,
 }
 
 /// The outcome of routing a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteOutcome {
-    /// These queues certainly receive the message. Empty if the message certainly reaches a queue, but it is unknown
-    /// which.
+    /// These queues certainly receive the message. Empty if the message certainly reaches a queue, but topo cannot
+    /// predict which queue.
     Reaches(BTreeSet<QueueName>),
     /// No queue receives the message.
     ReachesNothing,
@@ -61,7 +61,7 @@ struct Hops {
 }
 
 impl<'a> Routing<'a> {
-    /// Returns the bindings and alternate exchanges that a message takes on its route, certainly or perhaps.
+    /// Returns the bindings and alternate exchanges that are certainly or possibly on the route of a message.
     pub fn taken(&self, exchange: &ExchangeName, message: &Message) -> Taken<'a> {
         let mut taken = Taken::default();
         for (name, (_, hop)) in self.hops(exchange, message).hops {
@@ -99,7 +99,7 @@ impl<'a> Routing<'a> {
         } else {
             Certainty::Perhaps
         };
-        // The first of several reasons is reported. An uncertain route always has a reason.
+        // If there are several reasons, the route contains only the first. An uncertain route always has a reason.
         let unclear = unclear.or_else(|| (reaches == Certainty::Perhaps).then(|| Unclear::Policy(exchange.clone())));
         Route {
             certain_queues: of(Certainty::Always),
@@ -110,8 +110,8 @@ impl<'a> Routing<'a> {
         }
     }
 
-    /// Returns true if the bindings of an exchange certainly route such a message, so that the alternate exchange does
-    /// not receive it.
+    /// Returns true if the bindings of an exchange certainly route the message, so the alternate exchange does not
+    /// receive it.
     pub fn routes_all(&self, exchange: &ExchangeName, message: &Message) -> bool {
         self.hop(exchange, message).is_some_and(|hop| hop.match_certainty() == Certainty::Always)
     }

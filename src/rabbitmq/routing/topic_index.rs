@@ -1,12 +1,12 @@
-//! Indexes topic patterns by their words, as the broker does. The index finds the patterns that cover or overlap another
-//! pattern, without comparing each pair.
+//! Indexes topic patterns by their words, as the broker does. The index finds the patterns that cover or overlap a
+//! given pattern without comparing each pair of patterns.
 
 use super::keys::words;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An index of topic patterns, each with a number.
 pub struct TopicIndex<'a> {
-    /// The nodes; the first one is the root.
+    /// The nodes. The first node is the root.
     nodes: Vec<Node<'a>>,
 }
 
@@ -14,13 +14,13 @@ pub struct TopicIndex<'a> {
 #[derive(Default)]
 struct Node<'a> {
     next: BTreeMap<&'a str, usize>,
-    /// True if the last word is `#`, which matches any number of words.
+    /// True if the last of these words is `#`, which matches any number of words.
     is_hash: bool,
     /// The number of the pattern that ends at this node.
     end: Option<usize>,
 }
 
-/// A word of a key; `None` is a word that no pattern contains.
+/// A word of a key. `None` represents a word that no pattern contains.
 pub(super) type Word<'k> = Option<&'k str>;
 
 impl Default for TopicIndex<'_> {
@@ -53,8 +53,8 @@ impl<'a> TopicIndex<'a> {
         self.nodes[at].end.get_or_insert(number);
     }
 
-    /// Returns the numbers of all patterns that cover a pattern, and of a few other patterns. Each candidate matches
-    /// two sample keys of the pattern: a key with the minimum number of words, and a longer key.
+    /// Returns the numbers of all patterns that cover a pattern, and possibly of a few patterns that do not. Each
+    /// candidate matches two sample keys of the pattern: a key with the minimum number of words, and a longer key.
     pub fn candidates(&self, pattern: &str) -> BTreeSet<usize> {
         let with = |hash: &[Word<'static>]| self.matching(&key_for(pattern, hash));
         let shortest = with(&[]);
@@ -64,7 +64,7 @@ impl<'a> TopicIndex<'a> {
         shortest.intersection(&with(&[None, None])).copied().collect()
     }
 
-    /// Returns the numbers of all patterns that overlap a pattern: at least one key matches both.
+    /// Returns the numbers of all patterns that overlap a pattern: at least one key matches both patterns.
     pub(super) fn overlapping(&self, pattern: &[&str]) -> BTreeSet<usize> {
         let ends = self.states(pattern).into_iter().filter(|(position, _)| *position == pattern.len());
         ends.filter_map(|(_, at)| self.nodes[at].end).collect()
@@ -141,7 +141,7 @@ impl<'a> TopicIndex<'a> {
     }
 }
 
-/// Returns a key that matches a pattern. The words in `hash` replace each `#`.
+/// Returns a key that matches a pattern. Replaces each `#` with the words in `hash`.
 fn key_for<'k>(pattern: &'k str, hash: &[Word<'k>]) -> Vec<Word<'k>> {
     let mut key = Vec::new();
     for word in words(pattern) {

@@ -6,7 +6,7 @@ use crate::model::{Levels, Thresholds};
 use crate::operate::alerts::{Metric, VhostAlerts, WatchedQueue};
 use serde_json::{Value, json};
 
-/// The beginning of a dashboard.
+/// The first characters of a dashboard.
 pub(super) const BEGINNING: &str = "{\n  \"description\": \"Written by topo alerts";
 
 /// The number of columns of Grafana's grid.
@@ -24,7 +24,7 @@ pub fn dashboard(vhosts: &[VhostAlerts]) -> String {
     }
     let names: Vec<String> = vhosts.iter().map(|vhost| clean(vhost.vhost.as_str())).collect();
     let dashboard = json!({
-        "description": "Written by topo alerts. The colors are the thresholds of the spec.",
+        "description": "Written by topo alerts. The colors show the thresholds of the spec.",
         "title": format!("Queues of {}", names.join(", ")),
         "tags": ["rabbitmq", "topo"],
         "schemaVersion": 38,
@@ -78,7 +78,7 @@ impl Panels {
     }
 }
 
-/// Returns the color of each number of messages. Without thresholds, every number has the same color.
+/// Returns the colors for message counts. Without thresholds, every count has the same color.
 fn steps(depth: &Levels<i64>) -> Value {
     let mut steps = vec![json!({"color": "green", "value": null})];
     steps.extend(depth.warning.map(|value| json!({"color": "orange", "value": value})));
@@ -107,8 +107,7 @@ fn stat(title: &str, expression: &str, steps: &Value) -> Value {
     })
 }
 
-/// Returns a graph. The thresholds for the number of messages are lines in the graph, and the others are in its
-/// description.
+/// Returns a graph. Depth thresholds are lines in the graph, and the description contains the other thresholds.
 fn graph(title: &str, series: &[(&str, String)], thresholds: &Thresholds) -> Value {
     let style = if thresholds.depth.is_empty() { "off" } else { "line" };
     let defaults = json!({
@@ -129,7 +128,7 @@ fn graph(title: &str, series: &[(&str, String)], thresholds: &Thresholds) -> Val
     })
 }
 
-/// Describes the thresholds other than the number of messages, which a graph of the number does not show.
+/// Describes the thresholds other than the depth, which the graph does not show as lines.
 fn other_thresholds(thresholds: &Thresholds) -> String {
     let time = |milliseconds: i64| duration(milliseconds).unwrap_or_default();
     let mut sentences = Vec::new();

@@ -10,5 +10,5 @@ pub use dashboard::dashboard;
 pub use promtool::{UntestableMatcher, tests as promtool_tests};
 pub use rules::rules;
 
-/// The beginnings of the files that the renderers create: rules, tests and dashboards.
+/// The first characters of the files that the renderers create: rules, tests and dashboards.
 pub const BEGINNINGS: [&str; 3] = [rules::TITLE, promtool::TITLE, dashboard::BEGINNING];

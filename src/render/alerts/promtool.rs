@@ -1,5 +1,5 @@
-//! Renders tests of alert rules for `promtool test rules`. In these tests, every rule fires at its threshold, and does
-//! not fire one message or one evaluation below it.
+//! Renders tests of alert rules for `promtool test rules`. In these tests, every rule fires at its threshold. It does
+//! not fire with one message fewer or one evaluation earlier.
 
 use super::text::{Shown, annotations};
 use crate::model::Growth;
@@ -13,8 +13,8 @@ pub(super) const TITLE: &str = "# Tests of alert rules for promtool, written by 
 /// The minimum interval of the evaluations, and the interval of the samples.
 const MINUTE: i64 = 60_000;
 
-/// The maximum number of evaluations of one test. promtool evaluates all rules each time, which would take minutes for an
-/// age of several days.
+/// The maximum number of evaluations in one test. promtool evaluates all rules each time. Without this limit, a test of
+/// an age threshold of several days would take minutes.
 const MAX_EVALUATIONS: i64 = 240;
 
 /// The error for a matcher that does not determine the labels of a series.
@@ -34,7 +34,7 @@ pub fn tests(vhosts: &[VhostAlerts], rules: &str) -> Result<String, UntestableMa
         return Err(UntestableMatcher);
     }
     for (index, alert) in alerts.iter().enumerate() {
-        // Alerts of one queue with the same name have different severities. They are tested together.
+        // Alerts for one queue with the same name have different severities. The same tests cover these alerts.
         let is_same = |other: &&Alert| other.name() == alert.name() && is_same_queue(other, alert);
         let is_first = !alerts[..index].iter().any(is_same);
         if is_first && alert.condition != Condition::NotSeen {
@@ -49,7 +49,8 @@ pub fn tests(vhosts: &[VhostAlerts], rules: &str) -> Result<String, UntestableMa
     Ok(format!("{TITLE}. Run them with: promtool test rules FILE\n{}", Tree::from_json(&document).document()))
 }
 
-/// Returns the interval of the evaluations, in milliseconds: a minute, or more if an alert has a long time.
+/// Returns the interval of the evaluations, in milliseconds: one minute, or more if a condition must persist for a long
+/// time.
 fn step(vhosts: &[VhostAlerts]) -> i64 {
     let longest = vhosts.iter().flat_map(|vhost| &vhost.alerts).map(|alert| alert.persists).max().unwrap_or_default();
     let minutes = longest.saturating_add(MAX_EVALUATIONS * MINUTE - 1) / (MAX_EVALUATIONS * MINUTE);
@@ -103,15 +104,15 @@ fn fires_at(alert: &Alert, step: i64) -> i64 {
 
 /// Returns the tests of the alerts of one queue that have the same name.
 fn cases(alerts: &[&Alert], step: i64) -> Vec<Case> {
-    // For an alert with a time, the tests compare before and after this time.
+    // If the condition must persist for some time, a test also compares the alerts one evaluation before they fire.
     let around = |alert: &Alert, values: &[(Metric, i64)]| {
         let at = fires_at(alert, step);
-        let named = |word: &str| format!("{} {}, {word} its time", alert.name(), alert.severity.as_str());
+        let named = |word: &str| format!("{} {}, {word} it fires", alert.name(), alert.severity.as_str());
         let before = (at >= step).then(|| Case::constant(named("before"), values, at - step, State::Met(values[0].1)));
-        before.into_iter().chain([Case::constant(named("after"), values, at, State::Met(values[0].1))])
+        before.into_iter().chain([Case::constant(named("when"), values, at, State::Met(values[0].1))])
     };
     let not_met = |alert: &Alert, values: &[(Metric, i64)]| {
-        let name = format!("{}, not met", alert.name());
+        let name = format!("{}, condition not met", alert.name());
         Case::constant(name, values, fires_at(alert, step), State::NotMet)
     };
     let mut cases = Vec::new();
@@ -149,7 +150,8 @@ fn cases(alerts: &[&Alert], step: i64) -> Vec<Case> {
     cases
 }
 
-/// Returns the tests of a growth. The queue grows in the last sample, so that every window contains the growth.
+/// Returns the tests for a growth threshold. The queue grows in the last sample, so that every window contains the
+/// growth.
 fn growths(alert: &Alert, growth: Growth, alerts: &[&Alert], step: i64) -> [Case; 2] {
     let within = |alert: &&&Alert| match alert.condition {
         Condition::Growth(growth) => Some(growth.within),
@@ -173,16 +175,16 @@ fn growths(alert: &Alert, growth: Growth, alerts: &[&Alert], step: i64) -> [Case
     })
 }
 
-/// Returns the test of a tier whose number of messages falls.
+/// Returns the test for a tier whose message count decreases repeatedly.
 fn falling(alert: &Alert, step: i64) -> Case {
     let at = fires_at(alert, step);
     let pairs = at / MINUTE / 2 + 1;
     let values = vec!["2 1"; usize::try_from(pairs).unwrap_or_default()].join(" ");
-    let name = format!("{}, not met", alert.name());
+    let name = format!("{}, condition not met", alert.name());
     Case { name, samples: vec![(Metric::Messages, values)], interval: MINUTE, at, state: State::NotMet }
 }
 
-/// Returns the value with which an alert fires in a state; `None` if the alert does not fire.
+/// Returns the value with which an alert fires in a state. Returns `None` if the alert does not fire.
 fn value_in(alert: &Alert, state: State, at: i64, step: i64) -> Option<i64> {
     let is_late_enough = at >= fires_at(alert, step);
     match (alert.condition, state) {
@@ -216,8 +218,8 @@ fn compared(at: i64, name: &str, expected: &[Value]) -> Value {
     json!({"eval_time": at, "alertname": name, "exp_alerts": expected})
 }
 
-/// Returns an expected alert. An alert about missing metrics has all labels of the matchers; the others have only the
-/// labels of the aggregation.
+/// Returns an expected alert. Includes all labels of the matchers if `has_all_labels` is true, as for an alert about
+/// missing metrics. Otherwise, includes only the labels of the aggregation.
 fn expected(alert: &Alert, value: i64, has_all_labels: bool) -> Value {
     let mut labels = Map::new();
     for (label, value) in alert.series.labels().unwrap_or_default() {
@@ -233,7 +235,7 @@ fn expected(alert: &Alert, value: i64, has_all_labels: bool) -> Value {
     })
 }
 
-/// Returns the tests of the alerts about missing metrics. Without any series, all of them fire.
+/// Returns the tests of the alerts about missing metrics. Without any series, all of these alerts fire.
 fn unseen_tests(alerts: &[&Alert], step: i64) -> [Value; 3] {
     let name = alerts.first().map_or("", |alert| alert.name());
     let at = alerts.iter().map(|alert| fires_at(alert, step)).max().unwrap_or_default();
@@ -249,8 +251,8 @@ fn unseen_tests(alerts: &[&Alert], step: i64) -> [Value; 3] {
         })
     };
     [
-        test("before its time", &[], at - step, &[]),
-        test("after its time", &[], at, &firing),
-        test("not met", &series, at, &[]),
+        test("before it fires", &[], at - step, &[]),
+        test("when it fires", &[], at, &firing),
+        test("condition not met", &series, at, &[]),
     ]
 }

@@ -33,7 +33,7 @@ fn head(vhosts: &[VhostAlerts], metrics: Metrics, version: Option<BrokerVersion>
             )
         }
         Metrics::PerObject if is_3_8 => {
-            "# RabbitMQ 3.8 has metrics of single queues only with this line in rabbitmq.conf:\n\
+            "# RabbitMQ 3.8 exposes per-queue metrics only with this line in rabbitmq.conf:\n\
              #   prometheus.return_per_object_metrics = true\n\
              # Prometheus must scrape each node at this path:\n#   /metrics\n"
                 .to_owned()

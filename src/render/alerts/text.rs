@@ -10,7 +10,7 @@ use crate::render::shell::quote;
 pub(super) enum Shown {
     /// The template that Prometheus replaces with the value.
     Template,
-    /// This value, as Prometheus renders it.
+    /// A fixed value, formatted as Prometheus formats the value of the template.
     Number(i64),
 }
 
@@ -22,7 +22,8 @@ impl Shown {
         }
     }
 
-    /// Returns a text without templates: Prometheus expands `{{` in every annotation.
+    /// Escapes `{{` in a string, because Prometheus expands templates in annotations and labels. Returns the string
+    /// unchanged for a fixed value.
     pub(super) fn literal(self, text: &str) -> String {
         match self {
             Self::Template => text.replace("{{", "{{ \"{{\" }}"),
@@ -68,7 +69,7 @@ pub(super) fn annotations(alert: &Alert, shown: Shown) -> Annotations {
         ),
         Condition::Stuck | Condition::Unmoved => stuck(alert, &subject, &value, shown),
         Condition::NotSeen => (
-            format!("Prometheus has no metrics of {subject}"),
+            format!("Prometheus has no metrics for {subject}"),
             "The queue does not exist, or Prometheus does not scrape its metrics. Its other alerts cannot fire."
                 .to_owned(),
         ),
@@ -100,7 +101,8 @@ fn stuck(alert: &Alert, subject: &str, value: &str, shown: Shown) -> (String, St
     }
 }
 
-/// Returns the sentence with the command that shows the messages of a dead-letter queue; `None` for other queues.
+/// Returns the sentence with the command that shows the messages of a dead-letter queue. Returns `None` for other
+/// queues, and for an alert about missing metrics.
 fn command(alert: &Alert) -> Option<String> {
     let is_listed = alert.role == Role::DeadLetterQueue && alert.condition != Condition::NotSeen;
     let queue = quote(alert.queue.as_str());

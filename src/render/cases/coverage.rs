@@ -1,4 +1,4 @@
-//! Renders the coverage of the routing by cases.
+//! Renders the routing coverage of test cases.
 
 use super::document::{Coverage, Element, ElementKind, Position};
 use super::margin::with_position;
@@ -16,7 +16,7 @@ use std::fmt::Write;
 /// The maximum number of listed parts.
 const MAX_LISTED: usize = 30;
 
-/// Renders the coverage as text: the share, and the parts that are not covered.
+/// Renders the coverage as text: the share, and the parts that are not covered, redundant or unknown.
 pub fn coverage(report: &CoverageReport, width: usize) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", Painted(BOLD, fold(&heading(report), width)));
@@ -41,7 +41,7 @@ pub fn coverage(report: &CoverageReport, width: usize) -> String {
     text
 }
 
-/// Renders the share: `Coverage of topology.yaml: 7 of 10 routing elements (70%)`.
+/// Renders the share, such as `Coverage of topology.yaml · vhost shop: 7 of 10 routing elements (70%)`.
 pub(super) fn heading(report: &CoverageReport) -> String {
     let (covered, all) = report.coverage.counts();
     let ignored = match report.coverage.ignored {
@@ -58,7 +58,7 @@ pub(super) fn heading(report: &CoverageReport) -> String {
     )
 }
 
-/// Returns the parts that cases can cover and do not.
+/// Returns the parts that cases can cover but do not cover.
 pub(super) fn uncovered(report: &CoverageReport) -> impl Iterator<Item = &PartCoverage> {
     report.coverage.parts.iter().filter(|part| matches!(part.state, PartState::Exercised | PartState::NotExercised))
 }
@@ -100,7 +100,7 @@ fn position(report: &CoverageReport, part: &PartCoverage) -> Option<Source> {
     Some(Source { file, line: at.line, column: at.column, part_of: None, places: Places::new() })
 }
 
-/// Returns the coverage as a document.
+/// Returns the coverage for the JSON document.
 pub(super) fn document(report: &CoverageReport) -> Coverage {
     let (covered, total) = report.coverage.counts();
     let element = |it: &PartCoverage| Element {

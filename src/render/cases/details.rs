@@ -6,7 +6,7 @@ use crate::cases::{FileReport, Mismatch};
 use crate::model::printable::clean;
 use crate::simulation::Outcome;
 
-/// Describes the setting that determines a result, with its position: `maxRetries is 1 (topology.yaml:5)`.
+/// Describes the setting that determines a result, with its position, such as `maxRetries is 1 (topology.yaml:5)`.
 fn reason(report: &FileReport, mismatch: &Mismatch) -> Option<String> {
     let because = clean(mismatch.because.as_deref()?);
     let at = mismatch.at.and_then(|at| report.spec_position(at));
@@ -26,5 +26,5 @@ pub(super) fn details(report: &FileReport, mismatches: &[Mismatch], simulated: &
     lines + &anstream::adapter::strip_str(&shown).to_string()
 }
 
-/// The width of text in other formats, in columns.
+/// The width of the rendered text, in columns.
 const WIDTH: usize = 100;

@@ -1,4 +1,4 @@
-//! Defines the JSON document of test results, and generates its JSON Schema.
+//! Defines the JSON document for test results, and generates its JSON Schema.
 
 use crate::model::{Binding, BrokerVersion, ExchangeName, QueueName, VhostName};
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ pub(super) struct Case {
     /// The divisor of all delays and TTLs on the broker; absent if `mode` is `offline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) time_scale: Option<u64>,
-    /// The comparison with the broker; absent if `mode` is `offline`, or if the case did not run.
+    /// The comparison with the broker; absent if `mode` is `offline`, or if `only` excludes this RabbitMQ version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) live: Option<Live>,
     /// The result.
@@ -65,11 +65,11 @@ pub(super) struct Case {
     pub(super) ends: Vec<EndedCopy>,
 }
 
-/// The environment of a test run.
+/// The mode of a test run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Mode {
-    /// In the simulation.
+    /// Only in the simulation.
     Offline,
     /// In the simulation and on a broker.
     Live,
@@ -81,7 +81,7 @@ pub(super) enum Mode {
 pub(super) enum CaseResult {
     /// All expectations are met.
     Passed,
-    /// An expectation is not met, or the broker and the simulation differ.
+    /// An expectation is not met, the message cannot be published, or the broker and the simulation differ.
     Failed,
     /// The case does not apply to this RabbitMQ version.
     Skipped,
@@ -129,7 +129,7 @@ pub(super) enum Live {
     Differs,
     /// The case did not run on the broker.
     NotRun {
-        /// The dead-letter reason.
+        /// The reason why the case did not run on the broker.
         reason: String,
     },
 }
@@ -138,9 +138,9 @@ pub(super) enum Live {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Mismatch {
-    /// The key of the expectation in the test file, or one of three values. `unknown`: topo cannot determine the result.
-    /// `live`: the broker and the simulation differ. `publish`: no client can publish the message in the topology that
-    /// `--against` selects, for example because the exchange does not exist.
+    /// The key of the expectation in the test file, or one of three values. `unknown`: topo cannot determine the
+    /// result. `live`: the broker and the simulation differ. `publish`: no client can publish the message in the
+    /// topology that `--against` selects, for example because the exchange does not exist.
     pub(super) aspect: &'static str,
     /// The queue; absent if the difference concerns all queues.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,7 +149,7 @@ pub(super) struct Mismatch {
     pub(super) expected: String,
     /// The simulated result, as text.
     pub(super) actual: String,
-    /// The whole difference, as text.
+    /// The complete difference, as text.
     pub(super) message: String,
     /// The setting or binding that determines the result, as text; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ pub(super) enum EventKind {
         exchange: ExchangeName,
         /// The routing key.
         routing_key: String,
-        /// The keys in the headers `CC` and `BCC`; absent if there are none.
+        /// The keys in the `CC` and `BCC` headers; absent if there are none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         additional_routing_keys: Vec<String>,
         /// The queues that received the message.
@@ -264,8 +264,9 @@ pub(super) struct Element {
     /// The routing element.
     #[serde(flatten)]
     pub(super) kind: ElementKind,
-    /// `covered`, `exercised` (no case fails without the element), `notExercised`, `redundant` (no route changes without
-    /// it), `unreachable` (no message can use it with the current settings) or `unknown` (topo cannot simulate its exchange).
+    /// `covered`, `exercised` (no case fails without the element), `notExercised`, `redundant` (no route changes
+    /// without it), `unreachable` (no message can use it with the current settings) or `unknown` (topo cannot simulate
+    /// its exchange).
     pub(super) state: &'static str,
     /// The cases that fail without the element. For `exercised`, the cases whose messages use the element.
     pub(super) cases: Vec<String>,
@@ -297,7 +298,7 @@ pub(super) enum ElementKind {
     },
 }
 
-/// Returns the JSON Schema of the results. It uses draft-07, like the schema of the spec.
+/// Returns the JSON Schema of the results. Uses draft-07, like the schema of the spec.
 pub fn schema() -> Value {
     let mut schema =
         SchemaSettings::draft07().for_serialize().into_generator().into_root_schema_for::<Results>().to_value();

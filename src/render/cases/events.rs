@@ -9,10 +9,10 @@ use crate::simulation::{Event, EventKind, Outcome};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The maximum number of events of a failed case.
+/// The maximum number of events that are shown for a failed case.
 const MAX_EVENTS: usize = 40;
 
-/// Writes the events of a simulation.
+/// Writes the events of a simulation and the final states of the message copies.
 pub(super) fn events(text: &mut String, simulated: &Outcome, width: usize) {
     let several = simulated.events.iter().any(|event| event.message > 1);
     for event in simulated.events.iter().take(MAX_EVENTS) {

@@ -5,7 +5,8 @@ use crate::cases::{CaseOutcome, CoverageReport, FileReport};
 use crate::model::{Places, Source};
 use crate::render::plan_github::annotate;
 
-/// Renders an annotation for each failed case, at its position in the test file, and for each part that is not covered.
+/// Renders an annotation for each failed case, at its position in the test file, and for each part of the routing that
+/// is not covered.
 pub fn github(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
     let mut text = String::new();
     for report in reports {

@@ -5,7 +5,7 @@ use super::{coverage, sentence};
 use crate::cases::{CaseOutcome, CaseResult, CoverageReport, FileReport, PartState};
 use std::fmt::Write;
 
-/// Renders the results of all test files: a suite for each file and version.
+/// Renders a suite for each test file and version, and a suite for each coverage report.
 pub fn junit(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for report in reports {
@@ -26,8 +26,8 @@ pub fn junit(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
     text
 }
 
-/// Writes a suite with a test for each part of the routing. A part that is not covered is skipped, not failed: `--fail-under`
-/// decides.
+/// Writes a suite with a test for each part of the routing that cases can cover. Reports a part that is not covered as
+/// skipped instead of failed, because `--fail-under` determines whether the run fails.
 fn coverage_suite(text: &mut String, report: &CoverageReport) {
     let parts = report.coverage.parts.iter().filter(|part| part.state.is_counted());
     let _ = writeln!(
@@ -74,7 +74,7 @@ fn case(text: &mut String, report: &FileReport, result: &CaseResult) {
     }
 }
 
-/// Escapes a text for XML 1.0, which does not permit most control characters.
+/// Escapes a string for XML 1.0, which does not permit most control characters.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -96,7 +96,7 @@ mod tests {
     use super::escaped;
 
     #[test]
-    fn texts_are_escaped() {
+    fn strings_are_escaped() {
         assert_eq!(escaped("a<b> & \"c\"\n\u{1b}[0m"), "a&lt;b&gt; &amp; &quot;c&quot;&#10;\u{fffd}[0m");
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::render::style::{DIM, Painted, columns, fold};
 
-/// Folds a sentence, with an indent from the second line on, and adds a position at the right margin of the last line.
-/// Without room for it, the position follows the sentence in parentheses.
+/// Wraps a sentence, indents the lines after the first line, and puts a position at the right margin of the last line.
+/// If the last line has no room, puts the position in parentheses after the sentence.
 pub(super) fn with_position(sentence: &str, at: &str, indent: usize, width: usize) -> String {
     let room = width.saturating_sub(indent);
     let folded = fold(sentence, room);

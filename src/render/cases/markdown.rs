@@ -1,4 +1,5 @@
-//! Renders results as a pull-request comment: the numbers of cases, and a collapsible section for each failed case.
+//! Renders results as a pull-request comment: the case counts, the differences and details of failed cases, and the
+//! coverage. The details are in collapsible sections.
 
 use super::details::details;
 use super::{coverage, sentence, summary};
@@ -6,7 +7,7 @@ use crate::cases::{CaseOutcome, CoverageReport, FileReport};
 use crate::render::markdown::{fence, inline, with_code};
 use std::fmt::Write;
 
-/// The maximum number of failed cases with details. GitHub rejects comments of more than 65,536 characters.
+/// The maximum number of failed cases with details. GitHub rejects comments with more than 65,536 characters.
 const MAX_DETAILED: usize = 10;
 
 /// Renders the comment.

@@ -22,7 +22,7 @@ pub use text::{summary, text};
 use crate::cases::{Aspect, CaseOutcome, FileReport, Mismatch};
 use crate::model::printable::clean;
 
-/// Describes a difference: `attempts of events.work: expected 3, got 2`.
+/// Describes a difference, such as `attempts of events.work: expected 3, got 2`.
 fn sentence(mismatch: &Mismatch) -> String {
     let queue = mismatch.queue.as_ref().map(|queue| clean(queue.as_str()));
     let what = match (mismatch.aspect, queue) {
@@ -44,7 +44,7 @@ fn sentence(mismatch: &Mismatch) -> String {
     format!("{what}: expected {}, got {}", clean(&mismatch.expected), clean(&mismatch.actual))
 }
 
-/// The numbers of cases by outcome.
+/// The case counts by outcome.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     passed: u64,

@@ -49,7 +49,7 @@ pub fn text(report: &FileReport, width: usize) -> String {
     text
 }
 
-/// Renders the numbers of cases: `12 cases: 11 passed, 1 failed`.
+/// Renders the case counts, such as `12 cases: 11 passed, 1 failed`.
 pub fn summary(reports: &[FileReport]) -> String {
     let counts = Counts::of(reports);
     let part = |number_of: u64, word: &str| (number_of > 0).then(|| format!("{} {word}", number(number_of)));
@@ -65,15 +65,15 @@ pub fn summary(reports: &[FileReport]) -> String {
     format!("{}: {}{offline}\n", count(counts.all(), "case"), parts.join(", "))
 }
 
-/// Writes the first line of a case: its result and its name.
+/// Writes the result, the name and the position of a case.
 fn line(text: &mut String, result: Painted<&str>, name: &str, at: &str, width: usize) {
     let _ = writeln!(text, "  {result} {}", with_position(name, at, INDENT, width));
 }
 
-/// Writes a sentence about a failed case.
+/// Writes an indented sentence below a case.
 fn indented(text: &mut String, sentence: &str, at: &str, width: usize) {
     let _ = writeln!(text, "{}{}", " ".repeat(INDENT), with_position(sentence, at, INDENT, width));
 }
 
-/// The columns before the name of a case.
+/// The number of columns before the name of a case.
 const INDENT: usize = 7;

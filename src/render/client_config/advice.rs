@@ -3,26 +3,27 @@
 use crate::contract::OnFailure;
 use crate::model::known_clients::Framework;
 
-/// Returns the option of the framework that skips the declaration, without Markdown.
+/// Returns the option of the framework that skips the declaration, without Markdown. Returns `None` if the framework
+/// has no such option.
 pub(super) fn without_declaration(framework: Framework) -> Option<String> {
     framework.client()?.without_declaration.map(|option| option.replace('`', ""))
 }
 
-/// Describes what a worker of the framework must do with a failed message. The text contains no names of queues.
+/// Describes what a worker of the framework must do with a failed message. The text contains no queue names.
 pub(super) fn on_failure(framework: Framework, kind: OnFailure) -> &'static str {
     match (framework, kind) {
         (_, OnFailure::Publish) => {
             "On failure, publish a copy and acknowledge the message. `topo contract` prints the exchange and the keys."
         }
         (Framework::Celery, OnFailure::Reject) => {
-            "On failure, reject the message: set acks_late=True and acks_on_failure_or_timeout=False on its tasks, or \
+            "On failure, reject the message: set acks_late=True and acks_on_failure_or_timeout=False on the tasks, or \
              raise Reject(requeue=False)."
         }
         (Framework::Celery, OnFailure::Requeue) => {
             "On failure, raise Reject(requeue=True) in a task with acks_late=True."
         }
         (Framework::Dramatiq, OnFailure::Reject) => {
-            "On failure, dramatiq must reject the message: set max_retries=0 on its actors. Otherwise, dramatiq \
+            "On failure, dramatiq must reject the message: set max_retries=0 on the actors. Otherwise, dramatiq \
              publishes the retry itself."
         }
         (Framework::Dramatiq, OnFailure::Requeue) => {

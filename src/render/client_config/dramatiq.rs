@@ -1,4 +1,4 @@
-//! Renders a broker class of dramatiq, which always declares its queues.
+//! Renders a broker class for dramatiq, which always declares its queues.
 //!
 //! dramatiq declares a queue `Q` together with `Q.DQ` and `Q.XQ`. `_build_queue_arguments` returns the arguments of `Q`
 //! and `Q.DQ` (dramatiq 2.2).
@@ -13,15 +13,15 @@ use crate::render::style::clean;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The time to live of a message in `Q.XQ`: 7 days.
+/// The time to live of a message in `Q.XQ`, in milliseconds: 7 days.
 const DEAD_MESSAGE_TTL: i64 = 604_800_000;
 
-/// The suffixes of the queues that dramatiq declares in addition to a queue.
+/// Returns the suffixes of the queues that dramatiq declares in addition to a queue.
 fn suffixes() -> &'static [&'static str] {
     Framework::Dramatiq.client().map_or(&[], |client| client.sibling_queues)
 }
 
-/// Writes the broker class, and warnings about declarations that dramatiq cannot send.
+/// Writes the broker class, and warnings about queues that dramatiq cannot declare as in the spec.
 pub(super) fn dramatiq(text: &mut String, vhost: &ClientVhost) {
     comment(
         text,
@@ -56,8 +56,8 @@ fn is_sibling(vhost: &ClientVhost, queue: &ClientQueue) -> bool {
         .any(|stem| vhost.declared.contains_key(&QueueName::new(stem)))
 }
 
-/// Returns the `max_priority` with which dramatiq itself declares the queue as the spec does; `None` if dramatiq declares
-/// it differently.
+/// Returns the `max_priority` with which dramatiq's own declaration of the queue matches the spec. `Some(None)` means
+/// that the declaration matches without `max_priority`. Returns `None` if the declaration cannot match.
 fn own_priority(vhost: &ClientVhost, declaration: &Declaration) -> Option<Option<i64>> {
     let mut rest = declared_arguments(vhost, declaration);
     let priority = rest.remove("x-max-priority");
@@ -73,7 +73,7 @@ fn own_priority(vhost: &ClientVhost, declaration: &Declaration) -> Option<Option
     }
 }
 
-/// Returns the arguments without `x-queue-type`, if the broker adds the same type to a declaration without it.
+/// Returns the arguments of a declaration. Omits `x-queue-type` if the broker would add the same type.
 fn declared_arguments(vhost: &ClientVhost, declaration: &Declaration) -> Arguments {
     let mut rest = declaration.arguments.clone();
     let added = vhost.default_queue_type.unwrap_or(QueueType::Classic);
@@ -87,12 +87,13 @@ fn is_durable(declaration: &Declaration) -> bool {
     declaration.durable && !declaration.auto_delete
 }
 
-/// Writes the declarations that the broker refuses, and what the actors of the queue must do.
+/// Writes warnings about the name of the queue and about declarations that the broker refuses, the missing queues that
+/// dramatiq declares itself, and what the actors of the queue must do on failure.
 fn warnings(text: &mut String, vhost: &ClientVhost, queue: &ClientQueue) {
     let declaration = &queue.declaration;
     let name = clean(declaration.queue.as_str());
     let summary = |it: &Declaration| contract_table::declaration(it).replace('\u{a0}', " ");
-    if !is_name_for_dramatiq(declaration.queue.as_str()) {
+    if !is_valid_dramatiq_name(declaration.queue.as_str()) {
         let permitted = "ASCII alphanumeric characters and ._- in names, and no digit at the start";
         comment(text, "# ", &format!("Warning: {name}: dramatiq cannot use this queue. It permits only {permitted}."));
     }
@@ -122,8 +123,8 @@ fn warnings(text: &mut String, vhost: &ClientVhost, queue: &ClientQueue) {
     }
 }
 
-/// Returns true if dramatiq accepts the name of a queue (dramatiq 2.2).
-fn is_name_for_dramatiq(name: &str) -> bool {
+/// Returns true if dramatiq accepts the queue name (dramatiq 2.2).
+fn is_valid_dramatiq_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }

@@ -1,4 +1,4 @@
-//! Renders the configuration of rascal and of `@golevelup/nestjs-rabbitmq`. Both use amqplib.
+//! Renders configurations for rascal and for `@golevelup/nestjs-rabbitmq`, which both use amqplib.
 
 use super::advice::{on_failure, without_declaration};
 use super::literal::{Language, arguments, comment, json_arguments, key, string};
@@ -9,8 +9,8 @@ use crate::render::style::clean;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// Renders the vhosts of a rascal configuration. rascal checks that the queues exist, and declares nothing.
-/// Also returns notes, because JSON has no comments.
+/// Renders the vhosts of a rascal configuration, with which rascal only checks that the queues exist. Also returns
+/// notes, because JSON has no comments.
 pub(super) fn rascal(vhosts: &[ClientVhost]) -> (String, Vec<String>) {
     let mut notes = Vec::new();
     if let Some(option) = without_declaration(Framework::Rascal) {
@@ -38,7 +38,7 @@ pub(super) fn rascal(vhosts: &[ClientVhost]) -> (String, Vec<String>) {
     (clean_json(format!("{document:#}\n")), notes)
 }
 
-/// Writes the `handlers` of a NestJS module. A handler without an exchange creates no binding.
+/// Writes the `handlers` option of a NestJS module. A handler without an exchange creates no binding.
 pub(super) fn nestjs(text: &mut String, vhost: &ClientVhost) {
     let typescript = |text: &str| string(text, Language::TypeScript);
     comment(text, "// ", "Use them as RabbitMQModule.forRoot({ handlers }) and @RabbitSubscribe({ name }).");

@@ -1,4 +1,4 @@
-//! Writes strings and argument values as literals of the languages of client configurations.
+//! Writes strings and argument values as literals in the languages of client configurations.
 
 use crate::model::printable::is_hidden;
 use crate::model::{ArgumentValue, Arguments, Float};
@@ -10,20 +10,21 @@ use std::fmt::Write;
 /// The maximum width of a comment.
 const WIDTH: usize = 100;
 
-/// A language of client configurations.
+/// The language of a client configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     /// Python.
     Python,
-    /// TypeScript, with the encoding of amqplib.
+    /// TypeScript, with amqplib's notation for typed values.
     TypeScript,
-    /// The YAML of Symfony, in which `%` begins a parameter.
+    /// Symfony YAML, in which `%` begins a parameter.
     SymfonyYaml,
     /// Java.
     Java,
 }
 
-/// Returns a string literal. Hidden characters are escaped, and `##[`, which is a command for workflow runners.
+/// Returns a string literal. Escapes hidden characters, and `##[`, which a workflow runner would interpret as a
+/// command.
 pub(super) fn string(text: &str, language: Language) -> String {
     let quote = if language == Language::TypeScript { '\'' } else { '"' };
     let mut literal = String::from(quote);
@@ -51,7 +52,8 @@ fn escape(c: char, language: Language) -> String {
     }
 }
 
-/// Returns the literal of an argument value. The client sends it with a type that the broker considers equal.
+/// Returns the literal for an argument value. The client sends the value with a type that the broker considers equal to
+/// the declared type.
 pub(super) fn value(value: &ArgumentValue, language: Language) -> String {
     match value {
         ArgumentValue::Null => if language == Language::Python { "None" } else { "null" }.to_owned(),
@@ -94,7 +96,8 @@ pub(super) fn value(value: &ArgumentValue, language: Language) -> String {
     }
 }
 
-/// Returns the literal of a key. In TypeScript, a computed key avoids setting the prototype of the object.
+/// Returns the literal for a key. In TypeScript, writes `__proto__` as a computed key, because a literal key would set
+/// the prototype of the object.
 pub(super) fn key(name: &str, language: Language) -> String {
     match (language, name) {
         (Language::TypeScript, "__proto__") => "['__proto__']".to_owned(),
@@ -102,7 +105,7 @@ pub(super) fn key(name: &str, language: Language) -> String {
     }
 }
 
-/// Writes each argument on its own line, with this indentation.
+/// Writes each argument on a separate line, indented by `indent` spaces.
 pub(super) fn arguments(text: &mut String, arguments: &Arguments, language: Language, indent: usize) {
     let end = if language == Language::SymfonyYaml { "" } else { "," };
     for (name, argument) in arguments {
@@ -130,7 +133,7 @@ pub(super) fn json_arguments(arguments: &Arguments) -> Value {
     Value::Object(all(arguments))
 }
 
-/// Writes a comment of one or more lines. `mark` is the indentation and the mark, such as `    # `.
+/// Writes a comment on one or more lines. `mark` is the indentation and the comment mark, such as `    # `.
 pub(super) fn comment(text: &mut String, mark: &str, sentence: &str) {
     // In Java, `\u000a` ends a comment.
     let sentence = if mark.contains("//") { sentence.replace('\\', "/") } else { sentence.to_owned() };
@@ -140,7 +143,7 @@ pub(super) fn comment(text: &mut String, mark: &str, sentence: &str) {
     }
 }
 
-/// Returns the name, with a number if the name is in use.
+/// Returns the name, with a number appended if `used` contains the name. Adds the result to `used`.
 pub(super) fn unused(name: String, used: &mut BTreeSet<String>) -> String {
     let numbered = (2_u32..).map(|number| format!("{name}_{number}"));
     let free = std::iter::once(name.clone()).chain(numbered).find(|name| used.insert(name.clone()));

@@ -1,7 +1,7 @@
-//! Renders the configuration of a client framework, with the declarations of its queues: `topo contract --for`.
+//! Renders the queue configuration for a client framework: `topo contract --for`.
 //!
-//! The configuration declares no exchange and no binding, because topo declares them. If the framework has an option to
-//! use a queue without declaring it, the configuration sets this option.
+//! The configuration declares no exchanges and no bindings, because topo declares them. If the framework has an option
+//! to use a queue without declaring it, the configuration sets this option, or a comment or note names the option.
 
 mod advice;
 mod dramatiq;
@@ -24,11 +24,11 @@ use literal::comment;
 pub struct ClientConfig {
     /// The configuration.
     pub text: String,
-    /// Notes for the user, if the format of the configuration has no comments.
+    /// Notes for the user. Empty if the format of the configuration supports comments.
     pub notes: Vec<String>,
 }
 
-/// Renders the configuration of the queues of each vhost. `specs` contains the paths of the specs.
+/// Renders the queue configuration for each vhost. `specs` contains the paths of the specs, for a comment.
 pub fn client_config(framework: Framework, vhosts: &[ClientVhost], specs: &str) -> ClientConfig {
     if framework == Framework::Rascal {
         let (text, notes) = javascript::rascal(vhosts);

@@ -1,4 +1,4 @@
-//! Renders the configuration of Celery and FastStream.
+//! Renders configurations for Celery and FastStream.
 
 use super::advice::on_failure;
 use super::literal::{Language, arguments, comment, string};
@@ -12,12 +12,12 @@ fn python(text: &str) -> String {
     string(text, Language::Python)
 }
 
-/// Writes `task_queues` of Celery.
+/// Writes Celery's `task_queues` setting.
 ///
-/// Without `no_declare`, Celery binds the queue to an exchange in every case: it replaces a missing exchange, and the
-/// default exchange, with its own exchange `celery`.
+/// Without `no_declare`, Celery always binds a queue to an exchange. It replaces a missing exchange and the default
+/// exchange with its own `celery` exchange.
 pub(super) fn celery(text: &mut String, vhost: &ClientVhost) {
-    let declares = "Without no_declare, Celery declares the queues with these arguments, and binds those without an \
+    let declares = "Without no_declare, Celery declares the queues with these arguments, and binds queues without an \
                     exchange to its own exchange.";
     comment(text, "# ", declares);
     let has_exchange = vhost.queues.iter().any(|queue| queue.route.is_some());
@@ -26,7 +26,7 @@ pub(super) fn celery(text: &mut String, vhost: &ClientVhost) {
         [only] => {
             let _ = writeln!(text, "app.conf.task_default_queue = {}", python(only.declaration.queue.as_str()));
         }
-        _ => text.push_str("# Without a default queue, each task requires the option queue, or a route.\n"),
+        _ => text.push_str("# Without a default queue, each task requires the queue option or a route.\n"),
     }
     text.push_str("# Celery must not create other queues.\napp.conf.task_create_missing_queues = False\n");
     text.push_str("app.conf.task_queues = [\n");
@@ -35,8 +35,9 @@ pub(super) fn celery(text: &mut String, vhost: &ClientVhost) {
         // Celery ignores `no_declare` for delayed delivery.
         if let Some(route) = route.as_ref().filter(|route| is_quorum && route.exchange_type != "direct") {
             let sentence = format!(
-                "Warning: Celery binds this queue once more, with the key #.{}, for delayed delivery with quorum queues, \
-                 and declares celery_delayed_* objects. If the application only consumes, remove exchange and routing_key.",
+                "Warning: Celery also binds this queue with the key #.{}, for delayed delivery with quorum queues, \
+                 and declares celery_delayed_* objects. If the application only consumes messages, remove \
+                 exchange and routing_key.",
                 clean(&route.routing_key)
             );
             comment(text, "    # ", &sentence);
@@ -58,8 +59,8 @@ pub(super) fn celery(text: &mut String, vhost: &ClientVhost) {
     celery_routes(text, vhost);
 }
 
-/// Writes the routes with which Celery publishes to direct exchanges. Celery otherwise replaces a direct exchange with the
-/// default exchange (`celery.app.amqp`, `send_task_message`).
+/// Writes the routes with which Celery publishes to direct exchanges. Without such a route, Celery replaces a direct
+/// exchange with the default exchange (`celery.app.amqp`, `send_task_message`).
 fn celery_routes(text: &mut String, vhost: &ClientVhost) {
     let route = |queue: &ClientQueue| {
         let route = queue.route.as_ref().filter(|route| route.exchange_type == "direct")?;
@@ -89,12 +90,12 @@ fn celery_routes(text: &mut String, vhost: &ClientVhost) {
     }
 }
 
-/// Writes the queues of FastStream. FastStream always adds `x-queue-type` to the arguments, from `queue_type`.
+/// Writes the FastStream queues. FastStream always adds the `x-queue-type` argument, with the value of `queue_type`.
 pub(super) fn faststream(text: &mut String, vhost: &ClientVhost) {
     text.push_str("from faststream.rabbit import QueueType, RabbitQueue\n\n");
     text.push_str("# Use them as @broker.subscriber(QUEUES[name]), without an exchange.\nQUEUES = {\n");
     for ClientQueue { declaration, on_failure: failure, .. } in &vhost.queues {
-        if !is_name_for_faststream(declaration.queue.as_str()) {
+        if !is_valid_faststream_name(declaration.queue.as_str()) {
             let warning = "Warning: FastStream cannot use this queue. Its library pamqp permits only ASCII \
                            alphanumeric characters, spaces and -_.:@#,/+ in names.";
             comment(text, "    # ", warning);
@@ -115,8 +116,8 @@ pub(super) fn faststream(text: &mut String, vhost: &ClientVhost) {
     text.push_str("}\n");
 }
 
-/// Returns true if pamqp, the library of aio-pika, accepts the name of a queue (pamqp 3.3).
-fn is_name_for_faststream(name: &str) -> bool {
+/// Returns true if pamqp, which aio-pika uses, accepts the queue name (pamqp 3.3).
+fn is_valid_faststream_name(name: &str) -> bool {
     name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:@#,/+ ".contains(c))
 }
 

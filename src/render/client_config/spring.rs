@@ -1,4 +1,4 @@
-//! Renders beans of Spring AMQP.
+//! Renders Spring AMQP beans.
 
 use super::advice::on_failure;
 use super::literal::{Language, comment, string, unused, value};
@@ -8,8 +8,8 @@ use crate::model::known_clients::Framework;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Writes a configuration class with one bean for each queue. `RabbitAdmin` declares the queues of all beans. Listener
-/// containers declare their queues passively.
+/// Writes a configuration class with one bean for each queue. By default, `RabbitAdmin` declares the queues of all
+/// beans, and listener containers declare their queues passively.
 pub(super) fn spring(text: &mut String, vhost: &ClientVhost) {
     comment(text, "// ", "To use the queues without declaring them, set spring.rabbitmq.dynamic to false.");
     let uses = |condition: fn(&ArgumentValue) -> bool| {
@@ -54,7 +54,7 @@ pub(super) fn spring(text: &mut String, vhost: &ClientVhost) {
     text.push_str("}\n");
 }
 
-/// Returns true if a value or a part of it meets the condition.
+/// Returns true if a value or one of its nested values meets the condition.
 fn contains(value: &ArgumentValue, condition: fn(&ArgumentValue) -> bool) -> bool {
     condition(value)
         || match value {
@@ -68,7 +68,7 @@ fn contains(value: &ArgumentValue, condition: fn(&ArgumentValue) -> bool) -> boo
         }
 }
 
-/// Returns an unused name of a method: `ordersWorkQueue` for the queue `orders.work`.
+/// Returns an unused method name, such as `ordersWorkQueue` for queue `orders.work`.
 fn method(queue: &str, used: &mut BTreeSet<String>) -> String {
     let mut name = String::new();
     for word in queue.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {

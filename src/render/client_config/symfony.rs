@@ -1,4 +1,4 @@
-//! Renders transports of Symfony Messenger.
+//! Renders Symfony Messenger transports.
 
 use super::advice::on_failure;
 use super::literal::{Language, arguments, comment, string, unused};
@@ -19,7 +19,7 @@ pub(super) fn symfony(text: &mut String, vhost: &ClientVhost) {
         if let Some(kind) = failure {
             comment(text, "                # ", on_failure(Framework::Symfony, *kind));
         }
-        // Without auto_setup, the exchange of Messenger's own retries does not exist.
+        // Without auto_setup, the exchange for Messenger's own retries does not exist.
         text.push_str("                retry_strategy:\n                    max_retries: 0\n");
         text.push_str("                options:\n                    auto_setup: false\n");
         if let Some(route) = route {
@@ -33,7 +33,7 @@ pub(super) fn symfony(text: &mut String, vhost: &ClientVhost) {
             }
         }
         let _ = writeln!(text, "                    queues:\n                        {}:", yaml(queue));
-        // By default, Messenger declares durable queues. These are the values of AMQP_DURABLE and AMQP_AUTODELETE.
+        // By default, Messenger declares durable queues. 2 is AMQP_DURABLE, and 16 is AMQP_AUTODELETE.
         let flags = if declaration.durable { 2 } else { 0 } + if declaration.auto_delete { 16 } else { 0 };
         if flags != 2 {
             let _ = writeln!(text, "                            flags: {flags}");
@@ -48,7 +48,7 @@ pub(super) fn symfony(text: &mut String, vhost: &ClientVhost) {
     }
 }
 
-/// Returns an unused name of a transport: `orders_work` for the queue `orders.work`.
+/// Returns an unused transport name, such as `orders_work` for queue `orders.work`.
 fn transport(queue: &str, used: &mut BTreeSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     let name: String = queue.chars().map(plain).collect();

@@ -60,14 +60,14 @@ fn transient_queues_are_declared_as_transient() {
 }
 
 #[test]
-fn dramatiq_declares_its_own_arguments_if_the_spec_does() {
+fn dramatiq_uses_its_own_arguments_if_they_match_the_spec() {
     let xq = || declaration("q.XQ", true, &[("x-message-ttl", 604_800_000.into()), ("x-queue-type", "classic".into())]);
     let all =
         || vec![declaration("q", true, &own("q", "classic")), declaration("q.DQ", true, &own("q", "classic")), xq()];
     let text = config(Framework::Dramatiq, vhost(all()));
     assert!(text.ends_with("import RabbitmqBroker\n\nbroker = RabbitmqBroker()\n"), "{text}");
     assert!(!text.contains("Warning") && !text.contains("not in the spec"), "{text}");
-    // The broker would add the type of the vhost.
+    // To a declaration without `x-queue-type`, the broker would add the default type of the vhost.
     let text = config(Framework::Dramatiq, ClientVhost { default_queue_type: Some(QueueType::Quorum), ..vhost(all()) });
     assert!(text.contains("class SpecBroker(RabbitmqBroker):"), "{text}");
     let mut priority = own("q", "classic");

@@ -14,7 +14,8 @@ const CONTEXT: usize = 2;
 /// The maximum number of bytes of a line that is passed unchanged to the renderer. The renderer truncates the line to
 /// the terminal width.
 const LONG: usize = 2000;
-/// The number of bytes that are kept before the first and after the last underlined part. Terminals are narrower.
+/// The number of bytes that are kept before the first and after the last underlined part. Terminals are narrower than
+/// this.
 const AROUND: usize = 1000;
 /// The number of bytes that are kept around each end of an underlined part.
 const NEAR: usize = 24;
@@ -29,7 +30,7 @@ const GUTTER: usize = " | ".len();
 /// A file, and the offset at which each of its lines starts.
 pub(super) struct FileLines<'a> {
     pub(super) file: &'a SourceFile,
-    /// The text with masked passwords. Masking does not change the length in bytes.
+    /// The text with masked secrets. Masking does not change the length in bytes.
     text: Cow<'a, str>,
     starts: Vec<usize>,
 }
@@ -45,7 +46,8 @@ pub(super) struct Excerpt {
 }
 
 impl<'a> FileLines<'a> {
-    /// Masks secrets. `secrets` contains the locations of literal secrets.
+    /// Masks the secrets of a file, and finds the start of each line. `secrets` contains the locations of literal
+    /// secrets.
     pub(super) fn new<'l>(file: &'a SourceFile, secrets: impl Iterator<Item = &'l Location>) -> Self {
         let breaks = file.text.match_indices('\n').map(|(at, _)| at + 1);
         Self { file, text: masked(&file.text, secrets), starts: std::iter::once(0).chain(breaks).collect() }
@@ -189,7 +191,7 @@ impl Part<'_> {
     }
 
     /// Removes the line and column that the renderer adds to the path. The renderer counts columns in the excerpt,
-    /// which may be shortened. The title contains the correct line and column.
+    /// which can be shortened. The title contains the correct line and column.
     pub(super) fn fix_location(&self, rendered: &mut String) {
         let Some(start) = rendered.find(&self.title).filter(|_| self.excerpt.is_some()) else { return };
         let end = start + self.title.len();
@@ -198,7 +200,7 @@ impl Part<'_> {
         rendered.replace_range(location, "");
     }
 
-    /// Returns the column after a location in the excerpt.
+    /// Returns the column of the end of a location in the excerpt, or 0 if there is no excerpt.
     fn end_of(&self, at: Location) -> usize {
         let Some(excerpt) = &self.excerpt else { return 0 };
         let before = excerpt.text.get(..excerpt.offset_of(at.end)).unwrap_or_default();

@@ -5,13 +5,13 @@ use crate::spec::Location;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Parts of keys whose values can be secrets, in lower case, also if the key is misspelled.
+/// Substrings of keys whose values can be secrets, in lower case. The substrings also match common misspellings.
 const KEYS: [&str; 5] = ["passw", "pasw", "pwd", "dhash", "secret"];
 /// Values that are not secrets.
 const WORDS: [&str; 4] = ["none", "sha256", "sha512", "md5"];
 
-/// Masks passwords in URLs, the values of keys such as `password`, and the secrets at these locations. Does not mask
-/// references to secrets or to variables.
+/// Masks passwords in URLs, the values of keys such as `password`, and the secrets at the locations in `secrets`. Does
+/// not mask references to secrets or variables.
 pub(super) fn masked<'a, 'l>(text: &'a str, secrets: impl Iterator<Item = &'l Location>) -> Cow<'a, str> {
     let mut masked = mask_passwords(text);
     let of_keys = values(text);
@@ -44,7 +44,8 @@ fn mask(secret: &str) -> String {
     masked
 }
 
-/// Returns the ranges of the values of keys whose value can be a secret: on the same line, or in an indented block.
+/// Returns the ranges of the values of keys that can contain a secret. A value is on the line of its key, or in an
+/// indented block below the key.
 fn values(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -82,7 +83,8 @@ fn values(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the range of the value on a line of a block that can be a secret; `None` for a reference.
+/// Returns the range of the value on a line of an indented block. Returns `None` for a reference to a secret, and for a
+/// line without a value.
 fn of_block(line: &str) -> Option<Range<usize>> {
     let end = line.trim_end().len();
     let (key, offset) = match line.split_once(':') {
@@ -92,7 +94,8 @@ fn of_block(line: &str) -> Option<Range<usize>> {
     (!["env", "file"].contains(&key) && offset < end).then_some(offset..end)
 }
 
-/// Returns the length of the part of a value that can be a secret; 0 for a reference and for a word that cannot be a secret.
+/// Returns the length of the part of a value that can be a secret. Returns 0 for a reference to a secret, for an empty
+/// value, and for a word that cannot be a secret.
 fn length(value: &str, is_flow: bool) -> usize {
     let end = |ends: &[char]| value.find(ends).unwrap_or(value.len());
     if let Some(inside) = value.strip_prefix('{') {

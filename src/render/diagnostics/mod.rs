@@ -92,9 +92,9 @@ fn render_parts(
     rendered
 }
 
-/// Replaces each hidden character of the file with a character of one column, so that underlines stay aligned. The
-/// renderer replaces most hidden characters, but not all of them. Also breaks up `##[`, so that the GitHub Actions runner
-/// does not execute text from the file as a command.
+/// Replaces each hidden character from a file with a character of one column, so that underlines stay aligned. The
+/// renderer replaces most hidden characters, but not all of them. Also breaks up `##[`, so that the GitHub Actions
+/// runner does not execute text from the file as a command.
 fn replace_hidden(rendered: &mut String) {
     let is_from_file = |c: char| is_hidden(c) && !matches!(c, '\n' | '\u{1b}');
     if rendered.chars().any(is_from_file) {

@@ -1,4 +1,4 @@
-//! Renders the messages of a dead-letter queue in groups.
+//! Renders groups of messages in a dead-letter queue.
 
 use super::report::inspection_notes;
 use super::table::{Align, table};

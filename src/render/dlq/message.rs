@@ -9,9 +9,9 @@ use crate::operate::dlq::{DeadLetter, Death, HeaderValue};
 use crate::render::style::{BOLD, DIM, Painted};
 use std::fmt::Write;
 
-/// The maximum number of bytes of a body in the text format.
+/// The maximum number of body bytes that are shown.
 const MAX_BODY: usize = 16 << 10;
-/// The maximum number of lines of a hexadecimal dump.
+/// The maximum number of lines in a hexadecimal dump.
 const MAX_DUMP: usize = 256;
 
 /// The format of a body.
@@ -159,7 +159,8 @@ fn body_text(body: &[u8], format: BodyFormat) -> String {
     text
 }
 
-/// Returns the text of bytes; `None` if they are not UTF-8. The last character of a cut body can be incomplete.
+/// Returns the bytes as text, or `None` if they are not UTF-8. Omits the last character if a truncated body ends inside
+/// this character.
 fn valid_text(shown: &[u8], whole: usize) -> Option<&str> {
     match std::str::from_utf8(shown) {
         Ok(text) => Some(text),
@@ -170,7 +171,7 @@ fn valid_text(shown: &[u8], whole: usize) -> Option<&str> {
     }
 }
 
-/// Formats bytes as a hexadecimal dump with 16 bytes in each line.
+/// Formats bytes as a hexadecimal dump with 16 bytes per line.
 fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (at, line) in bytes.chunks(16).enumerate().take(MAX_DUMP) {
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_characters_are_omitted() {
+    fn incomplete_characters_are_omitted() {
         assert_eq!(valid_text(&"aé".as_bytes()[..2], 3), Some("a"));
         assert_eq!(valid_text(&[b'a', 0xff], 2), None);
     }

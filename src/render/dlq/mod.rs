@@ -22,12 +22,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The format version of the JSON documents.
 const FORMAT_VERSION: u32 = 1;
 
-/// Formats a number, or `?` if it is unknown.
+/// Formats a number. Returns `?` if the number is unknown.
 fn known(value: Option<u64>) -> String {
     value.map_or_else(|| "?".to_owned(), number)
 }
 
-/// Formats the time since an event with its two largest units: `2h 4m`. The event is given in seconds since 1970.
+/// Formats the time since an event with the two largest units, such as `2h 4m`. `event` is in seconds since 1970.
+/// Returns `?` if `event` is unknown.
 fn ago(event: Option<u64>, now: SystemTime) -> String {
     let Some(event) = event else { return "?".to_owned() };
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -40,7 +41,7 @@ fn ago(event: Option<u64>, now: SystemTime) -> String {
     }
 }
 
-/// Formats a time as RFC 3339, or `?` if it is unknown. The time is given in seconds since 1970.
+/// Formats a time in seconds since 1970 as RFC 3339. Returns `?` if the time is unknown.
 fn rfc3339(seconds: Option<u64>) -> String {
     seconds.map_or_else(|| "?".to_owned(), crate::operate::dlq::rfc3339)
 }

@@ -1,4 +1,4 @@
-//! Renders the plan of a replay.
+//! Renders the plans of replays and drops.
 
 use super::FORMAT_VERSION;
 use super::report::inspection_notes;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The maximum number of routing keys that are listed for a target.
 const MAX_KEYS: usize = 3;
 
-/// Renders a plan.
+/// Renders the plan of a replay.
 pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> String {
     let mut text = String::new();
     let queue = clean(plan.queue.as_str());
@@ -31,7 +31,7 @@ pub fn plan_text(plan: &ReplayPlan, options: &ReplayOptions, width: usize) -> St
         let line = |text: &str| fold(text, width.saturating_sub(6)).replace('\n', "\n      ");
         let to = format!("to {} {}: {}", arrow(target), clean(target.queue.as_str()), keys(target));
         let _ = writeln!(text, "  {}", line(&to));
-        let _ = writeln!(text, "      {}", line(&way(target)));
+        let _ = writeln!(text, "      {}", line(&path_text(target)));
         let consumers =
             target.consumers.map_or_else(|| "number of consumers unknown".to_owned(), |it| count(it, "consumer"));
         let backlog = target.backlog.map_or_else(String::new, |it| format!(", {} in the queue", count(it, "message")));
@@ -101,7 +101,7 @@ fn keys(target: &ReplayTarget) -> String {
     }
 }
 
-fn way(target: &ReplayTarget) -> String {
+fn path_text(target: &ReplayTarget) -> String {
     match &target.path {
         ReturnPath::ReturnExchange(exchange) => {
             format!("through {}, which routes only to this queue", clean(exchange.as_str()))
@@ -157,7 +157,7 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
     }
 }
 
-/// Renders the number of messages that a drop would drop.
+/// Renders the plan of a drop: the number of messages to drop, and the result of the inspection.
 pub fn drop_plan_text(queue: &QueueName, inspected: &Inspection, limit: Option<u64>) -> String {
     let selected = limit.unwrap_or(u64::MAX).min(inspected.matched);
     let name = clean(queue.as_str());
@@ -165,7 +165,7 @@ pub fn drop_plan_text(queue: &QueueName, inspected: &Inspection, limit: Option<u
     format!("{}\n{}", Painted(BOLD, heading), inspection_notes(queue, inspected))
 }
 
-/// Renders the number of messages that a drop would drop as JSON.
+/// Renders the plan of a drop as JSON.
 pub fn drop_plan_json(vhost: &VhostName, queue: &QueueName, inspected: &Inspection, limit: Option<u64>) -> String {
     let document = json!({
         "formatVersion": FORMAT_VERSION, "vhost": vhost, "queue": queue, "before": inspected.before,
@@ -175,7 +175,7 @@ pub fn drop_plan_json(vhost: &VhostName, queue: &QueueName, inspected: &Inspecti
     clean_json(format!("{document:#}\n"))
 }
 
-/// Renders a plan as JSON.
+/// Renders the plan of a replay as JSON.
 pub fn plan_json(vhost: &VhostName, plan: &ReplayPlan, options: &ReplayOptions) -> String {
     let target = |it: &ReplayTarget| {
         let (way, exchange) = match &it.path {

@@ -8,8 +8,8 @@ use crate::operate::dlq::DeadLetterQueue;
 use crate::render::shell::quote;
 use serde_json::{Value, json};
 
-/// Renders the queues as a table. Ends with a command that shows the messages of the fullest queue. `flags` are the
-/// flags of that command.
+/// Renders the queues as a table. Unless all queues are empty, ends with a command that shows the messages of the
+/// fullest queue. `flags` contains the flags of this command.
 pub fn queues_text(vhost: &VhostName, queues: &[DeadLetterQueue], flags: &str, width: usize) -> String {
     if queues.is_empty() {
         return format!("vhost {}: no queue dead-letters messages to another queue\n", clean(vhost.as_str()));

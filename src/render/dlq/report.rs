@@ -11,9 +11,9 @@ use crate::render::style::{GREEN, Painted, RED, YELLOW};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// The maximum number of messages that came back in a text.
+/// The maximum number of listed messages that came back.
 const MAX_CAME_BACK: usize = 5;
-/// The maximum number of characters of an error in a text.
+/// The maximum number of characters that are shown of an error.
 const MAX_ERROR: usize = 100;
 
 /// Describes the result of an inspection.
@@ -44,7 +44,7 @@ pub fn inspection_notes(queue: &QueueName, it: &Inspection) -> String {
     text
 }
 
-/// Renders the report of a replay (`replayed`) or a drop (`dropped`).
+/// Renders the report of a replay or a drop. `verb` is `replayed` or `dropped`.
 pub fn report_text(report: &RunReport, verb: &str) -> String {
     let RunReport { run: _, vhost: _, queue, before, after, counts, other_users, came_back, end, continuation } =
         report;
@@ -94,7 +94,8 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
     if counts.of_other_users > 0 {
         let users: Vec<String> = other_users.iter().map(|user| format!("`{}`", clean(user))).collect();
         let what = format!(
-            "not published: `user_id` names a different user ({}); to publish them, add the tag `impersonator` to your user",
+            "not published: `user_id` names a different user ({}); to publish them, add the `impersonator` tag to \
+             your user",
             users.join(", ")
         );
         line(counts.of_other_users, &what);

@@ -1,4 +1,4 @@
-//! Aligns the columns of a table.
+//! Formats tables with aligned columns.
 
 use crate::render::style::{BOLD, Painted, columns};
 
@@ -9,7 +9,7 @@ pub(super) enum Align {
     Right,
 }
 
-/// Formats rows with aligned columns and a heading. The last column is cut if a row is wider than `width`.
+/// Formats rows with aligned columns and a heading. Truncates rows that are wider than `width`.
 pub(super) fn table(heading: &[(&str, Align)], rows: &[Vec<String>], width: usize) -> String {
     let widths: Vec<usize> = heading
         .iter()
@@ -42,7 +42,7 @@ pub(super) fn table(heading: &[(&str, Align)], rows: &[Vec<String>], width: usiz
     text
 }
 
-/// Cuts a line that is wider than `width`.
+/// Truncates a line that is wider than `width`, and appends `…`.
 pub(super) fn cut(line: &str, width: usize) -> String {
     if columns(line) <= width {
         return line.to_owned();

@@ -7,8 +7,9 @@ pub(super) const TERMS: &[Term] = &[
         "406",
         &["precondition_failed", "inequivalent"],
         "The AMQP error PRECONDITION_FAILED: an application declares a queue or an exchange with arguments that
-differ from the arguments of the existing object. The broker closes the application's channel. In a plan, the label
-`broker` shows the broker's error message, and `after` shows the error that applications receive after recreation.",
+differ from the arguments of the existing object. The broker closes the application's channel. In a plan, the `broker`
+label shows the broker's error message, and the `after` label shows the error that applications receive after the
+recreation.",
         &["conflict", "after"],
     ),
     term(
@@ -21,7 +22,7 @@ leaves the queue in any other way was not processed successfully.",
     term(
         "after",
         &[],
-        "A label of a conflict: the error that applications receive after recreation if they still declare the old
+        "A label in a conflict: the error that applications receive after the recreation if they still declare the old
 arguments. Deploy the applications with the new arguments when you apply the plan.",
         &["406", "recreate"],
     ),
@@ -35,16 +36,16 @@ messages that match no binding of the exchange.",
     term(
         "attempt",
         &["attempts", "a-retry"],
-        "One delivery of a message to a worker. In a contract, the label `attempt` shows the header that contains the
-attempt number. The label `a retry` shows the exchange and the routing key of a retried message.",
+        "One delivery of a message to a worker. In a contract, the `attempt` label shows the header that contains the
+attempt number. The `a retry` label shows the exchange and the routing key of a retried message.",
         &["contract", "deliveries", "ladder"],
     ),
     term(
         "backup",
         &[],
-        "Before an apply deletes, changes or recreates objects, topo writes these objects to a file for `rabbitmqadmin
-definitions import`. The file contains no messages. `--backup FILE` sets the file, and `--no-backup` disables the
-backup.",
+        "Before an apply deletes, changes or recreates objects, topo writes their definitions to a file that
+`rabbitmqadmin definitions import` can import. The file contains no messages. `--backup FILE` sets the file, and
+`--no-backup` disables the backup.",
         &["recreate", "delete"],
     ),
     term(
@@ -58,45 +59,45 @@ counts bindings separately from objects.",
     term(
         "bindings",
         &["binding"],
-        "A label of a conflict: the declared and unmanaged bindings of an object that is recreated. topo restores all
-these bindings.",
+        "A label in a conflict: the declared and unmanaged bindings of an object that is recreated. topo restores all
+of these bindings.",
         &["bind", "recreate", "unmanaged"],
     ),
     term(
         "blocked",
         &["blocker"],
-        "`topo apply` refuses a blocked plan before the first change, with exit code 3. Blockers are conflicts (edit
-the spec or use `--recreate`), hazards (use `--allow`), and other problems, such as a missing external object. If
+        "`topo apply` does not apply a blocked plan: it changes nothing and exits with code 3. Blockers are conflicts
+(edit the spec or use `--recreate`), hazards (use `--allow`), and other problems, such as a missing external object. If
 flags can resolve all blockers, the last line of the plan is a command with these flags.",
         &["conflict", "hazard"],
     ),
     term(
         "broker",
         &[],
-        "A label of a conflict: the error that the broker returns to an application that declares the object as in
-the spec, while the existing object has different arguments.",
+        "A label in a conflict: the error that an application receives if it declares the object as in the spec while
+the existing object has different arguments.",
         &["406", "conflict"],
     ),
     term(
         "change",
         &["change-in-place", "changed"],
-        "`~`: the object exists, and apply updates the object in place, without deleting it. Policies and vhost
-settings change in place. Arguments of queues and exchanges never change in place.",
+        "`~`: the object exists, and `topo apply` updates it in place, without deleting it. Policies and vhost settings
+change in place. The arguments of queues and exchanges never change in place.",
         &["conflict", "recreate"],
     ),
     term(
         "conflict",
         &[],
         "`!`: the current object differs from the spec in a setting that cannot change on an existing object, and
-`onConflict` and `--recreate` do not resolve the difference. Below the conflict, the plan lists the resolutions: keep
-the current value in the spec, set the value by a policy, use a different name, or recreate the object.",
+neither `onConflict` nor `--recreate` resolves the difference. Below the conflict, the plan lists the resolutions: keep
+the current value in the spec, set the value with a policy, use a different name, or recreate the object.",
         &["406", "drift", "keep", "policy", "recreate", "onConflict"],
     ),
     term(
         "contract",
         &[],
-        "What a worker must do: the AMQP methods to call on success and on failure, the number of retries, the way to
-count attempts, and the headers to write. `topo contract` prints the contract of each queue with retries or
+        "What a worker must do: the AMQP methods to call on success and on failure, the number of retries, how to count
+attempts, and the headers to write. `topo contract` prints the contract of each queue with retries or
 dead-lettering.",
         &["lifecycle", "ladder", "contract-change"],
     ),
@@ -110,7 +111,7 @@ the message. The broker requeues the message. A quorum queue counts the delivery
     term(
         "create",
         &["created"],
-        "`+`: the object does not exist, and apply creates it.",
+        "`+`: the object does not exist, and `topo apply` creates it.",
         &["change", "recreate", "delete"],
     ),
     term(
@@ -124,38 +125,38 @@ the spec declares. A plan lists the changes from the current topology to the des
         "dead-letter",
         &["dead-lettered", "dead-letter-queue", "dead-letter-exchange", "dead-letters", "dead-lettered-to"],
         "The broker dead-letters a message that is rejected without a requeue, expires, exceeds the delivery limit or
-overflows the queue: it publishes the message to the queue's dead-letter exchange. Without a dead-letter routing key, the
-broker also routes the message by the keys in its headers `CC` and `BCC`. A dead-letter queue stores dead-lettered messages
-until a person or a program handles them.",
+overflows the queue. It publishes the message to the queue's dead-letter exchange. Without a dead-letter routing key,
+the broker also routes the message by the keys in its `CC` and `BCC` headers. A dead-letter queue stores dead-lettered
+messages until a person or a program handles them.",
         &["deadLetter", "deadLetterQueues", "ladder", "no-dead-letter"],
     ),
     term(
         "declare",
         &["declaration"],
-        "A label of a contract: the properties with which a worker must declare its queue. With other properties, the
-broker refuses the declaration with the error 406. A passive declaration needs only the name of the queue.",
+        "A label in a contract: the properties with which a worker must declare its queue. If the properties differ, the
+broker refuses the declaration with a 406 error. A passive declaration requires only the name of the queue.",
         &["contract", "406"],
     ),
     term(
         "default",
         &[],
-        "A label of a conflict: the result of a declaration without `x-queue-type`. The broker then compares the
-vhost's default queue type with the type of the existing queue.",
+        "A label in a conflict: the result of a declaration without `x-queue-type`. For such a declaration, the broker
+compares the vhost's default queue type with the type of the existing queue.",
         &["406", "defaultQueueType"],
     ),
     term(
         "deferred",
         &[],
-        "A step that was planned but not done, because retired tiers still contain messages. The messages return to
-their queue automatically, and the next apply completes the step. This is not a failure.",
+        "A step that was planned but not executed, because retired tiers still contain messages. The messages return to
+their queue automatically, and the next apply executes the step. A deferred step is not a failure.",
         &["retired", "ladder"],
     ),
     term(
         "delete",
         &["deleted"],
-        "`-`: apply deletes the object because the spec lists it under `removed`, because of `--prune`, because the
-object belongs to retired retries, or because the setting is unset. If a queue was empty when topo created the plan,
-apply deletes the queue only if it is still empty.",
+        "`-`: `topo apply` deletes the object, for one of these reasons: the spec lists the object under `removed`,
+`--prune` is set, the object belongs to retired retries, or the setting is unset. If a queue was empty when topo created
+the plan, `topo apply` deletes the queue only if it is still empty.",
         &["prune", "retired", "unset", "removed", "message-loss"],
     ),
     term(
@@ -168,8 +169,8 @@ and all retries.",
     term(
         "discard",
         &[],
-        "A way to recreate a queue: delete it with its messages and declare it again. This is a `message-loss` hazard
-unless the queue is empty.",
+        "A way to recreate a queue: delete it with its messages and declare it again. Unless the queue is empty, this
+causes a `message-loss` hazard.",
         &["ifEmpty", "migrate", "recreate", "message-loss"],
     ),
     term(
@@ -189,8 +190,8 @@ succeeds, and the old value remains. topo treats drift as a conflict, because on
     term(
         "dropped",
         &[],
-        "The broker deletes an unprocessed message without dead-lettering it: the queue has no dead-letter exchange,
-or the dead-letter exchange routes the message to no queue.",
+        "The broker deletes a message that was not processed, because the queue has no dead-letter exchange, or because
+the dead-letter exchange routes the message to no queue.",
         &["dead-letter", "no-dead-letter", "lifecycle"],
     ),
     term(
@@ -203,9 +204,9 @@ policies. An effective setting can differ from the value in the spec.",
     term(
         "exit-code",
         &["exit"],
-        "0 success, 1 failed before any change, 2 changes (`--detailed-exitcode`), 3 blocked, 4 incomplete or not verified, 5
-stale, 6 locked, 64 usage error, 65 invalid spec, 130 interrupted before any change. `topo --help` also lists these
-codes.",
+        "0 success, 1 failed before any change, 2 changes (`--detailed-exitcode`), 3 blocked, 4 incomplete or not
+verified, 5 stale, 6 locked, 64 usage error, 65 invalid spec, 130 interrupted before any change. `topo --help` also
+lists these codes.",
         &["blocked", "stale", "lock"],
     ),
     term(
@@ -218,8 +219,8 @@ the queue. A stream deletes whole segments of messages that are too old.",
     term(
         "finding",
         &[],
-        "A result of a lint rule. A finding concerns the spec, and `topo validate` reports findings without a broker. A
-hazard is a risk of applying a step to this broker now.",
+        "A result of a lint rule. A finding concerns the spec, and `topo validate` reports findings without a broker.
+A hazard, in contrast, is a risk of applying a step to a broker now.",
         &["severity", "hazard", "lint"],
     ),
     term(
@@ -233,15 +234,15 @@ not a signature.",
     term(
         "free",
         &["locked"],
-        "The states of a lock in the output of `topo lock`. An apply can start if the lock of the vhost is free. If
-the vhost is locked, the apply waits up to `--lock-timeout`, then exits with code 6.",
+        "The states that `topo lock` prints. `free`: no apply holds the lock of the vhost, so an apply can start.
+`locked`: an apply holds the lock. Another apply waits for up to `--lock-timeout`, and then exits with code 6.",
         &["lock"],
     ),
     term(
         "give-up",
         &["given-up"],
-        "The worker stops retrying a message after its last attempt. In a contract, the label `give up` shows the AMQP
-method that the worker then calls. The message is dead-lettered or dropped.",
+        "The worker stops retrying a message after its last attempt. In a contract, the `give up` label shows the
+AMQP method that the worker calls in this case. The message is dead-lettered or dropped.",
         &["contract", "dead-letter", "dropped"],
     ),
     term(
@@ -262,17 +263,17 @@ a plan with a blocking hazard. `--allow HAZARD@ADDRESS:N` allows the hazard for 
     term(
         "headers",
         &[],
-        "A label of a contract: the headers of a dead-lettered message. These headers contain the reason and the queue
-that dead-lettered the message. A replay removes the headers.",
+        "A label in a contract: the headers of a dead-lettered message. These headers contain the reason and the queue
+that dead-lettered the message. A replay removes these headers.",
         &["contract", "x-death"],
     ),
     term(
         "holding",
         &["hold", "drained", "shield", "probe"],
-        "The two queues that store messages during the migration of a queue `Q`. `Q.topo.drained` receives the messages
+        "The two queues that store messages while topo migrates queue `Q`. `Q.topo.drained` receives the messages
 of the old queue, and `Q.topo.hold` receives new messages. topo returns all messages to the new queue, oldest first,
-and deletes the holding queues. The policy `Q.topo.shield` prevents other policies from applying to the holding
-queues. The queue `Q.topo.probe` tests whether the new queue can be declared.",
+and deletes the holding queues. The `Q.topo.shield` policy prevents other policies from applying to the holding
+queues. topo declares the `Q.topo.probe` queue to test whether the broker accepts the new declaration.",
         &["migrate", "tap"],
     ),
     term(
@@ -286,8 +287,8 @@ condition again when it deletes the queue. If the queue contains messages, the p
     term(
         "info",
         &["note"],
-        "A useful fact about an object. An info does not block the plan, requires no flag, and does not affect the
-exit code. The lowest severity of lint findings has the same name.",
+        "A note about an object. A note does not block the plan, requires no flag, and does not affect the exit code.
+The lowest severity of lint findings is also called `info`.",
         &["hazard", "severity"],
     ),
     term(
@@ -296,13 +297,13 @@ exit code. The lowest severity of lint findings has the same name.",
         "A migration that an earlier run did not complete, because the run was killed, was interrupted or lost its
 connection to the broker. The messages are in the queue or in its holding queues, and new messages still arrive there.
 The next apply resumes the migration. While the old queue exists, `--abort ADDRESS` rolls back the migration. If
-another apply holds the lock, wait for that apply.",
+another apply holds the lock, wait until that apply ends.",
         &["migrate", "holding", "lock"],
     ),
     term(
         "keep",
         &[],
-        "A way to resolve a conflict: write the value of the current object into the spec. Nothing changes on the
+        "A way to resolve a conflict: write the current value into the spec. Nothing changes on the
 broker. The plan prints the YAML to write.",
         &["conflict", "policy", "recreate"],
     ),
@@ -326,21 +327,21 @@ these objects in lines that start with `not in the spec` or `not in any spec`.",
         "lifecycle",
         &[],
         "The path of a message after it is published: attempts, delays and dead-lettering. `topo explain QUEUE` draws
-the lifecycle of a message that always fails, and lists all ways in which a message leaves the queue.",
+the lifecycle of a message that always fails, and lists every way in which a message can leave the queue.",
         &["contract", "ladder", "dead-letter"],
     ),
     term(
         "live",
         &[],
-        "A label of a conflict: the messages and consumers of the queue when topo created the plan, with the addresses
+        "A label in a conflict: the queue's message and consumer counts when topo created the plan, with the addresses
 of the consumers. If the broker does not report a count, topo assumes that the count is not zero.",
         &["message-loss", "consumer-disruption"],
     ),
     term(
         "lock",
         &["lease"],
-        "While an apply runs, it holds the queue `topo.lock` in the vhost as a lock, so only one apply runs per vhost.
-The holder renews its lease of 60 s, so the lock of a killed run expires automatically. `topo lock` shows the holder,
+        "While an apply runs, it holds the `topo.lock` queue in the vhost as a lock, so only one apply runs per vhost.
+The holder renews its 60-second lease, so the lock of a killed run expires automatically. `topo lock` shows the holder,
 and `topo lock --break` deletes the lock. `--lock-timeout` sets the maximum time to wait for the lock.",
         &["stale"],
     ),

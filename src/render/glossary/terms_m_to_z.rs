@@ -21,8 +21,8 @@ next apply resumes an interrupted migration.",
     term(
         "node",
         &["down"],
-        "A label of `topo lock`: the broker node that hosts the lock. A lock whose node is down does not expire. topo
-deletes such a lock when the node has been down for a minute.",
+        "A label in the output of `topo lock`: the broker node that hosts the lock. A lock does not expire while its
+node is down. An apply that waits for the lock deletes it after the node has been down for a minute.",
         &["lock", "free"],
     ),
     term(
@@ -36,13 +36,14 @@ remaining steps, run the same command again.",
         "object",
         &["kind", "address"],
         "An entity on the broker. Its kind is, for example, queue, exchange, policy or vhost. Its address identifies
-the object, such as `queues/shop/orders` for queue `orders` in vhost `shop`. Summaries count bindings separately.",
+the object, such as `queues/shop/orders` for queue `orders` in vhost `shop`. Summaries count bindings separately from
+other objects.",
         &["topology", "bind", "managed"],
     ),
     term(
         "on-failure",
         &[],
-        "A label of a contract: what a worker must do with a message that it failed to process. For example, the
+        "A label in a contract: what a worker must do with a message that it failed to process. For example, the
 worker calls basic.nack with requeue=false, or publishes a copy and acknowledges the message.",
         &["contract", "attempt", "give-up"],
     ),
@@ -56,14 +57,14 @@ worker calls basic.nack with requeue=false, or publishes a copy and acknowledges
     term(
         "original",
         &[],
-        "A label of a contract: the headers that contain the exchange and the routing key with which the message was
+        "A label in a contract: the headers that contain the exchange and the routing key with which the message was
 first published. A retried or dead-lettered message can have a different exchange and routing key.",
         &["contract", "x-death"],
     ),
     term(
         "policy",
         &[],
-        "A way to resolve a conflict: set the value by a policy that applies to the existing queue. RabbitMQ must have
+        "A way to resolve a conflict: set the value with a policy that applies to the existing queue. RabbitMQ must have
 a policy key for the setting, and no argument of the queue may override the key. The plan lists the settings that the
 policy resolves.",
         &["conflict", "keep", "policy-shift"],
@@ -107,8 +108,8 @@ an existing object. `onConflict` or `--recreate` selects the method: `ifEmpty`, 
         &["republish", "strategy"],
         "Retry strategies. `ladder`: the broker delays a rejected message in tier queues. `redeliver`: a quorum queue
 redelivers a rejected message, up to its delivery limit. `republish`: the worker publishes a failed message to a tier
-queue. `delayed`: a quorum queue delays and redelivers a rejected message (since RabbitMQ 4.3). `topo contract` prints
-what the worker must do.",
+queue. `delayed`: a quorum queue delays and redelivers a rejected message (RabbitMQ 4.3 and later). `topo contract`
+prints what the worker must do.",
         &["ladder", "contract-change", "retry"],
     ),
     term(
@@ -127,7 +128,7 @@ queue. A quorum queue counts the delivery toward its delivery limit.",
     term(
         "resolution",
         &[],
-        "A way to resolve a conflict: keep the current value, set the value by a policy, use a different name, or
+        "A way to resolve a conflict: keep the current value, set the value with a policy, use a different name, or
 recreate the object. The plan lists the resolutions below the conflict.",
         &["conflict", "keep", "policy", "rename", "recreate"],
     ),
@@ -143,14 +144,14 @@ it is empty.",
         "rolled-back",
         &["roll-back", "rollback"],
         "A step that was done and then reverted, because a recreation or a migration could not be completed, or
-because `--abort` requested the rollback. The object is unchanged.",
+because `--abort` requested the rollback. The object is in its original state.",
         &["migrate", "not-attempted"],
     ),
     term(
         "scratch",
         &["scratch-vhost"],
-        "A vhost in which `topo test --live` runs cases. topo creates it and deletes it after the run, or
-`--scratch-vhost` names it.",
+        "A vhost in which `topo test --live` runs cases. By default, topo creates the vhost, and deletes it after the
+run. `--scratch-vhost` selects an existing vhost instead.",
         &["spec"],
     ),
     term(
@@ -207,15 +208,15 @@ retries and does not dead-letter messages.",
     term(
         "taken",
         &["inspected"],
-        "The ways in which a message leaves a dead-letter queue, in `topo explain QUEUE`. `taken`: a person or a
-program acknowledges the message after a replay. `inspected`: an inspection reads the message and requeues it.",
+        "In `topo explain QUEUE`: what can happen to a message in a dead-letter queue. `taken`: a person or a program
+acknowledges the message after a replay. `inspected`: an inspection reads the message and requeues it.",
         &["dead-letter", "lifecycle"],
     ),
     term(
         "tap",
         &[],
-        "The exchange in front of a queue during a migration. topo moves every binding of the queue to the tap, and the
-tap routes messages to the queue that currently receives them.",
+        "The exchange in front of a queue during a migration. topo moves every binding of the queue to the tap. The tap
+routes new messages either to the queue or to a holding queue.",
         &["migrate", "holding"],
     ),
     term(
@@ -235,8 +236,8 @@ topology, and the broker stores the current topology.",
     term(
         "transport",
         &["amqp", "shovel"],
-        "The way in which a migration moves messages. With `amqp`, topo consumes and publishes the messages. With
-`shovel`, a dynamic shovel on the broker moves the messages. `--transport` selects the transport. By default, topo
+        "The mechanism that moves messages during a migration. With `amqp`, topo consumes and publishes the messages.
+With `shovel`, a dynamic shovel on the broker moves the messages. `--transport` selects the transport. By default, topo
 uses AMQP, or a shovel if AMQP is not available or cannot carry a message.",
         &["migrate", "duplicates"],
     ),
@@ -256,15 +257,16 @@ deletes it. topo does not change other unmanaged objects.",
     term(
         "unrouted-window",
         &[],
-        "The time during which messages that are published for a queue reach no queue, for example during a recreation
-of the queue. The broker drops such messages, or returns them to the publisher if they are mandatory.",
+        "The time during which messages for a queue are unroutable, for example while topo recreates the queue. The
+broker drops unroutable messages, or returns them to the publisher if they are mandatory.",
         &["routing-gap", "recreate", "migrate"],
     ),
     term(
         "unset",
         &[],
         "A setting that exists on the broker but is missing from a spec that declares other settings of the same
-object. For example, the spec sets `limits`, but omits a limit that exists on the vhost. Apply deletes such a setting.",
+object. For example, the spec sets `limits`, but omits a limit that exists on the vhost. `topo apply` deletes unset
+settings.",
         &["delete", "removed"],
     ),
     term(
@@ -277,14 +279,14 @@ the broker matches the spec only after this check.",
     term(
         "waits",
         &[],
-        "A label of contracts and lifecycles: the delays before the retries of a message, in order. A message waits
+        "A label in contracts and lifecycles: the delays before the retries of a message, in order. A message waits
 in a delayed retry queue (tier), or in the queue itself.",
         &["tier", "ladder", "delays"],
     ),
     term(
         "warnings",
         &[],
-        "A label of contracts and of `topo explain QUEUE`: the consequences of deviating from the contract, or of a
+        "A label in contracts and in `topo explain QUEUE`: the consequences of deviating from the contract, or of a
 replay. For example, a replay to the original exchange reaches other queues again.",
         &["contract", "lifecycle", "x-death"],
     ),
@@ -292,7 +294,8 @@ replay. For example, a replay to the original exchange reaches other queues agai
         "x-death",
         &["has"],
         "The header with which the broker records each dead-lettering: queue, reason and count. In `topo explain
-QUEUE`, `has` is the exchange and the routing key of a dead-lettered message, and `x-death` is its header.",
+QUEUE`, the `has` label shows the exchange and the routing key of a dead-lettered message, and the `x-death` label
+shows the entries of this header.",
         &["dead-letter", "lifecycle"],
     ),
 ];

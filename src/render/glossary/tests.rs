@@ -22,7 +22,7 @@ fn terms_are_sorted_and_words_are_unique() {
     assert!(words.is_sorted(), "{words:?}");
     let all: Vec<&str> = terms().flat_map(Term::words).collect();
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
-    // The page of a rule or a hazard takes precedence over the entry.
+    // For the name of a rule or a hazard, `topo explain` would print the page of the rule or hazard instead.
     for word in all {
         assert!(word.parse::<HazardKind>().is_err() && RULES.iter().all(|rule| rule.name != word), "{word}");
         assert!(!word.contains(' '), "{word}");
@@ -45,7 +45,7 @@ fn texts_are_short_and_their_references_exist() {
     assert!(term_of("nothing-like-it").is_none());
 }
 
-/// The matches are exhaustive, so a new variant does not compile until this test contains its word.
+/// The matches are exhaustive, so the compiler requires a word for each new variant.
 #[test]
 fn every_word_of_a_plan_is_explained() {
     let change = |kind| match kind {
@@ -151,7 +151,7 @@ fn every_label_of_a_report_is_explained() {
 }
 
 /// Returns the string literals that follow `before` in source code. Truncates each literal at a placeholder or at the
-/// spaces that fill a column.
+/// spaces that fill a column. Omits literals that are then empty or contain a comma or `─`.
 fn literals<'s>(source: &'s str, before: &str) -> BTreeSet<&'s str> {
     let literal = |(at, _)| {
         let rest = source[at + before.len()..].trim_start();
@@ -219,7 +219,7 @@ fn every_label_of_an_export_is_explained() {
     expect_explained(&labels, &["not in the spec", "not in any spec", "info"]);
 }
 
-/// The labels include the legend and the marks of a plan.
+/// The labels of a graph are the arrow kinds in its legend and the marks of a plan.
 #[test]
 fn every_label_of_a_graph_is_explained() {
     let kinds = ArrowKind::ALL.map(ArrowKind::as_str);

@@ -113,7 +113,7 @@ impl Writer {
     fn line(
         &mut self,
         (from, to): (&str, &str),
-        (kind, is_both_ways): (ArrowKind, bool),
+        (kind, is_bidirectional): (ArrowKind, bool),
         mark: Option<Mark>,
         label: &[String],
         tooltip: &[String],
@@ -127,7 +127,7 @@ impl Writer {
         };
         let color = palette::arrow_color(kind, mark, self.is_plan);
         let _ = write!(self.text, "  {from} -> {to} [style=\"{style}\", color=\"{color}\", fontcolor=\"{color}\"");
-        if is_both_ways {
+        if is_bidirectional {
             self.text.push_str(", dir=both");
         }
         if !label.is_empty() {

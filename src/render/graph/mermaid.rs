@@ -44,7 +44,7 @@ struct Writer {
     is_plan: bool,
     ids: usize,
     arrows: usize,
-    /// The indexes of the arrows of each style.
+    /// The indexes of the arrows, by style.
     styles: BTreeMap<String, Vec<usize>>,
     classes: BTreeMap<&'static str, Vec<String>>,
     kinds: BTreeSet<ArrowKind>,
@@ -187,8 +187,8 @@ fn comment(name: &str) -> String {
     clean(name).replace('%', "% ")
 }
 
-/// Escapes a quoted text. Replaces characters that have a meaning in Mermaid, Markdown or HTML with named character
-/// references, because Mermaid interprets numeric references differently.
+/// Escapes a quoted string. Replaces characters that have a special meaning in Mermaid, Markdown or HTML with named
+/// character references, because Mermaid interprets numeric references differently.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     let mut chars = text.chars().peekable();
@@ -229,8 +229,8 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// Replaces special characters with spaces, for lines in which Mermaid does not decode character references. Shortens a
-/// long text.
+/// Replaces special characters with spaces, for lines in which Mermaid does not decode character references. Also
+/// shortens a long string.
 fn plain(text: &str) -> String {
     let is_plain = |c: &char| c.is_alphanumeric() || " .-/:,".contains(*c);
     shorten(&text.chars().map(|c| if is_plain(&c) { c } else { ' ' }).collect::<String>(), 200)

@@ -14,7 +14,7 @@ use serde_json::json;
 /// The format version of the JSON document.
 const FORMAT_VERSION: u32 = 1;
 
-/// Renders a graph as JSON. The fields `from` and `to` of an arrow are zero-based indexes of nodes of the same vhost.
+/// Renders a graph as JSON. The `from` and `to` fields of an arrow are zero-based indexes of nodes in the same vhost.
 pub fn json(graph: &Graph) -> String {
     let document = json!({ "formatVersion": FORMAT_VERSION, "isPlan": graph.is_plan, "vhosts": graph.vhosts });
     clean_json(format!("{document:#}\n"))

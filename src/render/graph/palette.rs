@@ -1,5 +1,5 @@
-//! Defines the colors and strokes of graphs, which all formats except JSON share. No meaning depends only on a color: a
-//! word, a symbol or a stroke has the same meaning.
+//! Defines the colors and strokes of graphs, which all formats except JSON share. No information depends on color
+//! alone. A word, a symbol or a stroke always conveys the same information.
 
 use crate::graph::{ArrowKind, Kind, Mark, Node};
 
@@ -65,8 +65,8 @@ pub(super) fn of_kind(kind: Kind) -> Paint {
     }
 }
 
-/// Returns the colors of a box. In the graph of a plan, the colors depend on the mark of the object, otherwise on its
-/// kind.
+/// Returns the colors of a box. In the graph of a plan, the mark of the object determines the colors. In the graph of a
+/// spec, the kind of the object determines the colors.
 pub(super) fn of_node(node: &Node, is_plan: bool) -> Paint {
     for_change(of_kind(node.kind), node.mark, is_plan)
 }
@@ -102,8 +102,8 @@ pub(super) fn of_arrow(kind: ArrowKind) -> Stroke {
     }
 }
 
-/// Returns the color of an arrow. In the graph of a plan, the color depends on the mark of the arrow, otherwise on its
-/// kind.
+/// Returns the color of an arrow. In the graph of a plan, the mark of the arrow determines the color. In the graph of a
+/// spec, the kind of the arrow determines the color.
 pub(super) fn arrow_color(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> &'static str {
     match mark {
         Some(mark) => of_mark(mark).stroke,

@@ -1,4 +1,4 @@
-//! Formats the texts of graphs: names, labels and tooltips.
+//! Formats the text in graphs: names, labels and tooltips.
 
 use crate::graph::{Arrow, Graph, Label, Mark, Node, Retries, Tier, VhostGraph};
 use crate::model::count::number;
@@ -8,21 +8,21 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The number of labels that are drawn on an arrow if some of its labels are omitted.
 const MAX_LABELS: usize = 4;
 
-/// Returns the width of a text in cells of a monospaced font.
+/// Returns the width of a string in cells of a monospaced font.
 pub(super) fn cells(text: &str) -> usize {
     text.width()
 }
 
-/// Shortens a text to at most `most` cells by omitting its middle, because names often differ only at the end.
-pub(super) fn shorten(text: &str, most: usize) -> String {
+/// Shortens a string to at most `max_cells` cells by omitting its middle, because names often differ only at the end.
+pub(super) fn shorten(text: &str, max_cells: usize) -> String {
     let text = clean(text);
-    if cells(&text) <= most {
+    if cells(&text) <= max_cells {
         return text;
     }
-    let room = most.saturating_sub(1);
+    let room = max_cells.saturating_sub(1);
     let (front, back) = (room - room * 2 / 5, room * 2 / 5);
-    let take = |most: usize, chars: &mut dyn Iterator<Item = char>| -> String {
-        let mut room = most;
+    let take = |max_cells: usize, chars: &mut dyn Iterator<Item = char>| -> String {
+        let mut room = max_cells;
         chars
             .take_while(|c| {
                 let width = c.width().unwrap_or(0);
@@ -34,23 +34,23 @@ pub(super) fn shorten(text: &str, most: usize) -> String {
     };
     let head = take(front, &mut text.chars());
     let tail: String = take(back, &mut text.chars().rev()).chars().rev().collect();
-    // A combining character cannot begin a text.
+    // A combining character must not be the first character of a string.
     let tail = tail.trim_start_matches(|c: char| c.width() == Some(0));
     format!("{head}…{tail}")
 }
 
-/// Shortens a label to at most `most` cells. If possible, truncates a list of headers between two values, because a
-/// part of a value is useless.
-fn shorten_label(text: &str, most: usize) -> String {
+/// Shortens a label to at most `max_cells` cells. If possible, truncates a list of headers between two values, because
+/// a partial value is useless.
+fn shorten_label(text: &str, max_cells: usize) -> String {
     let text = clean(text);
-    if cells(&text) <= most || !text.contains(": ") {
-        return shorten(&text, most);
+    if cells(&text) <= max_cells || !text.contains(": ") {
+        return shorten(&text, max_cells);
     }
     let (mut depth, mut width, mut end) = (0_usize, 0, None);
     for (at, c) in text.char_indices() {
         width += c.width().unwrap_or(0);
         // `, …` follows the last complete value.
-        if width + 2 > most {
+        if width + 2 > max_cells {
             break;
         }
         match c {
@@ -65,7 +65,7 @@ fn shorten_label(text: &str, most: usize) -> String {
         None => {
             let mut taken = String::new();
             for c in text.chars() {
-                if cells(&taken) + c.width().unwrap_or(0) >= most {
+                if cells(&taken) + c.width().unwrap_or(0) >= max_cells {
                     break;
                 }
                 taken.push(c);
@@ -75,19 +75,19 @@ fn shorten_label(text: &str, most: usize) -> String {
     }
 }
 
-/// Puts the symbol of a change before a text.
+/// Prefixes a string with the symbol of a change.
 pub(super) fn with_symbol(mark: Option<Mark>, text: &str) -> String {
     mark.map_or_else(|| text.to_owned(), |mark| format!("{} {text}", mark.sign()))
 }
 
 /// Returns the title of a box: the symbol of its change, and its name. For a stack, the title also contains the number
 /// of objects.
-pub(super) fn name(node: &Node, most: usize) -> String {
+pub(super) fn name(node: &Node, max_cells: usize) -> String {
     let shown = match node.stacks.len() {
-        0 => shorten(&node.name, most),
+        0 => shorten(&node.name, max_cells),
         many => {
             let many = format!("{} like ", number(u64::try_from(many).unwrap_or(u64::MAX)));
-            format!("{many}{}", shorten(&node.name, most.saturating_sub(cells(&many))))
+            format!("{many}{}", shorten(&node.name, max_cells.saturating_sub(cells(&many))))
         }
     };
     with_symbol(node.mark, &shown)
@@ -130,14 +130,14 @@ pub(super) fn tier_condition(retries: &Retries, tier: &Tier) -> String {
     }
 }
 
-/// Returns the change of the arrow to a tier: the change of the tier, or the change of the retries if no tier changes.
+/// Returns the mark of the arrow to a tier: the mark of the tier, or the mark of the retries if no tier has a mark.
 pub(super) fn mark_of_tier_arrow(retries: &Retries, tier: &Tier) -> Option<Mark> {
     if retries.tiers.iter().all(|tier| tier.mark.is_none()) { retries.mark } else { tier.mark }
 }
 
 /// Returns the labels of an arrow to draw. If labels are omitted, the last label contains the number of omitted labels.
-pub(super) fn labels(labels: &[Label], most: usize) -> Vec<String> {
-    let shown = |label: &Label| with_symbol(label.mark, &shorten_label(&label.text, most));
+pub(super) fn labels(labels: &[Label], max_cells: usize) -> Vec<String> {
+    let shown = |label: &Label| with_symbol(label.mark, &shorten_label(&label.text, max_cells));
     // A line with the number of omitted labels occupies as much space as one more label.
     let taken = if labels.len() <= MAX_LABELS + 1 { labels.len() } else { MAX_LABELS };
     let rest = labels.len() - taken;
@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(shorten("orders.work", 11), "orders.work");
         assert_eq!(shorten("orders.work.created", 11), "orders…ated");
         assert_eq!(shorten("日本語日本語", 7), "日本…語");
-        for most in 1..20 {
-            assert!(cells(&shorten("日本語.a\u{301}b.日本語.xyz", most)) <= most, "{most}");
+        for max in 1..20 {
+            assert!(cells(&shorten("日本語.a\u{301}b.日本語.xyz", max)) <= max, "{max}");
         }
     }
 
@@ -212,8 +212,8 @@ mod tests {
         assert_eq!(shorten_label(text, 26), "b: true, f: 1.5, …");
         assert_eq!(shorten_label("l: [one, two, three]", 12), "l: [one, tw…");
         assert_eq!(shorten_label("orders.work.created", 11), "orders…ated");
-        for most in 1..40 {
-            assert!(cells(&shorten_label("日本: 語, f: [日本, 語], x: yes", most)) <= most.max(2), "{most}");
+        for max in 1..40 {
+            assert!(cells(&shorten_label("日本: 語, f: [日本, 語], x: yes", max)) <= max.max(2), "{max}");
         }
     }
 

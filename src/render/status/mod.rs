@@ -12,7 +12,7 @@ use crate::operate::status::Status;
 
 /// Renders a status as JSON, on one line if `is_compact` is true. The document ends with a line break.
 pub fn json(status: &Status, is_compact: bool) -> String {
-    // Serializing cannot fail: the document has no maps with keys that are not strings.
+    // Serialization cannot fail, because all map keys in the document are strings.
     let document = if is_compact { serde_json::to_string(status) } else { serde_json::to_string_pretty(status) };
     clean_json(document.unwrap_or_default() + "\n")
 }

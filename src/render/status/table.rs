@@ -21,7 +21,7 @@ pub(super) struct Row {
     state: State,
     name: String,
     numbers: [String; NUMBERS],
-    /// The text behind the numbers, one line each. `true` for less important text.
+    /// The notes after the numbers, one on each line. `true` for a less important note.
     notes: Vec<(String, bool)>,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct Layout {
 }
 
 impl Row {
-    /// Creates a row of the table of dead-letter queues.
+    /// Creates a row for a dead-letter queue. The last number is the age.
     pub(super) fn of_dead_letter_queue(queue: &QueueStatus) -> Self {
         Self::new(queue, age(queue))
     }
 
-    /// Creates a row of the table of the other queues.
+    /// Creates a row for any other queue. The last number is the consumer count.
     pub(super) fn of_queue(queue: &QueueStatus) -> Self {
         Self::new(queue, optional(queue.consumers))
     }
@@ -53,7 +53,7 @@ impl Row {
         Self { state: queue.state, name: queue.queue.to_string(), numbers, notes }
     }
 
-    /// Creates a row that shows only a number of messages and a note.
+    /// Creates a row that contains only a message count and a note.
     pub(super) fn of_messages(name: String, messages: u64, note: String) -> Self {
         let numbers = [number(messages), String::new(), String::new()];
         Self { state: State::Fine, name, numbers, notes: vec![(note, true)] }
@@ -112,8 +112,8 @@ impl Layout {
         let _ = writeln!(text, "{}", Painted(style, line));
     }
 
-    /// Returns the lines of a row. A name that is wider than its column is on a separate line, and so is a note that
-    /// does not fit.
+    /// Returns the lines of a row. Puts a name that is wider than its column on a separate line. Puts every note after
+    /// the first note, and a first note that does not fit, on a separate line.
     fn lines(&self, row: &Row) -> Vec<String> {
         let mark = match row.state {
             State::Fine => ' ',

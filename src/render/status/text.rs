@@ -124,7 +124,7 @@ fn retry_row(retry: &RetryStatus) -> Row {
     Row::of_messages(retry.queue.to_string(), retry.messages, tiers.collect::<Vec<_>>().join(", "))
 }
 
-/// A label with its style, and a text.
+/// A label with its style, and the text after the label.
 type Note = (Painted<&'static str>, String);
 
 fn migration_note(migration: &InterruptedStatus) -> Note {
@@ -169,7 +169,8 @@ fn queues(status: &Status) -> impl Iterator<Item = (&VhostName, &QueueStatus)> {
         .flat_map(|vhost| vhost.dead_letter_queues.iter().chain(&vhost.queues).map(move |queue| (&vhost.vhost, queue)))
 }
 
-/// Returns the line that counts the queues with problems.
+/// Returns the line with the number of queues with problems. Also mentions interrupted migrations if no queue has a
+/// problem.
 fn summary(status: &Status) -> String {
     let of_state = |state: State| queues(status).filter(|(_, queue)| queue.state == state).count() as u64;
     let (warning, critical) = (of_state(State::Warning), of_state(State::Critical));
@@ -189,7 +190,8 @@ fn summary(status: &Status) -> String {
     format!("{line}\n")
 }
 
-/// Returns the command that shows the cause of the most severe problem.
+/// Returns the command to run next: `topo dlq list` for the dead-letter queue with the most severe problem. Otherwise,
+/// returns `topo plan` if there is a spec, and changes are pending or a migration was interrupted.
 fn next_command(status: &Status, view: &View) -> Option<String> {
     let has_messages = |queue: &QueueStatus| {
         queue.problems.iter().any(|it| !matches!(it, Problem::Missing { .. } | Problem::Unavailable { .. }))
@@ -197,7 +199,7 @@ fn next_command(status: &Status, view: &View) -> Option<String> {
     let dead_letter_queues = status.vhosts.iter().flat_map(|vhost| {
         vhost.dead_letter_queues.iter().filter(|queue| has_messages(queue)).map(move |queue| (&vhost.vhost, queue))
     });
-    // `max_by_key` returns the last maximum; the first queue is shown first.
+    // `max_by_key` returns the last maximum, so reversing the iterator selects the first queue.
     let worst = dead_letter_queues.rev().max_by_key(|(_, queue)| queue.state);
     if let Some((vhost, queue)) = worst {
         let (queue, vhost) = (quote(queue.queue.as_str()), quote(vhost.as_str()));

@@ -92,7 +92,7 @@ fn schema_and_parser_accept_the_same_specs() {
     }
 }
 
-/// Collects the first string of each call that creates an error, in all sources of a folder.
+/// Collects the first string of each call that creates an error, in all source files in a folder.
 fn collect_codes(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{error}")) {
         let path = entry.unwrap_or_else(|error| panic!("{error}")).path();
@@ -126,7 +126,7 @@ fn codes_and_pages_match() {
     assert!(code_names().all(|code| code_page(code).is_some_and(|page| page.starts_with(&format!("# {code}\n")))));
 }
 
-/// Text that people and programs insert into files by accident.
+/// Strings that people and programs insert into files by accident.
 const PIECES: &[&str] = &[
     "", ":", " ", "\n", "\t", "{", "}", "[", "]", "é", "#", "*", "&a ", "\"", "'", "-", "${X}", "<<: ", "\r\n", "\0",
     "~", "- ",

@@ -1,4 +1,4 @@
-//! Tests of whole specs: valid specs, and the messages and positions of errors.
+//! Tests whole specs: valid specs, and the messages and positions of errors.
 
 mod agreement;
 mod plain_yaml;
@@ -19,7 +19,7 @@ fn parse_one(text: &str) -> Result<Spec, Diagnostics> {
     Ok(specs.remove(0))
 }
 
-/// Parses a spec after adding the two keys that every spec has.
+/// Parses a spec after adding the two required keys.
 fn spec(text: &str) -> Spec {
     match parse_one(&format!("version: 1\nvhost: shop\n{text}")) {
         Ok(spec) => spec,
@@ -28,12 +28,12 @@ fn spec(text: &str) -> Spec {
 }
 
 fn errors(text: &str) -> String {
-    parse_one(&format!("version: 1\nvhost: shop\n{text}")).expect_err("this spec is wrong").to_string()
+    parse_one(&format!("version: 1\nvhost: shop\n{text}")).expect_err("this spec is invalid").to_string()
 }
 
-/// Returns the hints of the errors of a spec.
+/// Returns the hint of each error in a spec.
 fn hints(text: &str) -> Vec<String> {
-    let diagnostics = parse_one(&format!("version: 1\nvhost: shop\n{text}")).expect_err("this spec is wrong");
+    let diagnostics = parse_one(&format!("version: 1\nvhost: shop\n{text}")).expect_err("this spec is invalid");
     diagnostics.iter().map(|it| it.hint.clone().unwrap_or_default()).collect()
 }
 
@@ -195,7 +195,7 @@ fn key_and_its_argument_are_the_same_setting() {
     assert_eq!(read.queues[&"q".into()].arguments["x-message-ttl"].value, 30_000.into());
     assert_eq!(
         errors(&queue("messageTtl: 1s, arguments: {x-message-ttl: 1000}")),
-        "3:56: error[said-twice]: `messageTtl` is set twice: as a key and as the argument `x-message-ttl`\n"
+        "3:56: error[said-twice]: `messageTtl` is set twice: as a key and as the `x-message-ttl` argument\n"
     );
     assert!(errors(&queue("arguments: {x-queue-type: quorum}")).contains("`type` is set twice"));
     assert!(errors(&queue("arguments: {messageTtl: 5}")).contains("`messageTtl` is a key of the queue"));
@@ -229,7 +229,7 @@ fn defaults_apply_if_the_type_supports_them() {
 }
 
 #[test]
-fn external_objects_have_no_other_keys() {
+fn external_objects_support_only_a_few_keys() {
     assert_eq!(
         errors("exchanges: {e: {external: true, type: topic, bindings: [{exchange: amq.topic}]}}\n"),
         "3:33: error[external]: exchange `e` is external, so `type` cannot be set\n"

@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 use std::path::Path;
 
-/// Compares the trees of both parsers. Returns true if the fast parser can read the text.
+/// Checks that both parsers build the same tree. Returns true if the fast parser can read the text.
 fn agrees(text: &str) -> Result<bool, TestCaseError> {
     let Some(fast) = plain_yaml::documents(0, text) else { return Ok(false) };
     let source = SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() };
@@ -149,11 +149,11 @@ fn scalars_have_equal_trees() {
 
 #[test]
 fn specs_have_equal_trees() {
-    fn each(folder: &Path, found: &mut [usize; 2]) {
+    fn check_folder(folder: &Path, found: &mut [usize; 2]) {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let path = entry.path();
             if path.is_dir() {
-                each(&path, found);
+                check_folder(&path, found);
             } else if path.extension().is_some_and(|extension| extension == "yaml")
                 && let Ok(text) = std::fs::read_to_string(&path)
             {
@@ -163,7 +163,7 @@ fn specs_have_equal_trees() {
     }
     let mut found = [0; 2];
     for folder in ["examples", "tests"] {
-        each(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut found);
+        check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut found);
     }
     let [unread, read] = found;
     println!("the fast parser read {read} of {} files", read + unread);

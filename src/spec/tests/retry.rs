@@ -1,4 +1,4 @@
-//! Tests of retries: valid settings, the precedence of several sources, and contradictory settings.
+//! Tests the retry settings: valid settings, the precedence of sources, and contradictory settings.
 
 use super::*;
 use crate::model::Strategy;
@@ -14,13 +14,13 @@ fn queue(keys: &str) -> RetrySpec {
     retry_of(&format!("queues: {{q: {{type: quorum, {keys}}}}}\n")).unwrap_or_else(|| panic!("{keys}: no retry"))
 }
 
-/// Returns the errors of a queue with these keys, each with its hint.
+/// Returns the errors for a queue with these keys, each with its hint.
 fn wrong(keys: &str) -> String {
     wrong_spec(&format!("queues: {{q: {{type: quorum, {keys}}}}}\n"))
 }
 
 fn wrong_spec(text: &str) -> String {
-    let found = parse_one(&format!("version: 1\nvhost: shop\n{text}")).expect_err("this spec is wrong");
+    let found = parse_one(&format!("version: 1\nvhost: shop\n{text}")).expect_err("this spec is invalid");
     let line = |it: &Diagnostic| match &it.hint {
         Some(hint) => format!("{} ({hint})", it.message),
         None => it.message.clone(),
@@ -79,7 +79,7 @@ fn nearest_setting_applies() {
 }
 
 #[test]
-fn policy_can_be_in_a_later_document() {
+fn retry_policy_can_be_in_a_later_document() {
     let files = [
         file("version: 1\nvhost: a\nqueues: {q: {type: quorum, retry: p}}\n"),
         file("version: 1\nvhost: a\nretryPolicies: {p: {delays: [5s]}}\n"),
@@ -92,7 +92,7 @@ fn policy_can_be_in_a_later_document() {
 }
 
 #[test]
-fn default_can_be_disabled() {
+fn default_retries_can_be_disabled() {
     let text = |queue: &str| {
         format!("defaults: {{queue: {{type: quorum}}, retry: {{delays: [1s]}}}}\nqueues: {{q: {{{queue}}}}}\n")
     };
@@ -190,8 +190,8 @@ fn misplaced_and_misspelled_keys_have_hints() {
     let policies = "retryPolicies: {payments: {delays: [5s]}}\n";
     let misspelled = wrong_spec(&format!("{policies}queues: {{q: {{type: quorum, retry: payment}}}}\n"));
     assert_eq!(misspelled, "retry policy `payment` is not declared (did you mean `payments`?)");
-    let of_defaults = wrong_spec("defaults: {retry: payment}\n");
-    assert!(of_defaults.starts_with("retry policy `payment` is not declared"), "unused defaults are checked too");
+    let unused_default = wrong_spec("defaults: {retry: payment}\n");
+    assert!(unused_default.starts_with("retry policy `payment` is not declared"), "unused defaults are checked too");
     assert!(wrong_spec("defaults: {queue: {maxRetries: 5}}\n").contains("under `defaults:`, next to `queue`"));
     let dead = wrong_spec("deadLetterQueues: {d: {type: quorum, retry: none}}\n");
     assert!(dead.contains("messages in a dead-letter queue are not retried"), "{dead}");

@@ -1,4 +1,4 @@
-//! Tests of YAML, variables and single values.
+//! Tests YAML syntax, variables and single values.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of thresholds: the merge of their sources, and the queues that they apply to.
+//! Tests how thresholds from several sources are merged, and to which queues they apply.
 
 use super::*;
 use crate::model::{Growth, Levels, Thresholds};
@@ -97,11 +97,11 @@ version: 1
 vhost: shop
 queues: {work: {external: true, thresholds: {noConsumers: 1m}}}",
     );
-    assert!(twice.contains("two documents set different thresholds for the external queue `work`"), "{twice}");
+    assert!(twice.contains("two documents set different thresholds for external queue `work`"), "{twice}");
 }
 
 #[test]
-fn warning_may_equal_critical_if_the_growth_has_another_time() {
+fn warning_can_equal_critical_if_the_growth_periods_differ() {
     let text = "deadLetterQueues: {a: {type: quorum, thresholds: {growth: {warning: {messages: 5, within: 1h}, critical: {messages: 5, within: 5m}}}}}";
     assert_eq!(of(&spec(text), "a").growth.warning, Some(Growth { messages: 5, within: 3_600_000 }));
 }

@@ -12,6 +12,9 @@ use super::{ALLOW, EXCHANGE, QUEUE, Worker, has_listed_client, vhost_of};
 use crate::support::random::is_long;
 use crate::support::{Node, SetOnDrop, Topo, Vhost, block_on, until};
 
+/// The maximum length of the new queue: more messages than the test publishes, so that the queue drops none of them.
+const LIMIT: usize = 1_000_000;
+
 /// Applications that publish through the default exchange are a hazard with their rate. The broker reports the exchange only
 /// with `management.rates_mode = detailed`.
 #[test]
@@ -96,7 +99,7 @@ fn advice_for_publishers_of_celery_loses_no_message() {
         until("the client of the consumer", || has_listed_client(&vhost).then_some(()));
         let topo = Topo::new(&vhost).spec(&format!(
             "exchanges: {{{EXCHANGE}: {{type: direct}}}}\n\
-             queues:\n  {QUEUE}: {{type: classic, maxLength: 5000, onConflict: migrate, deadLetter: none, \
+             queues:\n  {QUEUE}: {{type: classic, maxLength: {LIMIT}, onConflict: migrate, deadLetter: none, \
              bindings: [{{exchange: {EXCHANGE}, routingKey: {QUEUE}}}]}}\n"
         ));
         let (advised, over) = (AtomicBool::new(false), AtomicBool::new(false));

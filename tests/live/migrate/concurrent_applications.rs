@@ -218,7 +218,7 @@ fn message_of_another_user_stops_the_migration() {
         assert_eq!(amqp.publish_with(EXCHANGE, "work.k", "1", theirs), Outcome::Routed);
         fixture.migrate("amqp", &["--drain-timeout=20s"]).expect_code(1)
     };
-    let context = output.expect_text(&format!("a message with the property user_id `{}`", other.name));
+    let context = output.expect_text(&format!("a message with the user_id `{}`", other.name));
     fixture.expect_as_before(&context);
     let impersonator = node.user("administrator,impersonator").may_everything(&fixture.vhost);
     let fixture = fixture.by_user(&impersonator);

@@ -15,7 +15,7 @@ fn mark() -> (&'static str, Argument) {
 #[track_caller]
 fn expect_refused(fixture: &Fixture<'_>, difference: &str) {
     let refused = fixture.migrate("amqp", &[]).expect_code(3);
-    let context = refused.expect_text("it differs from what topo declares").expect_text(difference);
+    let context = refused.expect_text("differs from the object that topo declares").expect_text(difference);
     fixture.expect_as_before(&context);
 }
 

@@ -20,7 +20,7 @@ fn missing_plugin_is_reported() {
     // A spec with a shovel is blocked before the first change.
     let shovel = "{source: {queue: a}, destination: {queue: b}}";
     let topo = Topo::new(&vhost).spec(&format!("queues: {{a: {{type: classic}}}}\nshovels: {{s: {shovel}}}\n"));
-    let blocked = topo.run(["apply", "-y"]).expect_code(3).expect_text("the plugin rabbitmq_shovel is not enabled");
+    let blocked = topo.run(["apply", "-y"]).expect_code(3).expect_text("the rabbitmq_shovel plugin is not enabled");
     blocked.expect_text("rabbitmq-plugins enable rabbitmq_shovel");
     assert!(!vhost.names("queues").contains(&"a".to_owned()));
     topo.rewrite("shovels: {}\n");

@@ -48,8 +48,8 @@ impl Moving<'_> {
     }
 
     /// Returns an error if the queue has a binding without an equal binding of the tap. Such a binding would be lost
-    /// with the queue. Through a binding of the tap, messages reach the holding queue, and topo restores the binding
-    /// from it.
+    /// with the queue. The binding of the tap routes the messages to the holding queue, and topo uses it to restore the
+    /// binding of the queue.
     pub(in super::super) async fn expect_tapped(
         &self,
         queue: &QueueName,

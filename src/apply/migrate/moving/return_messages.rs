@@ -68,7 +68,7 @@ impl Moving<'_> {
             };
             match self.wait_until_idle(back.until, back.switch).await {
                 Ok(true) if back.until == Level::NearlyEmpty => return Ok(()),
-                Ok(true) => match self.stop_if_empty(back.from).await {
+                Ok(true) => match self.stop_and_recheck(back.from).await {
                     Ok(true) => return Ok(()),
                     Ok(false) => {}
                     Err(fault) => current_fault = Some(self.handle_fault(back.from, fault).await?),
@@ -109,8 +109,9 @@ impl Moving<'_> {
         }
     }
 
-    /// Returns true if messages arrive as fast as topo moves them, or faster. In this case, the return ends, and only
-    /// the order of the last messages is lost.
+    /// Returns true if the number of messages in the holding queue does not decrease although the migrated queue is
+    /// available. Messages then arrive at least as fast as topo moves them. In this case, the return ends, and only the
+    /// order of the last messages is lost.
     async fn is_outrun(&self, back: &Return<'_>, detector: &StallDetector) -> bool {
         detector.has_decrease_timed_out() && unavailability(self.broker, back.into).await.is_none()
     }
@@ -140,9 +141,10 @@ impl Moving<'_> {
         Ok(Some(reason.unwrap_or_else(|| describe_stall(live, &[], current_fault, self.tick(back.has_ticks)))))
     }
 
-    /// Stops the move from a holding queue that was empty. Returns false if the queue contains messages again: messages in
-    /// transit return to the queue if the move cannot complete them.
-    async fn stop_if_empty(&mut self, from: &QueueName) -> Result<bool, Fault> {
+    /// Stops the move from a holding queue that seems to be empty. Returns false if the queue contains messages again,
+    /// because the move could not complete messages in transit and the broker requeued them. Without AMQP, always
+    /// returns true.
+    async fn stop_and_recheck(&mut self, from: &QueueName) -> Result<bool, Fault> {
         if let Some(fault) = self.stop().await {
             return Err(fault);
         }
@@ -153,10 +155,10 @@ impl Moving<'_> {
     /// Watches an AMQP move for up to [`POLL`]. Returns true if the holding queue has reached the level `until`. The
     /// transport detects this before the message counts are updated. Returns false for shovels.
     ///
-    /// If messages still arrive, the timing is critical. As soon as the tap routes to the queue again, new messages
-    /// could overtake messages in transit. topo therefore adds the binding `switch` as soon as the last message is
-    /// confirmed, over the same connection. At 300 messages per second, the next message usually arrives a few
-    /// milliseconds later.
+    /// If messages still arrive, the timing is critical. As soon as the tap routes new messages to the queue again,
+    /// these messages could overtake messages in transit. topo therefore adds the binding `switch` as soon as the last
+    /// message is confirmed, over the same connection. At 300 messages per second, the next message usually arrives a
+    /// few milliseconds later.
     async fn wait_until_idle(&mut self, until: Level, switch: Option<&Binding>) -> Result<bool, BrokerError> {
         let amqp = self.amqp().cloned();
         let Some(amqp) = amqp else { return Ok(false) };
@@ -169,8 +171,8 @@ impl Moving<'_> {
             let idle_time = progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
             let is_empty =
                 progress.is_source_empty && (idle_time >= IDLE || is_nearly && progress.last_moved.is_some());
-            // If no idle moment occurs, new messages may overtake the last few messages. The time begins with the first
-            // moved message, because the first delivery can take long.
+            // If no idle moment occurs, new messages may overtake the last few messages. The time is measured from the
+            // first moved message, because the first delivery can take a long time.
             let is_steady = is_nearly && progress.first_moved.is_some_and(|first| first.elapsed() >= STEADY_TIME);
             let is_close = match &binder {
                 Some(binder) if is_steady && progress.state == State::Moving && progress.in_flight <= MAX_IN_FLIGHT => {

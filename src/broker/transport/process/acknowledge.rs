@@ -1,5 +1,5 @@
-//! Acknowledges messages whose copies are confirmed or stored, and waits until the broker has processed the
-//! acknowledgements.
+//! Acknowledges messages after the broker has confirmed their copies or the handler has stored them, and waits until
+//! the broker has processed the acknowledgements.
 
 use super::super::pipeline::Outcome;
 use super::fence::{fence, wait_for_fence};
@@ -10,7 +10,7 @@ use std::time::Instant;
 use tokio::time::timeout;
 
 impl<H: MessageHandler> Session<'_, H> {
-    /// Acknowledges confirmed messages. If a message was returned or rejected, ends the run.
+    /// Acknowledges confirmed messages. Returns an error that ends the run if a message was returned or rejected.
     pub(super) async fn acknowledge_confirmed(&mut self) -> Result<(), ProcessEnd> {
         self.answered = Instant::now();
         if self.pipeline.has_only_confirms() {
@@ -35,12 +35,12 @@ impl<H: MessageHandler> Session<'_, H> {
                     self.kept += 1;
                     end = Some(ProcessEnd::Unroutable { exchange: self.exchange.clone(), reason });
                 }
-                // It stays in doubt.
+                // The message stays in doubt.
                 Outcome::Unknown { reason } => {
                     self.kept += 1;
                     end = Some(ProcessEnd::Unroutable { exchange: self.exchange.clone(), reason });
                 }
-                // It stays in doubt.
+                // The message stays in doubt.
                 Outcome::Failed => self.kept += 1,
                 Outcome::Rejected(_) => {
                     self.counts.in_doubt -= 1;
@@ -52,7 +52,7 @@ impl<H: MessageHandler> Session<'_, H> {
         end.map_or(Ok(()), Err)
     }
 
-    /// Acknowledges messages. If no message before them is kept, one acknowledgement is sufficient.
+    /// Acknowledges messages. If no earlier message is kept or waits to be removed, one acknowledgement is sufficient.
     pub(super) fn acknowledge(&mut self, tags: &[DeliveryTag]) {
         if let Some(last) = tags.last().filter(|_| self.kept == 0 && self.removing.is_empty()) {
             self.acknowledging.push(&self.channel, *last, true, tags.len() as u64);
@@ -75,7 +75,7 @@ impl<H: MessageHandler> Session<'_, H> {
             return Err(ProcessEnd::NotStored { reason });
         }
         self.counts.removed += tags.len() as u64;
-        // The pipeline can contain earlier messages.
+        // A single acknowledgement would also acknowledge earlier messages in the pipeline.
         if self.pipeline.is_empty() {
             self.acknowledge(&tags);
         } else {
@@ -111,7 +111,8 @@ impl<H: MessageHandler> Session<'_, H> {
         Ok(())
     }
 
-    /// Starts a fence if half of the window is acknowledged, or if the window is full.
+    /// Starts a fence if the acknowledged messages fill half of the window, or if the window is full and no publish is
+    /// unanswered. Starts no second fence while a fence is pending.
     pub(super) fn start_fence(&mut self) {
         let is_full = self.counts.in_doubt >= u64::from(self.order.window) && self.pipeline.is_empty();
         if self.fence.is_none() && self.unfenced > 0 && (self.unfenced * 2 >= u64::from(self.order.window) || is_full) {

@@ -1,9 +1,9 @@
-//! Adds and cancels the consumers of a run. Only the last one receives messages.
+//! Adds and cancels the consumers of a run. Only the last consumer receives messages.
 //!
-//! The consumers of a quorum queue have the same channel, because the messages of several channels would return in a
-//! different order. The consumers of a classic queue, which restores the order, have a channel each: for an
-//! acknowledgement, the broker searches all unacknowledged messages of the channel (`rabbit_channel:collect_acks`). With one
-//! channel, the time of a run would be quadratic in the number of messages.
+//! The consumers of a quorum queue share one channel, because messages from several channels would return in a
+//! different order. A classic queue restores the order itself, so each of its consumers has its own channel. For each
+//! acknowledgement, the broker searches all unacknowledged messages of the channel (`rabbit_channel:collect_acks`).
+//! With one channel, the duration of a run would be quadratic in the number of messages.
 
 use super::super::endpoints::{QueueCounts, queue_counts, was_delivered_before};
 use super::order::{MessageHandler, ProcessEnd};
@@ -16,34 +16,34 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 impl<H: MessageHandler> Session<'_, H> {
-    /// Returns true if the last consumer holds as many messages as its prefetch, so that it receives no further ones.
-    /// Nothing is in transit to it then.
+    /// Returns true if the last consumer holds as many messages as its prefetch. The broker then delivers no further
+    /// messages to the consumer, and no deliveries are in transit. Never returns true for a stream.
     pub(super) fn is_full(&self) -> bool {
         self.kept - self.held_before >= self.capacity && self.order.kind != Some(QueueType::Stream)
     }
 
-    /// Adds a consumer, which receives at most this number of the messages that follow. Returns false if the run may not
-    /// have another consumer.
-    pub(super) async fn add_consumer(&mut self, most: u64) -> Result<bool, ProcessEnd> {
-        if most == 0 || self.consumers.len() >= self.order.max_consumers {
+    /// Adds a consumer that receives at most `max_messages` further messages. Returns false if `max_messages` is 0, or
+    /// if the run already has the maximum number of consumers.
+    pub(super) async fn add_consumer(&mut self, max_messages: u64) -> Result<bool, ProcessEnd> {
+        if max_messages == 0 || self.consumers.len() >= self.order.max_consumers {
             return Ok(false);
         }
         if self.order.kind == Some(QueueType::Classic) {
-            // The next channel has the same delivery tags, so no message of this one may be pending.
+            // The next channel uses the same delivery tags, so no message of the current channel may be pending.
             self.remove_stored().await?;
             self.settle_all().await?;
             self.complete_fences().await?;
             let channel = self.connection.channel().await.map_err(ProcessEnd::Failed)?;
             self.full_channels.push(std::mem::replace(&mut self.channel, channel));
         }
-        let subscribing = subscribe(self.connection, &self.channel, self.order, (self.consumers.len(), most));
+        let subscribing = subscribe(self.connection, &self.channel, self.order, (self.consumers.len(), max_messages));
         let (consumer, capacity) = subscribing.await.map_err(ProcessEnd::Failed)?;
         self.consumers.push(consumer);
         (self.held_before, self.capacity) = (self.kept, capacity);
         Ok(true)
     }
 
-    /// Receives the next message within a time limit and keeps it. Returns false if no message arrives.
+    /// Receives the next message within `limit`, and keeps the message. Returns false if no message arrives.
     pub(super) async fn keep_next(&mut self, limit: Duration) -> Result<bool, ProcessEnd> {
         let next = match self.waiting.pop_front() {
             Some(delivery) => Ok(Some(Ok(delivery))),
@@ -61,8 +61,8 @@ impl<H: MessageHandler> Session<'_, H> {
         }
     }
 
-    /// Returns true if the queue contains no ready message; false if it has no leader and therefore reports no consumers; `None`
-    /// if a busy queue does not respond in time.
+    /// Returns true if the queue reports a consumer and no ready messages. Returns false for a queue without a leader,
+    /// which reports no consumers. Returns `None` if a busy queue does not respond in time.
     pub(super) async fn is_empty(&self) -> Result<Option<bool>, ProcessEnd> {
         let request = format!("queue.declare of {}", self.order.queue);
         match self.connection.answer(&request, queue_counts(&self.channel, &self.order.queue)).await {

@@ -1,4 +1,4 @@
-//! Ends a run: completes the messages in doubt, and returns all other messages to the queue in their order.
+//! Ends a run: completes the messages in doubt, and returns all other messages to the queue in order.
 
 use super::fence::fence;
 use super::order::{MessageHandler, ProcessEnd};
@@ -8,16 +8,16 @@ use lapin::options::BasicNackOptions;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// The maximum time for the completion of the messages in doubt.
+/// The maximum time to complete the messages in doubt.
 const GRACE: Duration = Duration::from_secs(10);
 /// The time within which a quorum queue processes acknowledgements that its channel holds back
 /// (`unsent_commands` of `rabbit_fifo_client`). Without the pause, up to 20 messages were delivered again.
 const QUORUM_PAUSE: Duration = Duration::from_millis(500);
 /// The time without a delivery after which no delivery is in transit, if the queue is empty.
 const IDLE: Duration = Duration::from_millis(200);
-/// The maximum wait for the next message that was returned before.
+/// The maximum time to wait for the next previously returned message.
 const RETURNED_WAIT: Duration = Duration::from_secs(1);
-/// The maximum time for the receipt of messages that were returned before.
+/// The maximum time to receive previously returned messages.
 const RETURNED_LIMIT: Duration = Duration::from_secs(60);
 
 impl<H: MessageHandler> Session<'_, H> {
@@ -28,7 +28,7 @@ impl<H: MessageHandler> Session<'_, H> {
             true => timeout(GRACE + RETURNED_LIMIT, self.complete()).await.unwrap_or(Ok(())),
             false => timeout(GRACE, self.settle_after_failure()).await.unwrap_or(Ok(())),
         };
-        // The other consumers are full, so they do not receive the messages that return.
+        // The consumers on the other channels are full, so they do not receive the returned messages.
         for channel in std::iter::once(&self.channel).chain(&self.full_channels) {
             let _ = timeout(GRACE, channel.close(200, "done".into())).await;
         }
@@ -56,11 +56,11 @@ impl<H: MessageHandler> Session<'_, H> {
         stored.and(settled)
     }
 
-    /// Returns all messages with `basic.nack`, which is not counted as a delivery. The consumers must be canceled before,
-    /// because they would receive the messages again. A cancel breaks the order if deliveries are in transit, so all of
-    /// them are received first: until the queue is empty, or the last consumer is full. Messages that were returned before
-    /// are received as well, for the reason in [`Self::receive_returned`]. If the deliveries do not arrive in time, the
-    /// messages return when the channel is closed.
+    /// Returns all messages with `basic.nack`, which does not count as a delivery. Cancels the consumers first, because
+    /// they would receive the messages again. A cancel breaks the order if deliveries are in transit. Before the
+    /// cancel, this function therefore receives messages until the queue is empty or the last consumer is full. It also
+    /// receives previously returned messages, for the reason in [`Self::receive_returned`]. If the deliveries do not
+    /// arrive in time, the messages return when the channel is closed.
     async fn return_by_nack(&mut self) -> Result<(), ProcessEnd> {
         let deadline = Instant::now() + RETURNED_LIMIT;
         loop {
@@ -76,28 +76,29 @@ impl<H: MessageHandler> Session<'_, H> {
         }
         self.cancel().await?;
         let nack = BasicNackOptions { multiple: true, requeue: true };
-        // The tag 0 means all messages of the channel.
+        // The tag 0 selects all messages of the channel.
         self.channel.basic_nack(0, nack).await.map_err(|error| self.failed(&error))?;
         fence(&self.channel, self.order.prefetch).await.map_err(|error| self.failed(&error))
     }
 
-    /// Adds a consumer if messages that were returned before may follow. The first one receives a single message, which
-    /// shows whether such messages follow. Returns false if no consumer was added.
+    /// Adds a consumer if more previously returned messages may follow. The first added consumer receives a single
+    /// message, which shows whether more follow. Returns false if no consumer was added.
     async fn add_consumer_for_returned(&mut self) -> Result<bool, ProcessEnd> {
-        let most = if self.capacity == 1 { u64::MAX } else { 1 };
-        Ok(self.is_last_returned && self.add_consumer(most).await?)
+        let max_messages = if self.capacity == 1 { u64::MAX } else { 1 };
+        Ok(self.is_last_returned && self.add_consumer(max_messages).await?)
     }
 
     /// After a failure, counts the messages that the broker has confirmed, and acknowledges them if possible.
     async fn settle_after_failure(&mut self) -> Result<(), ProcessEnd> {
-        // They were neither stored nor acknowledged.
+        // These messages were neither stored nor acknowledged.
         self.counts.in_doubt -= std::mem::take(&mut self.removing).len() as u64;
         self.settle_all().await?;
         self.complete_fences().await
     }
 
-    /// Receives all messages that were returned to a quorum queue before. Such a queue delivers them first, and appends
-    /// each returned message to them. If only some of them were received and returned, their order would change.
+    /// Receives all previously returned messages of a quorum queue. The queue delivers these messages before all other
+    /// messages, and appends each newly returned message to them. If topo received and returned only some of them,
+    /// their order would change.
     async fn receive_returned(&mut self) -> Result<(), ProcessEnd> {
         let deadline = Instant::now() + RETURNED_LIMIT;
         while self.is_last_returned && Instant::now() < deadline {

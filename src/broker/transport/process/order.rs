@@ -6,8 +6,9 @@ use crate::model::{ExchangeName, QueueName, QueueType};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// The maximum number of consumers of a queue during a run, including other consumers. A quorum queue returns the
-/// messages of up to 32 consumers in the order of their tags: Erlang sorts the keys of a map with up to 32 entries.
+/// The maximum number of consumers of a queue during a run, including consumers from other clients. A quorum queue
+/// returns messages from up to 32 consumers in the order of the consumer tags. Erlang sorts the keys of a map only if
+/// it has at most 32 entries.
 pub const MAX_CONSUMERS: usize = 31;
 
 /// The parameters of a run.
@@ -21,8 +22,8 @@ pub struct ProcessOrder {
     pub expected: u64,
     /// The maximum number of messages that the broker delivers before topo processes them.
     pub prefetch: u16,
-    /// The maximum number of messages that are held at the same time. A run holds more only to keep the order of a quorum
-    /// queue at its end.
+    /// The maximum number of messages that are held at the same time. A run holds more messages only at its end, to
+    /// keep the order of a quorum queue.
     pub hold: u64,
     /// The time after which the run ends and returns the held messages.
     pub hold_time: Duration,
@@ -30,14 +31,15 @@ pub struct ProcessOrder {
     pub max_consumers: usize,
     /// The maximum number of messages in doubt.
     pub window: u16,
-    /// True to return the held messages with `basic.nack`, which does not count as a delivery in quorum queues from
-    /// 4.3 on. False to return them by closing the channel.
+    /// True to return the held messages with `basic.nack`, which does not count as a delivery in quorum queues on 4.3
+    /// and later. False to return them by closing the channel.
     pub returns_by_nack: bool,
-    /// The counts of earlier passes of the same run, to which [`MessageHandler::progressed`] adds the counts of this pass.
+    /// The counts from earlier passes of the same run. [`MessageHandler::progressed`] receives these counts plus the
+    /// counts of this pass.
     pub earlier: ProcessCounts,
 }
 
-/// The treatment of a message.
+/// The decision for one message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     /// The message stays in the queue.
@@ -68,15 +70,15 @@ pub enum Gate {
     Closed,
 }
 
-/// Decides about the messages of a run.
+/// Decides how a run treats each message.
 pub trait MessageHandler {
     /// Returns whether the next message can be processed. Called again after at most 200 ms.
     fn gate(&mut self) -> Gate;
 
-    /// Decides about a message.
+    /// Decides how the run treats a message.
     fn decide(&mut self, message: ReceivedMessage) -> Decision;
 
-    /// Stores the messages that are to be removed.
+    /// Stores the messages for which the decision was [`Decision::Remove`].
     ///
     /// # Errors
     /// The reason why the messages cannot be stored. They then stay in the queue, and the run ends.
@@ -90,29 +92,30 @@ pub trait MessageHandler {
         true
     }
 
-    /// Returns true if the run may receive and return messages without a decision, to keep the order of the queue. False
-    /// if each delivery counts toward a delivery limit.
+    /// Returns true if the run may receive and return messages without a decision, to keep the order of the queue.
+    /// Handlers return false if each delivery counts toward a delivery limit.
     fn may_return_unread(&self) -> bool {
         true
     }
 
-    /// Prepares to receive the messages that stay again, because the hold time is over. Returns false to end the run instead.
+    /// Prepares for another pass after the hold time, in which the kept messages are received again. Returns false to
+    /// end the run instead.
     fn reopen(&mut self) -> bool {
         false
     }
 
-    /// Receives a message that arrived in the queue after the start of the run, if the broker delivers it before the end.
-    /// It is not processed.
+    /// Receives a message that arrived in the queue after the start of the run, if the broker delivers it before the
+    /// end. The message is not processed.
     fn arrived(&mut self, _message: &ReceivedMessage) {}
 
-    /// Receives a message of the observer, see [`Observer`](super::super::Observer).
+    /// Receives a message from the observer; see [`Observer`](super::super::Observer).
     fn observed(&mut self, _message: &ReceivedMessage) {}
 
     /// Receives the counts after each change.
     fn progressed(&mut self, _counts: &ProcessCounts) {}
 }
 
-/// The number of messages of a run, by their treatment.
+/// The message counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessCounts {
     /// The messages that the run received.
@@ -121,7 +124,7 @@ pub struct ProcessCounts {
     pub published: u64,
     /// The messages that were removed without being published.
     pub removed: u64,
-    /// The messages in doubt. After the end of the run, they can be both in the queue and at their target.
+    /// The messages in doubt. After the end of the run, a message in doubt can be both in the queue and at its target.
     pub in_doubt: u64,
 }
 
@@ -136,7 +139,7 @@ impl ProcessCounts {
         }
     }
 
-    /// Returns the number of messages that are no longer at their place in the queue.
+    /// Returns the number of messages that were published or removed.
     pub fn moved(&self) -> u64 {
         self.published + self.removed
     }
@@ -149,9 +152,9 @@ pub struct Processed {
     pub counts: ProcessCounts,
     /// The reason for the end.
     pub end: ProcessEnd,
-    /// The users of messages that stay in the queue because only their user may publish them.
+    /// The values of `user_id` in messages that stay in the queue because only the named user may publish them.
     pub other_users: BTreeSet<String>,
-    /// The number of these messages.
+    /// The number of messages that stay in the queue for this reason.
     pub of_other_users: u64,
 }
 
@@ -164,9 +167,9 @@ pub enum ProcessEnd {
     Ended,
     /// The maximum number of messages is held.
     HoldFull,
-    /// [`ProcessOrder::hold_time`] is over. The messages that were not processed are in the queue again.
+    /// [`ProcessOrder::hold_time`] has passed. The messages that were not processed are in the queue again.
     TimeLimit,
-    /// The queue contains messages, but delivers none: another consumer receives them, or the broker does not respond.
+    /// The queue delivers none of its messages, because another consumer receives them or the queue has no leader.
     NotDelivered,
     /// An exchange routed a message to no queue.
     Unroutable {
@@ -175,7 +178,7 @@ pub enum ProcessEnd {
         /// The broker's reason.
         reason: String,
     },
-    /// A queue rejected a message because it is full.
+    /// A queue rejected a message because the queue is full.
     Rejected,
     /// The handler could not store messages.
     NotStored {

@@ -23,15 +23,15 @@ use tokio::time::{sleep, timeout};
 
 /// The time without a delivery, a confirm or another response after which a run ends.
 pub(super) const MAX_UNANSWERED: Duration = Duration::from_secs(60);
-/// The time without a delivery and without a reply from a busy queue after which a run ends. On a busy machine, a queue with a
-/// million messages on RabbitMQ 4.0.5 delivered none for more than 60 s.
+/// The time without a delivery and without a reply from a busy queue after which a run ends. On a busy machine, a queue
+/// with a million messages on RabbitMQ 4.0.5 delivered none for more than 60 s.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
 /// The time without a delivery after which topo queries whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(500);
-/// The time for which topo waits for expected messages of a queue that reports itself empty. After that, it assumes that
-/// other consumers removed them. On a busy broker, messages can be in transit for this long.
+/// The time for which topo waits for expected messages from a queue that reports no ready messages. After this time,
+/// topo assumes that other consumers removed the messages. On a busy broker, messages can be in transit for this long.
 const MAX_TRANSIT: Duration = Duration::from_secs(5);
-/// The longest wait before the handler's gate is checked again.
+/// The maximum time between two checks of the handler's gate.
 const GATE_INTERVAL: Duration = Duration::from_millis(200);
 /// The number of messages that the handler stores in one batch before topo removes them.
 const BATCH: usize = 500;
@@ -43,10 +43,11 @@ pub(super) struct Session<'a, H> {
     pub(super) handler: &'a mut H,
     /// The channel of the last consumer.
     pub(super) channel: Channel,
-    /// The channels of the consumers before the last one, if they are different.
+    /// The channels of the previous consumers, if they differ from the channel of the last consumer.
     pub(super) full_channels: Vec<Channel>,
     publisher: Channel,
-    /// The consumers. Each starts when the previous one holds a full prefetch. Only the last one receives messages. All are kept, because lapin cancels a consumer that is dropped.
+    /// The consumers. Each consumer starts when the previous consumer holds a full prefetch, and only the last consumer
+    /// receives messages. The session keeps all consumers, because lapin cancels a consumer that is dropped.
     pub(super) consumers: Vec<Consumer>,
     /// The deliveries of the last consumer that are not processed yet.
     pub(super) waiting: VecDeque<Delivery>,
@@ -67,13 +68,13 @@ pub(super) struct Session<'a, H> {
     /// The number of messages that the last consumer can hold.
     pub(super) capacity: u64,
     pub(super) counts: ProcessCounts,
-    /// True if the last message had been returned to the queue before.
+    /// True if the last received message had previously been returned to the queue.
     pub(super) is_last_returned: bool,
     /// True if the broker accepts messages with the `user_id` of other users.
     impersonates: bool,
     other_users: BTreeSet<String>,
     of_other_users: u64,
-    /// The time of the last response of the broker.
+    /// The time of the last response from the broker.
     pub(super) answered: Instant,
     /// The time of the first reply since `answered` in which the queue reports messages but delivers none.
     withheld_since: Option<Instant>,
@@ -264,7 +265,8 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         Ok(false)
     }
 
-    /// Keeps a message. An acknowledgement does not remove a message from a stream, but is needed for further messages.
+    /// Keeps a message. For a stream, acknowledges the message, because the broker otherwise stops delivering. The
+    /// acknowledgement does not remove the message from the stream.
     pub(super) async fn keep(&mut self, tag: DeliveryTag) -> Result<(), ProcessEnd> {
         self.kept += 1;
         if self.order.kind == Some(QueueType::Stream) {
@@ -302,12 +304,12 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         }
     }
 
-    /// Returns true if no message waits for a response.
+    /// Returns true if no message waits for a confirm or for [`MessageHandler::flush`].
     fn is_settled(&self) -> bool {
         self.pipeline.is_empty() && self.removing.is_empty()
     }
 
-    /// Checks after a pause whether the queue is empty, or whether the broker does not respond.
+    /// After a pause, checks whether the queue is empty, or whether the broker has stopped responding.
     async fn check_idle(&mut self, gate: Gate) -> Result<Option<ProcessEnd>, ProcessEnd> {
         if !self.removing.is_empty() {
             self.remove_stored().await?;

@@ -11,8 +11,8 @@ use lapin::message::Delivery;
 use lapin::types::AMQPValue;
 use lapin::{Channel, Consumer};
 
-/// Subscribes to the queue, as the consumer with this number, which can hold at most this number of messages. Returns the
-/// number of messages that it can hold.
+/// Subscribes to the queue as consumer `number`. The consumer can hold at most `room` messages, and at most the order's
+/// prefetch. Returns the consumer, and the number of messages that it can hold.
 pub(super) async fn subscribe(
     connection: &Connection,
     channel: &Channel,
@@ -28,7 +28,7 @@ pub(super) async fn subscribe(
     Ok((consumer, prefetch.into()))
 }
 
-/// Returns the next delivery of a consumer; `None` if there is no consumer, or if it was canceled.
+/// Returns the next delivery of a consumer; `None` if there is no consumer, or if the consumer was canceled.
 pub(super) async fn next_of(consumer: Option<&mut Consumer>) -> Option<lapin::Result<Delivery>> {
     match consumer {
         Some(consumer) => consumer.next().await,

@@ -1,9 +1,11 @@
 //! Determines whether the source of a move is empty, with queries on the channel of the move.
 //!
-//! A pause between two deliveries proves nothing: 4.3.6 needs 1.4 s to deliver a message with 20,000 nested header
-//! tables, and more on a busy machine. Until then, the message is neither ready nor received. A reply arrives after all
-//! deliveries that the broker sent before it on the same channel. The broker can have a delivery pending while it
-//! processes the first query. The second reply arrives after this delivery.
+//! A pause between two deliveries does not prove that the queue is empty. For example, RabbitMQ 4.3.6 needs 1.4 s to
+//! deliver a message with 20,000 nested header tables, and longer on a busy machine. During this time, the message is
+//! neither ready nor received.
+//!
+//! The reply to a query arrives after all deliveries that the broker sent before it on the same channel. The broker can
+//! have a delivery pending while it processes the first query. The second reply arrives after this delivery.
 
 use super::super::endpoints::{QueueCounts, queue_counts};
 use crate::model::QueueName;
@@ -12,7 +14,7 @@ use futures_util::future::{BoxFuture, pending};
 use lapin::Channel;
 use std::time::Duration;
 
-/// The number of consecutive replies without messages after which a queue is empty.
+/// The number of consecutive replies without messages after which the queue is known to be empty.
 pub(super) const EMPTY_REPLIES: u8 = 2;
 /// The pause before a query if the last reply contained messages. Without a pause, the queries would load the broker.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -45,7 +47,7 @@ impl Emptiness {
         });
     }
 
-    /// Waits for the reply to the query. Never returns if no query is in progress.
+    /// Waits for the reply to the query. Waits indefinitely if no query is in progress.
     pub(super) async fn reply(&mut self) -> lapin::Result<Option<QueueCounts>> {
         let Some(query) = &mut self.query else { return pending().await };
         let reply = query.await;
@@ -60,7 +62,7 @@ impl Emptiness {
         self.empty_replies == EMPTY_REPLIES
     }
 
-    /// Records a delivery.
+    /// Resets the number of replies after a delivery.
     pub(super) fn reset(&mut self) {
         self.empty_replies = 0;
     }

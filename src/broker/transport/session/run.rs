@@ -17,12 +17,12 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time without a delivery after which topo queries whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(200);
-/// The time that topo waits for a delivery after such a reply.
+/// The time that topo waits for a delivery after a reply without messages.
 const SHORT_WAIT: Duration = Duration::from_millis(10);
 /// The maximum time to wait until a busy quorum queue has processed all acknowledgements.
 const MAX_SETTLE_TIME: Duration = Duration::from_secs(15);
-/// The maximum time to wait if messages are requeued. The queue's counts do not distinguish requeued messages from
-/// pending acknowledgements.
+/// The maximum time to wait after an aborted session, which requeues messages. The queue's counts do not distinguish
+/// requeued messages from pending acknowledgements.
 const ABORTED_SETTLE_TIME: Duration = Duration::from_secs(3);
 
 impl Job {
@@ -171,8 +171,8 @@ impl Session {
     }
 
     /// Receives messages until the window is full or the queue is empty, so that the queue delivers no messages while
-    /// it processes the cancel. Such messages would be requeued. Since 3.10, a quorum queue without a delivery limit
-    /// requeues messages behind all other messages (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of
+    /// it processes the cancel. Such messages would be requeued. On 3.10 and later, a quorum queue without a delivery
+    /// limit requeues messages behind all other messages (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of
     /// `rabbit_fifo`).
     async fn fill_window(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         let deadline = Instant::now() + PATIENCE;
@@ -195,8 +195,8 @@ impl Session {
                         Err(error) => return Err(job.end(&error)),
                     };
                     let is_empty = counted.and_then(QueueCounts::ready_with_consumer) == Some(0);
-                    // The queue may never deliver a message: it has no leader, or another consumer is its single active
-                    // consumer.
+                    // The queue may never deliver a message, because it has no leader, or because another consumer is
+                    // its single active consumer.
                     let is_silent = self.received == 0 && !is_empty;
                     empty_replies = if is_empty || is_silent { empty_replies + 1 } else { 0 };
                 }
@@ -206,8 +206,8 @@ impl Session {
     }
 
     /// Waits until the queue has processed all acknowledgements, and closes the channel. A quorum queue processes
-    /// acknowledgements in the background, and loses pending acknowledgements when the channel is closed (observed on a
-    /// busy 3.10.8; `rabbit_fifo_client` with more than 32 commands in transit).
+    /// acknowledgements in the background, and loses pending acknowledgements when the channel is closed. This was
+    /// observed on a busy 3.10.8 (`rabbit_fifo_client` with more than 32 commands in transit).
     ///
     /// Returns false if the wait timed out after a complete session. If messages are left in transit, the queue does
     /// not show whether it has processed the other acknowledgements, and the result is true.

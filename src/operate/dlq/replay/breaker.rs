@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// The number of messages that must come back before the breaker stops a replay whose first messages have succeeded, or
-/// a replay without first messages. The share of a few messages proves nothing.
+/// The number of messages that must come back before the breaker stops a replay, except while the replay waits for its
+/// canary messages. The share of fewer messages is not significant.
 const MIN_RETURNED: u64 = 5;
 
-/// The maximum wait for the outcome of the last messages.
+/// The maximum time to wait for the outcome of the last messages.
 pub const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
 
 /// The settings of the circuit breaker.
@@ -15,19 +15,19 @@ pub const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
 pub struct Breaker {
     /// The share of messages that may come back, from 0 to 1.
     pub share: f64,
-    /// The number of messages that are replayed first. The others follow when the outcome of these is known. 0 replays
-    /// all messages without a pause.
+    /// The number of canary messages, which are replayed first. The other messages follow when the outcome of the
+    /// canary messages is known. 0 replays all messages without a pause.
     pub canary: u64,
-    /// The time after the last retry of a message after which its processing counts as successful.
+    /// The time after its last retry that a message must not come back, to count as successful.
     pub settle: Duration,
 }
 
 /// The state of the circuit breaker. Each replayed message has a number, starting at 0, in the order of the replay.
 pub(super) struct BreakerState {
     settings: Breaker,
-    /// The time after which the outcome of a message is known.
-    verdict: Duration,
-    /// True if topo receives the messages that come back.
+    /// The time after which the outcome of a replayed message is known.
+    outcome_time: Duration,
+    /// True if topo detects messages that come back as soon as they arrive.
     is_observing: bool,
     started: Instant,
     /// The time of each replay, in milliseconds since the start.
@@ -35,23 +35,23 @@ pub(super) struct BreakerState {
     came_back: BTreeSet<u64>,
 }
 
-/// The judgment of the breaker.
+/// The breaker's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The replay can continue.
     Continue,
-    /// The replay waits for the outcome of the first messages.
+    /// The replay waits for the outcome of the canary messages.
     Wait,
     /// Too many messages came back.
     Stop {
-        /// The number of messages to which the share refers.
+        /// The number of messages from which the share was calculated.
         judged: u64,
     },
 }
 
 impl BreakerState {
-    pub(super) fn new(settings: Breaker, verdict: Duration, is_observing: bool, now: Instant) -> Self {
-        Self { settings, verdict, is_observing, started: now, sent: Vec::new(), came_back: BTreeSet::new() }
+    pub(super) fn new(settings: Breaker, outcome_time: Duration, is_observing: bool, now: Instant) -> Self {
+        Self { settings, outcome_time, is_observing, started: now, sent: Vec::new(), came_back: BTreeSet::new() }
     }
 
     /// Returns the number of the next message.
@@ -60,13 +60,13 @@ impl BreakerState {
     }
 
     /// Records a replay.
-    pub(super) fn sent(&mut self, now: Instant) {
+    pub(super) fn record_replay(&mut self, now: Instant) {
         let since = now.saturating_duration_since(self.started).as_millis();
         self.sent.push(u32::try_from(since).unwrap_or(u32::MAX));
     }
 
     /// Records a message that came back. Returns true if it was not recorded before.
-    pub(super) fn came_back(&mut self, number: u64) -> bool {
+    pub(super) fn record_return(&mut self, number: u64) -> bool {
         number < self.next_number() && self.came_back.insert(number)
     }
 
@@ -75,32 +75,34 @@ impl BreakerState {
         self.came_back.len() as u64
     }
 
-    /// Returns true if the outcome of messages can be judged. A run that does not observe the messages that come back may
-    /// still receive some of them.
+    /// Returns true if the breaker can judge the replay. A run that does not observe returned messages can still
+    /// receive some of them.
     fn observes(&self) -> bool {
         self.is_observing || !self.came_back.is_empty()
     }
 
-    /// Returns the number of replayed messages whose outcome is known at this time.
+    /// Returns the number of messages that were replayed so early that their outcome is known.
     fn due(&self, now: Instant) -> u64 {
-        let since = now.saturating_duration_since(self.started).saturating_sub(self.verdict).as_millis();
+        let since = now.saturating_duration_since(self.started).saturating_sub(self.outcome_time).as_millis();
         let is_known = |sent: &u32| u128::from(*sent) < since;
         self.sent.partition_point(is_known) as u64
     }
 
-    /// Returns true if this share of messages is above the permitted share.
+    /// Returns true if `returned` of `of` messages are more than the permitted share.
     fn is_above(&self, returned: u64, of: u64) -> bool {
         returned as f64 > self.settings.share * of as f64
     }
 
-    /// Judges a replay that has processed all messages. Returns the number of replayed messages if too many came back.
+    /// Judges a replay that has processed all messages. Returns the number of replayed messages if too many came back;
+    /// `None` otherwise.
     pub(super) fn final_verdict(&self) -> Option<u64> {
         let (sent, returned) = (self.next_number(), self.returned());
         let required = if sent <= self.settings.canary { 1 } else { MIN_RETURNED.min(sent) };
         (returned >= required && self.is_above(returned, sent)).then_some(sent)
     }
 
-    /// Returns the number of messages that may still come back, because their retries are not over.
+    /// Returns the number of messages that can still come back, because their outcome is not known yet. Returns 0 if
+    /// returned messages are not observed.
     pub(super) fn pending(&self, now: Instant) -> u64 {
         if !self.is_observing {
             return 0;
@@ -117,9 +119,9 @@ impl BreakerState {
         let (sent, due, returned) = (self.next_number(), self.due(now), self.returned());
         let canary = self.settings.canary;
         let is_canary_sent = canary > 0 && sent >= canary;
-        // Only the first messages are sent, so their share decides.
+        // Only the canary messages were replayed, so their share decides.
         let required = if is_canary_sent && sent == canary { 1 } else { MIN_RETURNED };
-        // All messages without a known outcome may still succeed.
+        // The share is too high even if all messages without a known outcome succeed.
         if returned >= required && self.is_above(returned, sent) {
             return Verdict::Stop { judged: sent };
         }
@@ -130,12 +132,12 @@ impl BreakerState {
         if is_canary_sent && due < canary { Verdict::Wait } else { Verdict::Continue }
     }
 
-    /// Returns true if the outcome of all messages is known, or if nothing is observed. After the first messages, only
-    /// the settle time is awaited, because retries can take hours.
+    /// Returns true if the replay need not wait for further returned messages. After the canary messages, topo waits
+    /// only for the settle time, because retries can take hours.
     pub(super) fn is_done(&self, now: Instant) -> bool {
         let Some(last) = self.sent.last().filter(|_| self.is_observing) else { return true };
         // The broker closes a channel that holds messages for too long.
-        let wait = if self.next_number() <= self.settings.canary { self.verdict } else { self.settings.settle };
+        let wait = if self.next_number() <= self.settings.canary { self.outcome_time } else { self.settings.settle };
         let since = now.saturating_duration_since(self.started).as_millis();
         since > u128::from(*last) + wait.min(MAX_WAIT).as_millis() || self.returned() == self.next_number()
     }
@@ -154,58 +156,58 @@ mod tests {
     }
 
     #[test]
-    fn first_messages_are_awaited() {
+    fn replay_waits_for_canary_messages() {
         let (mut it, now) = state(0.1, 5);
         for number in 0..5 {
             assert_eq!(it.verdict(now), Verdict::Continue, "{number}");
-            it.sent(now);
+            it.record_replay(now);
         }
         assert_eq!(it.verdict(now + SECOND), Verdict::Wait);
         assert!(!it.is_done(now + SECOND));
         assert_eq!(it.verdict(now + SECOND * 11), Verdict::Continue);
         assert!(it.is_done(now + SECOND * 11));
         assert_eq!((it.pending(now + SECOND), it.pending(now + SECOND * 11)), (5, 0));
-        (0..5).for_each(|number| assert!(it.came_back(number)));
+        (0..5).for_each(|number| assert!(it.record_return(number)));
         assert_eq!(it.verdict(now + SECOND), Verdict::Stop { judged: 5 });
         assert!(it.is_done(now + SECOND));
         assert_eq!(it.pending(now + SECOND), 0);
     }
 
     #[test]
-    fn share_of_the_first_messages_decides() {
+    fn share_of_canary_messages_decides() {
         let (mut it, now) = state(0.1, 5);
-        (0..5).for_each(|_| it.sent(now));
-        it.came_back(3);
+        (0..5).for_each(|_| it.record_replay(now));
+        it.record_return(3);
         assert_eq!(it.verdict(now + SECOND), Verdict::Stop { judged: 5 }, "20 % of 5");
         assert_eq!(it.final_verdict(), Some(5));
-        // The outcome of the other first messages is awaited.
+        // The replay waits for the outcome of the other canary messages.
         let (mut it, now) = state(0.1, 20);
-        (0..5).for_each(|_| it.sent(now));
-        (0..15).for_each(|_| it.sent(now + SECOND));
-        it.came_back(0);
+        (0..5).for_each(|_| it.record_replay(now));
+        (0..15).for_each(|_| it.record_replay(now + SECOND));
+        it.record_return(0);
         assert_eq!(it.verdict(now + SECOND * 10 + SECOND / 2), Verdict::Wait, "1 of 5 known, 1 of 20 sent");
-        // After the first messages, a few messages prove nothing.
+        // After the canary messages, a few returned messages are not significant.
         let (mut it, now) = state(0.1, 5);
-        (0..5).for_each(|_| it.sent(now));
+        (0..5).for_each(|_| it.record_replay(now));
         assert_eq!(it.verdict(now + SECOND * 11), Verdict::Continue);
-        it.sent(now + SECOND * 11);
-        it.came_back(5);
+        it.record_replay(now + SECOND * 11);
+        it.record_return(5);
         assert_eq!((it.verdict(now + SECOND * 12), it.final_verdict()), (Verdict::Continue, None));
-        (0..4).for_each(|number| assert!(it.came_back(number)));
+        (0..4).for_each(|number| assert!(it.record_return(number)));
         assert_eq!(it.verdict(now + SECOND * 12), Verdict::Stop { judged: 6 });
     }
 
     #[test]
     fn share_counts_only_known_outcomes() {
         let (mut it, now) = state(0.1, 5);
-        (0..100).for_each(|_| it.sent(now));
-        (0..100).for_each(|_| it.sent(now + SECOND * 20));
-        (0..10).for_each(|number| assert!(it.came_back(number * 2)));
+        (0..100).for_each(|_| it.record_replay(now));
+        (0..100).for_each(|_| it.record_replay(now + SECOND * 20));
+        (0..10).for_each(|number| assert!(it.record_return(number * 2)));
         assert_eq!(it.verdict(now + SECOND * 15), Verdict::Continue, "exactly the share");
-        it.came_back(99);
+        it.record_return(99);
         assert_eq!(it.verdict(now + SECOND * 15), Verdict::Stop { judged: 100 });
-        it.came_back(500);
-        assert_eq!(it.returned(), 11, "a number of another run");
+        it.record_return(500);
+        assert_eq!(it.returned(), 11, "a number from another run");
     }
 
     #[test]
@@ -213,11 +215,11 @@ mod tests {
         let settings = Breaker { share: 0.0, canary: 1, settle: SECOND };
         let now = Instant::now();
         let mut it = BreakerState::new(settings, SECOND, false, now);
-        it.sent(now);
+        it.record_replay(now);
         assert_eq!(it.verdict(now), Verdict::Continue);
         assert!(it.is_done(now));
         assert_eq!(it.pending(now), 0);
-        assert!(it.came_back(0) && !it.came_back(0));
+        assert!(it.record_return(0) && !it.record_return(0));
         assert_eq!(it.verdict(now), Verdict::Stop { judged: 1 });
     }
 }

@@ -1,4 +1,4 @@
-//! Decides about each message of a replay, and controls its pace.
+//! Decides whether and where to publish each message of a replay, and controls the rate.
 
 use super::super::dead_letter::DeadLetter;
 use super::super::inspection::Reader;
@@ -16,20 +16,20 @@ use crate::model::{ExchangeName, QueueName};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The interval at which the breaker is asked while the replay waits.
+/// The interval between two checks of the breaker while the replay waits.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The reason of a run that ends at a message with a priority.
+/// The reason why a run stops at a returned message with a high priority.
 const PRIORITY: &str = "the queue delivered a message that came back before older messages, because of its priority";
 
-/// The prepared way to a target.
+/// The prepared path to a target.
 pub(super) struct PreparedTarget {
     pub(super) path: ReturnPath,
     /// The exchange; empty for the default exchange and for the original exchange.
     pub(super) exchange: ExchangeName,
 }
 
-/// The numbers of messages of others that arrived after the start of the run. A message can be in both.
+/// The counts of arrived messages that this run did not replay. Both counts can include the same message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrivals {
     /// The messages that the observer received.
@@ -47,11 +47,11 @@ pub(super) struct Replayer<'a> {
     pub(super) interrupt: &'a Interrupt,
     pub(super) progress: &'a dyn Fn(&ProcessCounts, u64),
     pub(super) counts: RunCounts,
-    /// The messages of others that arrived after the start, as the observer and as the queue delivered them.
+    /// The messages that arrived after the start of the run and that this run did not replay.
     pub(super) arrived: Arrivals,
-    /// The lowest priority of messages that the queue delivers before older messages; `None` if it has no priorities.
+    /// The lowest priority at which the queue delivers a message before older messages; `None` if it has no priorities.
     pub(super) min_priority: Option<u8>,
-    /// The first of the messages that came back.
+    /// The first messages that came back, at most [`MAX_CAME_BACK`].
     pub(super) came_back: Vec<CameBack>,
     /// The earliest time of the next replay.
     pub(super) next: Instant,
@@ -59,11 +59,11 @@ pub(super) struct Replayer<'a> {
 }
 
 impl Replayer<'_> {
-    fn is_over(&self) -> bool {
+    fn is_limit_reached(&self) -> bool {
         self.options.limit.is_some_and(|limit| self.breaker.next_number() >= limit)
     }
 
-    /// Returns the decision for a message that matches.
+    /// Returns the decision for a message that matches the selection.
     fn replay(&mut self, it: &DeadLetter) -> Decision {
         if it.replays() > 0 && !self.options.again {
             self.counts.replayed_before += 1;
@@ -84,15 +84,16 @@ impl Replayer<'_> {
             self.counts.unreadable += 1;
             return self.reader.keep(it);
         };
-        self.breaker.sent(Instant::now());
+        self.breaker.record_replay(Instant::now());
         if let Some(rate) = self.options.rate {
             self.next = self.next.max(Instant::now()) + Duration::from_secs_f64(1.0 / rate);
         }
         Decision::Publish { exchange, routing_key, encoded_properties }
     }
 
-    /// Returns the properties of the replayed message: without the history of its failed deliveries, and with the
-    /// original exchange and key, so that another death does not hide them.
+    /// Returns the properties of the replayed message without the history of its failed deliveries. Adds the original
+    /// exchange and routing key, so that they are still known after another death. Returns `None` if the properties
+    /// cannot be read.
     fn edited(&self, it: &DeadLetter) -> Option<Vec<u8>> {
         let text = |text: &str| HeaderValue::Text(text.to_owned());
         let run = format!("{}/{}", self.options.run, self.breaker.next_number());
@@ -107,10 +108,10 @@ impl Replayer<'_> {
         edited(&it.message.encoded_properties, &edit)
     }
 
-    /// Returns true if this run replayed the message. Records that it came back.
-    fn is_returned(&mut self, message: &ReceivedMessage) -> bool {
+    /// Records a message that came back. Returns false if this run did not replay the message.
+    fn record_if_returned(&mut self, message: &ReceivedMessage) -> bool {
         let Some(number) = self.number(message) else { return false };
-        if self.breaker.came_back(number) && self.came_back.len() < MAX_CAME_BACK {
+        if self.breaker.record_return(number) && self.came_back.len() < MAX_CAME_BACK {
             self.came_back.push(came_back(self.reader.describe(message.clone())));
         }
         true
@@ -120,7 +121,7 @@ impl Replayer<'_> {
         self.counts.arrived = self.counts.arrived.max(self.arrived.observed).max(self.arrived.delivered);
     }
 
-    /// Returns the number that this run gave to a message; `None` if this run did not replay it.
+    /// Returns the number that this run assigned to a message; `None` if this run did not replay the message.
     fn number(&self, message: &ReceivedMessage) -> Option<u64> {
         let (run, number) = message.text_header(REPLAY_RUN)?.split_once('/')?;
         if run == self.options.run { number.parse().ok() } else { None }
@@ -134,7 +135,7 @@ impl MessageHandler for Replayer<'_> {
         self.ended = match verdict {
             _ if self.interrupt.is_requested() => Some(RunEnd::Interrupted),
             Verdict::Stop { judged } => Some(RunEnd::Breaker { judged }),
-            _ if self.is_over() && !self.reader.must_read_all() => {
+            _ if self.is_limit_reached() && !self.reader.must_read_all() => {
                 if !self.breaker.is_done(now) {
                     return Gate::Until(now + WAIT);
                 }
@@ -151,7 +152,7 @@ impl MessageHandler for Replayer<'_> {
     }
 
     fn decide(&mut self, message: ReceivedMessage) -> Decision {
-        // All messages from here on came back or arrived after the start of the run.
+        // Unless priorities changed the order, this message and all later ones came back or arrived after the start.
         if self.number(&message).is_some() {
             let priority = message.properties.priority.unwrap_or(0);
             let is_early = self.min_priority.is_some_and(|min| priority >= min);
@@ -159,7 +160,7 @@ impl MessageHandler for Replayer<'_> {
             return Decision::End;
         }
         let it = self.reader.read(message);
-        if self.is_over() || !self.options.selection.matches(&it) {
+        if self.is_limit_reached() || !self.options.selection.matches(&it) {
             return self.reader.keep(&it);
         }
         self.counts.matched += 1;
@@ -167,14 +168,14 @@ impl MessageHandler for Replayer<'_> {
     }
 
     fn arrived(&mut self, message: &ReceivedMessage) {
-        if !self.is_returned(message) {
+        if !self.record_if_returned(message) {
             self.arrived.delivered += 1;
             self.count_arrived();
         }
     }
 
     fn observed(&mut self, message: &ReceivedMessage) {
-        if !self.is_returned(message) {
+        if !self.record_if_returned(message) {
             self.arrived.observed += 1;
             self.count_arrived();
         }
@@ -187,9 +188,9 @@ impl MessageHandler for Replayer<'_> {
     fn reopen(&mut self) -> bool {
         let matched = self.breaker.next_number();
         self.counts = RunCounts { matched, arrived: self.counts.arrived, ..RunCounts::default() };
-        // The queue delivers them again.
+        // The next pass receives these messages again.
         self.arrived.delivered = 0;
-        // Each pass would count as a delivery of the messages that it did not read.
+        // The positions change between passes. If the queue counts deliveries, each pass costs one more delivery.
         self.options.selection.positions.is_empty() && !self.reader.must_read_all()
     }
 

@@ -1,4 +1,4 @@
-//! Plans a replay: inspects the messages, and determines the target queues and the way to each of them.
+//! Plans a replay: inspects the messages, and determines the target queues and the path to each of them.
 
 use super::super::dead_letter::DeadLetter;
 use super::super::error::DlqError;
@@ -15,13 +15,13 @@ use crate::model::{Destination as BindingDestination, ExchangeName, QueueName, Q
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The maximum number of routing keys of a target that are counted separately.
+/// The maximum number of routing keys or exchanges of a target that are counted separately.
 const MAX_KEYS: usize = 1000;
 
-/// The way to the target of a replay.
+/// The path of replayed messages to their target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReturnPath {
-    /// The exchange through which the retries of the queue return. The messages have their original routing keys.
+    /// The exchange that returns the queue's retried messages. The messages have their original routing keys.
     ReturnExchange(ExchangeName),
     /// A temporary fanout exchange that topo declares and deletes. The messages have their original routing keys.
     TemporaryExchange,
@@ -36,26 +36,26 @@ pub enum ReturnPath {
 pub struct ReplayTarget {
     /// The queue; for [`ReturnPath::OriginalExchange`], the queue in which the messages failed.
     pub queue: QueueName,
-    /// The number of inspected messages that match.
+    /// The number of inspected messages to replay to this target.
     pub messages: u64,
-    /// The number of inspected messages of each original routing key, for up to 1,000 routing keys.
+    /// The number of inspected messages for each original routing key, for up to 1,000 routing keys.
     pub routing_keys: BTreeMap<String, u64>,
     /// The number of inspected messages with other routing keys.
     pub of_other_keys: u64,
-    /// The number of inspected messages that do not contain their original routing key. They are published with their current
-    /// routing key.
+    /// The number of inspected messages that do not contain their original routing key. topo publishes these messages
+    /// with their current routing key.
     pub of_unknown_keys: u64,
-    /// The original exchanges.
+    /// The number of inspected messages for each original exchange, for up to 1,000 exchanges.
     pub exchanges: BTreeMap<String, u64>,
-    /// The way.
+    /// The path to the target.
     pub path: ReturnPath,
     /// The number of consumers; `None` if unknown.
     pub consumers: Option<u64>,
     /// The number of messages that the target contains; `None` if unknown.
     pub backlog: Option<u64>,
-    /// The sum of the delays of its retries.
+    /// The sum of the target's retry delays.
     pub retries: Duration,
-    /// The time after which messages expire in the target, if other messages are in front of them.
+    /// The time after which replayed messages can expire behind older messages; `None` if they do not expire.
     pub expiry: Option<Duration>,
 }
 
@@ -76,13 +76,13 @@ pub struct ReplayPlan {
     pub unknown_source: u64,
     /// The number of matching messages that stay because they were replayed before.
     pub replayed_before: u64,
-    /// True if topo can bind its own queue, which receives a copy of each message that the broker dead-letters again. Nothing
-    /// can be bound to the default exchange.
+    /// True if topo can bind its own queue, which receives a copy of each message that the broker dead-letters again.
+    /// This is impossible for messages that are dead-lettered through the default exchange.
     pub has_observer: bool,
-    /// True if topo detects messages that come back as soon as they arrive: through the observer, or because it receives all
-    /// messages of the dead-letter queue immediately.
+    /// True if topo detects messages that come back as soon as they arrive. topo receives them through the observer, or
+    /// immediately from the dead-letter queue.
     pub is_observed: bool,
-    /// The hazards of publishing messages to the targets, with their texts.
+    /// The hazards of publishing messages to the targets, with their descriptions.
     pub hazards: Vec<(Hazard, String)>,
 }
 
@@ -92,12 +92,12 @@ impl ReplayPlan {
         self.targets.iter().map(|target| target.messages).sum()
     }
 
-    /// Returns true if topo would have to wait longer than [`MAX_WAIT`] for the outcome of the first messages.
+    /// Returns true if topo would have to wait longer than [`MAX_WAIT`] for the outcome of the canary messages.
     pub fn waits_too_long(&self, breaker: Breaker) -> bool {
         self.is_observed && breaker.canary > 0 && self.verdict(breaker.settle) > MAX_WAIT
     }
 
-    /// Returns the time after which the outcome of a message is known.
+    /// Returns the time after which the outcome of a replayed message is known.
     pub fn verdict(&self, settle: Duration) -> Duration {
         self.targets.iter().map(|target| target.retries).max().unwrap_or_default().saturating_add(settle)
     }
@@ -112,7 +112,7 @@ pub(super) fn target_of(destination: &Destination, it: &DeadLetter) -> Option<Qu
     }
 }
 
-/// Inspects the messages, and plans their replay. No message is moved.
+/// Inspects the messages, and plans their replay. The messages stay in the dead-letter queue.
 ///
 /// # Errors
 /// See [`DlqError`].
@@ -160,7 +160,7 @@ pub async fn plan_replay(
         InspectionEnd::Limit | InspectionEnd::HoldFull => false,
         InspectionEnd::Incomplete(reason) => return Err(DlqError::Inspection { reason }),
     };
-    // Messages behind the inspected ones may come from any source of the queue.
+    // Messages behind the inspected messages can come from any source of the queue.
     if !is_complete && options.destination == Destination::Source {
         for source in state.dead_letter_queues.get(queue).into_iter().flatten() {
             let is_selected = options.selection.sources.is_empty() || options.selection.sources.contains(source);
@@ -184,7 +184,7 @@ pub async fn plan_replay(
             return Err(DlqError::Target { target: target.clone(), messages: *messages, reason });
         }
     }
-    // Each of the targets can receive all messages behind the inspected ones.
+    // All messages behind the inspected messages can have the same target.
     let unseen = inspected.before.saturating_sub(inspected.received);
     let vhost = &state.snapshot.topology.vhost;
     let average = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes());
@@ -210,7 +210,7 @@ pub async fn plan_replay(
     })
 }
 
-/// Returns true if messages that come back from the targets pass through an exchange to which topo can bind its own queue.
+/// Returns true if topo can bind its own queue to every exchange through which messages come back.
 fn has_observer(state: &VhostState, queue: &QueueName, targets: &[ReplayTarget]) -> bool {
     let is_by_default_exchange = |target: &ReplayTarget| {
         let to = state.settings(&target.queue).and_then(|it| it.dead_lettering());
@@ -219,7 +219,8 @@ fn has_observer(state: &VhostState, queue: &QueueName, targets: &[ReplayTarget])
     state.bindings_of(queue).next().is_some() && !targets.iter().any(is_by_default_exchange)
 }
 
-/// Counts a value. Returns false if it is new and the map contains the maximum number of values.
+/// Counts a value. Returns false without counting if the value is new and the map contains the maximum number of
+/// values.
 fn count_in(counts: &mut BTreeMap<String, u64>, value: String) -> bool {
     let is_full = counts.len() >= MAX_KEYS && !counts.contains_key(&value);
     if !is_full {
@@ -244,7 +245,7 @@ fn target_entry(state: &VhostState, target: &QueueName, path: ReturnPath) -> Rep
     }
 }
 
-/// Returns the preferred way to a target. The run chooses another way if the user lacks a permission.
+/// Returns the preferred path to a target. The run chooses a different path if the user lacks a permission.
 fn initial_path(state: &VhostState, target: &QueueName, destination: &Destination) -> ReturnPath {
     if *destination == Destination::OriginalExchange {
         return ReturnPath::OriginalExchange;

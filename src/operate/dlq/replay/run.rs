@@ -17,8 +17,8 @@ use crate::model::{ExchangeName, QueueName, QueueType};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Replays messages as planned. Messages that arrive after the start of the run stay. `plan.targets` then contains the
-/// ways that were used.
+/// Replays messages as planned. Messages that arrive after the start of the run stay in the queue. Updates
+/// `plan.targets` with the paths that the run used.
 ///
 /// # Errors
 /// See [`DlqError`]. No message was moved.
@@ -59,18 +59,18 @@ async fn replay_opened(
     reader.prepare(opened).await?;
     let targets = prepare(opened, plan).await?;
     if plan.has_observer {
-        // Without it, the circuit breaker would notice messages that come back only when the queue delivers them.
+        // Without the observer, the circuit breaker detects returned messages only when the queue delivers them.
         opened.observe(state).await?;
     }
-    // Messages may have arrived since the plan.
+    // Messages may have arrived since topo created the plan.
     let is_observed = plan.has_observer || opened.receives_arrivals();
     let now = Instant::now();
-    let verdict = plan.verdict(options.breaker.settle);
+    let outcome_time = plan.verdict(options.breaker.settle);
     let mut handler = Replayer {
         reader,
         options,
         targets: &targets,
-        breaker: BreakerState::new(options.breaker, verdict, is_observed, now),
+        breaker: BreakerState::new(options.breaker, outcome_time, is_observed, now),
         interrupt,
         progress,
         counts: RunCounts::default(),
@@ -114,7 +114,8 @@ async fn replay_opened(
     })
 }
 
-/// Returns the lowest priority of messages that the queue delivers before older messages; `None` if it has no priorities.
+/// Returns the lowest priority at which the queue delivers a message before older messages; `None` if it has no
+/// priorities.
 fn min_priority(state: &VhostState, queue: &QueueName) -> Option<u8> {
     let is_set = state.snapshot.topology.queues.get(queue)?.arguments.contains_key("x-max-priority");
     match state.kind(queue) {
@@ -124,8 +125,8 @@ fn min_priority(state: &VhostState, queue: &QueueName) -> Option<u8> {
     }
 }
 
-/// Prepares the way to each target, and checks the permission to publish. If the user may not use the preferred way,
-/// prepares the next one.
+/// Prepares the path to each target, and checks the permission to publish. If the user may not use the preferred path,
+/// or its exchange no longer exists, prepares the next path.
 async fn prepare(opened: &Opened, plan: &mut ReplayPlan) -> Result<BTreeMap<QueueName, PreparedTarget>, DlqError> {
     let mut prepared = BTreeMap::new();
     for target in &mut plan.targets {

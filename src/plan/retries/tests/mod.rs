@@ -16,8 +16,8 @@ use crate::spec::{SourceFile, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-mod moments;
-mod others;
+mod other_owners;
+mod routing_between_steps;
 
 const LADDER: &str = "retry: {delays: [5s, 30s]}";
 const REPUBLISH: &str = "retry: {strategy: republish, delays: [5s, 30s]}";
@@ -29,12 +29,12 @@ fn profile() -> BrokerProfile {
 fn desired(text: &str) -> Desired {
     let text = format!("version: 1\nvhost: shop\n{text}");
     let file = SourceFile { name: "topology.yaml".to_owned(), text };
-    let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{wrong}")).vhosts;
-    let expansion = expand(&specs[0], &profile()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let specs = parse(&[file], &Variables::new()).unwrap_or_else(|error| panic!("{error}")).vhosts;
+    let expansion = expand(&specs[0], &profile()).unwrap_or_else(|error| panic!("{error}"));
     Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
 }
 
-/// Returns a spec with a queue `work` that has these keys; `rest` contains further keys of the spec.
+/// Returns a spec whose `work` queue has these keys. `rest` contains further keys of the spec.
 fn work(keys: &str, rest: &str) -> Desired {
     desired(&format!(
         "defaults: {{queue: {{type: quorum}}}}\nqueues:\n  work: {{{keys}, deadLetter: dead}}\n\
@@ -185,7 +185,7 @@ fn retired_retries_are_deleted_entry_first() {
     for step in &plan.steps[4..] {
         assert!(step.after.contains(&tier), "{} waits for the tier", step.address);
     }
-    // All retry objects are complete before the queue is wired to them.
+    // All retry objects exist before the queue is wired to them.
     let up = steps(&none.topology, &ladder);
     assert!(up.ends_with("work.return ─ \"\" → work\n\n+ work.topo.dead-letter\n"), "{up}");
 }
@@ -220,9 +220,9 @@ fn changed_destination_changes_only_bindings() {
              deadLetterQueues: {{dead: {{type: classic}}, other: {{type: classic}}}}\n"
         )
     };
-    let (live, turned) = (desired(&text("dead")).topology, desired(&text("other")));
-    assert_eq!(retirement(&live, &turned), "4 bindings");
-    let hazards = plan_for(&live, &turned, &[]).hazards;
+    let (live, changed) = (desired(&text("dead")).topology, desired(&text("other")));
+    assert_eq!(retirement(&live, &changed), "4 bindings");
+    let hazards = plan_for(&live, &changed, &[]).hazards;
     let reported: Vec<_> = hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str())).collect();
     let text = "the dead-lettered messages of queue work will go to other.dlx instead of dead.dlx: a message that is \
                 dead-lettered at that moment will go to both";
@@ -296,7 +296,7 @@ fn conflicting_tier_is_replaced_by_a_new_generation() {
     assert_eq!(end.queues, classic.topology.queues);
 }
 
-/// An apply can be interrupted anywhere: existing parts of the desired retries are not retired.
+/// An apply can be interrupted at any step, so existing parts of the desired retries are not retired.
 #[test]
 fn parts_of_desired_retries_are_not_retired() {
     for keys in [LADDER, REPUBLISH, "maxRetries: 2", "retry: none"] {
@@ -313,13 +313,15 @@ fn parts_of_desired_retries_are_not_retired() {
             let mut part = whole.clone();
             part.exchanges.retain(|name, _| kept.contains(&ObjectId::Exchange(name.clone())));
             part.queues.retain(|name, _| kept.contains(&ObjectId::Queue(name.clone())));
-            let ends = (part.exchanges.clone(), part.queues.clone());
+            let (exchanges, queues) = (part.exchanges.clone(), part.queues.clone());
             part.bindings.retain(|binding| {
-                let has_end = match &binding.destination {
-                    Destination::Exchange(name) => ends.0.contains_key(name),
-                    Destination::Queue(name) => ends.1.contains_key(name),
+                let has_destination = match &binding.destination {
+                    Destination::Exchange(name) => exchanges.contains_key(name),
+                    Destination::Queue(name) => queues.contains_key(name),
                 };
-                has_end && ends.0.contains_key(&binding.source) && kept.contains(&ObjectId::Binding(binding.clone()))
+                has_destination
+                    && exchanges.contains_key(&binding.source)
+                    && kept.contains(&ObjectId::Binding(binding.clone()))
             });
             part
         };

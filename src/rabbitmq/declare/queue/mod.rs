@@ -1,11 +1,11 @@
 //! Predicts refusals of queues.
 //!
-//! The refusals have the order of the broker's checks:
+//! The refusals follow the order of the broker's checks:
 //!
 //! 1. values that HTTP does not support;
 //! 2. the type of the dead-letter exchange argument (`rabbit_channel`);
 //! 3. the queue type;
-//! 4. the values of arguments, and arguments of other queue types (`rabbit_amqqueue:check_declare_arguments`);
+//! 4. argument values, and arguments of other queue types (`rabbit_amqqueue:check_declare_arguments`);
 //! 5. checks that depend on the queue type, such as `rabbit_quorum_queue:declare`.
 
 mod type_checks;
@@ -20,7 +20,7 @@ use crate::rabbitmq::profile::BrokerProfile;
 use std::collections::BTreeSet;
 use value::{format_value, hint, refusal};
 
-/// The queue types that the broker and bundled plugins support since 3.12 in addition to classic, quorum and stream
+/// The queue types other than classic, quorum and stream that the broker and bundled plugins have supported since 3.12
 /// (`rabbit_registry`, class `queue`). The broker does not report whether these types are available.
 const OTHER_TYPES: &[&str] = &["rabbit_mqtt_qos0_queue", "MQTT-QOS0", "mqtt-qos0"];
 
@@ -41,7 +41,7 @@ pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
         found.push(refusal(dead_letter, text, &hint(dead_letter)));
     }
     let kind = queue_type(queue, profile);
-    // From 3.9 on, the broker checks the queue type first and stops if the type is wrong. RabbitMQ 3.8 checks the type
+    // RabbitMQ 3.9 and later check the queue type first and stop if the type is wrong. RabbitMQ 3.8 checks the type
     // like any other argument.
     let is_first = version.is_at_least(3, 9);
     match (&kind, is_first) {
@@ -81,7 +81,8 @@ fn is_treated_as_unset(text: &str, version: BrokerVersion) -> bool {
         || text.is_empty() && empty.iter().any(|versions| versions.contains(version))
 }
 
-/// Returns the refusal of an argument value; `None` if the broker accepts the value for this queue type.
+/// Returns the refusal of an argument value; `None` if the broker accepts the value for this queue type. Also refuses a
+/// dead-letter routing key without a dead-letter exchange.
 fn value_refusal(
     queue: &Queue,
     name: &str,
@@ -130,8 +131,9 @@ fn queue_type(queue: &Queue, profile: &BrokerProfile) -> Result<Option<QueueType
 
 /// Returns the refusals of arguments that the queue type does not support.
 ///
-/// RabbitMQ 3.8 refuses only a few arguments, and only for quorum queues. From 3.9 on, the broker refuses an argument
-/// that only other queue types list. It checks arguments in the order of the request, and HTTP sorts them by name.
+/// RabbitMQ 3.8 refuses only a few arguments, and only for quorum queues. RabbitMQ 3.9 and later refuse an argument
+/// that only other queue types list. The broker checks arguments in the order of the request, and the HTTP API sorts
+/// them by name.
 fn unsupported_arguments(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
     if !version.is_at_least(3, 9) {
         let unsupported = if kind == QueueType::Quorum { type_checks::unsupported_by_quorum_3_8(version) } else { &[] };

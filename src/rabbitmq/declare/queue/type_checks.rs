@@ -1,6 +1,6 @@
-//! Predicts the refusals that follow the checks of all arguments: deprecated features that the broker denies
-//! (`rabbit_amqqueue:declare/7` and `rabbit_classic_queue:declare/2`, 3.13 to 4.3), then checks that depend on the
-//! queue type. Also adds the queue type that the broker adds to a declaration before these checks.
+//! Predicts the refusals of the checks that the broker runs after the argument checks: deprecated features that the
+//! broker denies (`rabbit_amqqueue:declare/7` and `rabbit_classic_queue:declare/2`, 3.13 to 4.3), then checks that
+//! depend on the queue type. Also determines the queue type that the broker adds to a declaration before all checks.
 
 use super::value::refusal;
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
@@ -52,9 +52,9 @@ fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
     found
 }
 
-/// Checks the master locator. Up to 3.13, an unknown value crashes the declaration
+/// Checks the master locator. On 3.13 and earlier, an unknown value crashes the declaration
 /// (`rabbit_queue_master_location_misc:get_location`). Over HTTP, the broker then responds with 400, or does not
-/// respond if the value is a float. Over AMQP, it closes the connection. RabbitMQ 4.0 to 4.2 accept any value.
+/// respond if the value is a float. Over AMQP, the broker closes the connection. RabbitMQ 4.0 to 4.2 accept any value.
 fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-queue-master-locator";
     let value = queue.arguments.get(name)?;
@@ -81,8 +81,8 @@ fn segment_size(queue: &Queue) -> Option<Refusal> {
 const LARGEST_SEGMENT: i64 = 3_000_000_000;
 
 /// Checks the filter size of a stream (`check_filter_size`, since 3.13, even on versions whose streams do not list the
-/// argument). The check uses Erlang's term order: it accepts a float in the range, and a value that is not a number is
-/// larger than any number.
+/// argument). The check uses Erlang's term order, in which every number is less than any other term. It therefore
+/// accepts a float in the range, and refuses all values that are not numbers.
 fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-stream-filter-size-bytes";
     let value = queue.arguments.get(name).filter(|_| version.is_at_least(3, 13))?;
@@ -105,12 +105,13 @@ fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
 
 /// The first version that adds the vhost's default queue type to declarations.
 ///
-/// Up to 3.12, the broker adds the default only if it is compatible with the queue. In 3.13, an incompatible default
-/// becomes `classic`. From 4.0 on, the broker always adds a type (`rabbit_amqqueue:augment_declare_args`).
+/// RabbitMQ 3.12 and earlier add the default only if it is compatible with the queue. RabbitMQ 3.13 adds `classic`
+/// instead of an incompatible default. RabbitMQ 4.0 and later always add a type
+/// (`rabbit_amqqueue:augment_declare_args`).
 const FIRST_WITH_DEFAULTS: BrokerVersion = BrokerVersion::new(3, 10, 8);
 
-/// Returns a declaration together with the queue type that the broker adds to it. The broker compares the result with
-/// an existing queue, or stores it for a new queue.
+/// Returns a declaration with the queue type that the broker adds to it. The broker compares the result with an
+/// existing queue, or stores it for a new queue.
 pub fn with_default_type<'a>(queue: &'a Queue, profile: &BrokerProfile) -> Cow<'a, Queue> {
     let version = profile.version;
     let name = "x-queue-type";
@@ -131,11 +132,11 @@ pub fn with_default_type<'a>(queue: &'a Queue, profile: &BrokerProfile) -> Cow<'
     Cow::Owned(stored)
 }
 
-/// Returns the refusals of a queue that uses deprecated features. `kind` is the type that the broker uses, which is the
-/// default for an empty `x-queue-type`.
+/// Returns the refusals of a queue that uses deprecated features that the broker denies. `kind` is the type that the
+/// broker uses. For an empty `x-queue-type`, this is the default queue type.
 pub(super) fn deprecated_features(queue: &Queue, kind: QueueType, profile: &BrokerProfile) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    // If the broker does not report the feature, its state is unknown: RabbitMQ 4.3 denies the feature by default, but
+    // If the broker does not report the feature, its state is unknown. RabbitMQ 4.3 denies the feature by default, but
     // the Debian package permits it.
     if !queue.durable && !queue.exclusive && profile.permits(TRANSIENT_QUEUES) == Some(false) {
         refusals.push(denial(

@@ -51,7 +51,8 @@ pub(super) fn exceeded_maximum(value: &ArgumentValue, desired: ValueKind) -> Opt
     (number > max).then(|| format(max).unwrap_or_else(|| max.to_string()))
 }
 
-/// Checks an integer argument. The broker refuses floats, and strings that contain a number (`check_int_arg`).
+/// Checks an integer argument. The broker refuses floats and strings, even a string that contains a number
+/// (`check_int_arg`).
 fn number(name: &str, value: &ArgumentValue, (min, max): (i64, i64), unit: Unit) -> Option<String> {
     let Some(number) = value.as_integer() else {
         return Some(format!("{name} must be an integer, but {} is {}", format_value(value), type_name(value)));

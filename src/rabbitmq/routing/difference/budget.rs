@@ -1,25 +1,25 @@
-//! Limits the work of a comparison, whose worst case is exponential.
+//! Limits the number of steps of a comparison, whose worst case is exponential.
 
 use std::cell::Cell;
 
-/// A comparison has too many cases.
+/// The error for a comparison with too many cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooComplex;
 
-/// The steps that a comparison may still take. A step is a state of a search, or a few bindings to compare.
+/// The remaining steps of a comparison. A step is a state of a search, or a few bindings to compare.
 pub(super) struct Budget {
-    all: Cell<u64>,
+    total: Cell<u64>,
     of_cause: Cell<u64>,
 }
 
 impl Budget {
-    /// The maximum number of steps of a comparison. A comparison of 10,000 changed bindings takes about 200,000.
+    /// The maximum number of steps of a comparison. Comparing 10,000 changed bindings takes about 200,000 steps.
     const MAX_STEPS: u64 = 1_000_000;
-    /// The maximum number of steps of a cause, so that one cause does not use up the budget of all.
+    /// The maximum number of steps for one cause, so that a single cause does not exhaust the entire budget.
     const MAX_STEPS_OF_CAUSE: u64 = 100_000;
 
     pub(super) fn new() -> Self {
-        Self { all: Cell::new(Self::MAX_STEPS), of_cause: Cell::new(Self::MAX_STEPS_OF_CAUSE) }
+        Self { total: Cell::new(Self::MAX_STEPS), of_cause: Cell::new(Self::MAX_STEPS_OF_CAUSE) }
     }
 
     /// Starts the comparison of the next cause.
@@ -27,14 +27,14 @@ impl Budget {
         self.of_cause.set(Self::MAX_STEPS_OF_CAUSE);
     }
 
-    /// Takes steps.
+    /// Takes steps from the budget.
     ///
     /// # Errors
-    /// The budget is used up.
+    /// The budget is exhausted.
     pub(super) fn take(&self, steps: usize) -> Result<(), TooComplex> {
-        for left in [&self.all, &self.of_cause] {
+        for left in [&self.total, &self.of_cause] {
             left.set(left.get().saturating_sub(steps as u64));
         }
-        if self.all.get() == 0 || self.of_cause.get() == 0 { Err(TooComplex) } else { Ok(()) }
+        if self.total.get() == 0 || self.of_cause.get() == 0 { Err(TooComplex) } else { Ok(()) }
     }
 }

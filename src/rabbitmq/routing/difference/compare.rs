@@ -1,5 +1,5 @@
-//! Describes the routing changes between two topologies: for each change, the queues that gain and lose messages, and an
-//! example of a message with all queues that receive it before and after.
+//! Describes the routing changes between two topologies. A change contains the queues that gain or lose messages, and
+//! an example message with the queues that receive it before and after the change.
 
 use super::demand::ExampleMessage;
 use super::losses::{Cause, EntryAndCause, Extent, Losses, losses};
@@ -8,10 +8,10 @@ use crate::model::{Binding, Destination, ExchangeName, QueueName};
 use crate::rabbitmq::routing::{Route, Routing, Unclear};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of messages among which topo searches for one that a change does not affect.
+/// The maximum number of messages that topo examines to find a message that a change does not affect.
 const MAX_CANDIDATES: usize = 20;
 
-/// A change of the queues that receive the messages of an exchange.
+/// A change in the queues that receive messages published to an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryChange {
     /// The exchange to which the messages are published.
@@ -24,7 +24,7 @@ pub struct EntryChange {
     pub gained: BTreeSet<QueueName>,
     /// The extent of the change.
     pub extent: Extent,
-    /// An example of such a message.
+    /// An example of an affected message.
     pub example: ExampleMessage,
     /// The queues that receive the example before the change.
     pub before: Reached,
@@ -35,7 +35,7 @@ pub struct EntryChange {
 /// The queues that receive a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
-    /// The first queues, by name.
+    /// The first queues by name, up to a limit.
     pub queues: BTreeSet<QueueName>,
     /// The number of all queues.
     pub total: usize,
@@ -59,13 +59,14 @@ impl Reached {
 pub struct RoutingDifference {
     /// The changes, by exchange and cause.
     pub changes: Vec<EntryChange>,
-    /// A message that reaches a queue before, and no queue after the changes, for each exchange that has one.
+    /// For each exchange with such a message: an example of a message that reaches a queue before the changes, but no
+    /// queue after them.
     pub losses: BTreeMap<ExchangeName, ExampleMessage>,
-    /// The causes whose changes are not known, with the reason.
+    /// The causes whose effects topo could not compare, each with the reason.
     pub not_compared: BTreeMap<EntryAndCause, NotCompared>,
 }
 
-/// Compares the routing of messages that are published to one of the entries.
+/// Compares the routing of messages that are published to the exchanges in `entries`.
 pub fn routing_changes<'a>(
     before: &Routing<'a>,
     after: &Routing<'a>,
@@ -73,7 +74,7 @@ pub fn routing_changes<'a>(
 ) -> RoutingDifference {
     let (lost, gained) = (losses(before, after, entries), losses(after, before, entries));
     let mut changes = RoutingDifference::default();
-    // Many changes have the same example.
+    // Many changes have the same example, so its routes are computed only once.
     let mut known: BTreeMap<(&ExchangeName, ExampleMessage), (Reached, Reached)> = BTreeMap::new();
     for ((entry, _), example) in &lost.complete {
         changes.losses.entry(entry.clone()).or_insert_with(|| example.clone());
@@ -88,7 +89,7 @@ pub fn routing_changes<'a>(
         let examples = found().map(|loss| &loss.example);
         let extents = || found().map(|loss| &loss.extent);
         let (of_lost, of_gained) = (queues(&lost), queues(&gained));
-        // A message that still reaches one of the queues may no longer reach another one.
+        // A message that still reaches one of the queues may no longer reach a different queue.
         let is_unaffected = |message: &ExampleMessage| {
             let (was, is) = (before.route(entry, &message.message()), after.route(entry, &message.message()));
             let is_certain = was.unclear.is_none() && is.unclear.is_none();
@@ -104,7 +105,7 @@ pub fn routing_changes<'a>(
             })
             .collect();
         let except = candidates.into_iter().take(MAX_CANDIDATES).find(|message| is_unaffected(message));
-        // Other queues receive only some of the messages that the binding matches.
+        // Queues other than the binding's destination receive only some of the messages that the binding matches.
         let is_own = |binding: &Binding, queues: &BTreeSet<QueueName>| {
             binding.source == *entry
                 && queues.iter().all(|queue| binding.destination == Destination::Queue(queue.clone()))
@@ -119,7 +120,7 @@ pub fn routing_changes<'a>(
             None if all => Extent::All,
             None => Extent::Unknown,
         };
-        // A message that no queue receives any more is the most important example.
+        // A message that no longer reaches any queue is the most important example.
         let Some(example) = lost.complete.get(key).into_iter().chain(examples).next().cloned() else { continue };
         let reached = |routing: &Routing<'_>| Reached::of(routing.route(entry, &example.message()));
         let known = known.entry((entry, example.clone()));

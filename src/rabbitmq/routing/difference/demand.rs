@@ -1,7 +1,7 @@
-//! Finds a message that one binding of each wanted set matches, and no unwanted binding.
+//! Finds a message that matches one binding of each wanted bundle and no unwanted binding.
 
 use super::budget::{Budget, TooComplex};
-use super::headers::fewest_headers;
+use super::headers::find_headers;
 use super::walk::shortest_key;
 use crate::model::{Arguments, Binding, BrokerVersion};
 use crate::rabbitmq::routing::keys::words;
@@ -15,15 +15,15 @@ pub(super) struct Bundle<'a> {
     pub(super) bindings: Vec<&'a Binding>,
 }
 
-/// The requirements of a message.
+/// The requirements for a message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demand<'a> {
-    /// One binding of each of these must match.
+    /// At least one binding of each bundle must match the message.
     pub(super) wanted: Vec<Bundle<'a>>,
-    /// No binding of these may match.
+    /// No binding of these bundles may match the message.
     pub(super) unwanted: Vec<Bundle<'a>>,
-    /// True if each `#` of a wanted pattern must match at least one word. Such a key is a better example: `order.x` for
-    /// `order.#`.
+    /// True if each `#` of a wanted pattern must match at least one word. Longer keys are better examples, such as
+    /// `order.x` for `order.#`.
     pub(super) has_longer_keys: bool,
 }
 
@@ -37,26 +37,30 @@ pub struct ExampleMessage {
 }
 
 impl ExampleMessage {
-    /// Returns the message for a simulation.
+    /// Converts the example to a message for the simulation.
     pub fn message(&self) -> Message {
         Message::published(&self.routing_key, &self.headers)
     }
 }
 
 impl Demand<'_> {
-    /// Returns a message with a shortest routing key and the fewest headers; `None` if no message meets the demand.
+    /// Returns a message with a shortest possible routing key and only the headers that the chosen bindings require;
+    /// `None` if no message meets the demand.
     pub(super) fn message(
         &self,
         version: BrokerVersion,
         budget: &Budget,
     ) -> Result<Option<ExampleMessage>, TooComplex> {
-        let is_impossible = |it: &Bundle<'_>| matches!(it.kind, Kind::Fanout | Kind::OneOf) && !it.bindings.is_empty();
-        if self.unwanted.iter().any(is_impossible) || self.wanted.iter().any(|it| it.bindings.is_empty()) {
+        let is_unavoidable = |it: &Bundle<'_>| matches!(it.kind, Kind::Fanout | Kind::OneOf) && !it.bindings.is_empty();
+        if self.unwanted.iter().any(is_unavoidable) || self.wanted.iter().any(|it| it.bindings.is_empty()) {
             return Ok(None);
         }
         let Some(routing_key) = self.routing_key(budget)? else { return Ok(None) };
-        let headers =
-            fewest_headers(&of_headers(&self.wanted), &of_headers(&self.unwanted).concat(), (version, budget))?;
+        let headers = find_headers(
+            &headers_bindings(&self.wanted),
+            &headers_bindings(&self.unwanted).concat(),
+            (version, budget),
+        )?;
         Ok(headers.map(|headers| ExampleMessage { routing_key, headers }))
     }
 
@@ -74,17 +78,17 @@ impl Demand<'_> {
             return Ok(None);
         }
         let is_topic = |bundle: &&Bundle<'_>| bundle.kind == Kind::Topic;
-        // Several exchanges of a way often have the same patterns.
+        // Exchanges on the same path often have the same patterns.
         let patterns: BTreeSet<BTreeSet<&str>> = (self.wanted.iter().filter(is_topic))
             .map(|bundle| bundle.bindings.iter().map(|binding| binding.routing_key.as_str()).collect())
             .collect();
         let wanted_index: Vec<TopicIndex<'_>> =
-            patterns.iter().map(|patterns| of_patterns(patterns.iter().copied(), self.has_longer_keys)).collect();
+            patterns.iter().map(|patterns| index_patterns(patterns.iter().copied(), self.has_longer_keys)).collect();
         let unwanted = self.unwanted.iter().filter(is_topic).flat_map(|it| it.bindings.iter().copied());
         let unwanted: BTreeSet<&str> = unwanted.map(|binding| binding.routing_key.as_str()).collect();
         budget.take(unwanted.len() / 8)?;
-        let mut unwanted_index = of_patterns(unwanted.into_iter(), false);
-        // A key with a wildcard as a word is never tried, so a direct binding with such a key does not matter.
+        let mut unwanted_index = index_patterns(unwanted.into_iter(), false);
+        // The search never tries a key with a wildcard word, so direct bindings with such keys are irrelevant.
         let direct = self.unwanted.iter().filter(|it| it.kind == Kind::Direct).flat_map(|it| &it.bindings);
         for binding in direct.filter(|it| !Keys::is_pattern(&it.routing_key)) {
             unwanted_index.add(&binding.routing_key, 0);
@@ -107,7 +111,7 @@ impl Demand<'_> {
     }
 }
 
-fn of_patterns<'a>(patterns: impl Iterator<Item = &'a str>, is_longer: bool) -> TopicIndex<'a> {
+fn index_patterns<'a>(patterns: impl Iterator<Item = &'a str>, is_longer: bool) -> TopicIndex<'a> {
     let mut index = TopicIndex::new();
     let longer = |word: &'a str| [Some("*").filter(|_| is_longer && word == "#"), Some(word)].into_iter().flatten();
     for (number, pattern) in patterns.enumerate() {
@@ -116,6 +120,6 @@ fn of_patterns<'a>(patterns: impl Iterator<Item = &'a str>, is_longer: bool) -> 
     index
 }
 
-fn of_headers<'a>(bundles: &[Bundle<'a>]) -> Vec<Vec<&'a Binding>> {
+fn headers_bindings<'a>(bundles: &[Bundle<'a>]) -> Vec<Vec<&'a Binding>> {
     bundles.iter().filter(|it| it.kind == Kind::Headers).map(|it| it.bindings.clone()).collect()
 }

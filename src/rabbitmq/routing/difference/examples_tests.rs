@@ -1,4 +1,4 @@
-//! Tests the examples of single changes.
+//! Tests the examples that topo finds for single changes.
 
 use super::*;
 use crate::model::{Arguments, Binding, BrokerVersion, Destination, Exchange, ExchangeName, Topology, VhostName};
@@ -38,7 +38,7 @@ fn topology(exchanges: &[&str], bindings: &[&str]) -> Topology {
     topology
 }
 
-/// Describes each change as `ENTRY: -LOST +GAINED KEY all`.
+/// Describes each change as `ENTRY: -LOST +GAINED 'KEY' HEADERS all`. `all` means that all messages are affected.
 fn changes(before: &Topology, after: &Topology) -> Vec<String> {
     let (none, profile) = (BTreeSet::new(), BrokerProfile::of(BrokerVersion::NEWEST_KNOWN));
     let routing = |of| Routing::new(of, [], &none, &profile).complete();
@@ -64,7 +64,7 @@ fn changes_have_the_shortest_example_with_a_word_for_each_hash() {
     assert_eq!(of("*.*"), ["e: -q 'x.x' all"]);
     // Only the empty key matches.
     assert_eq!(of("''"), ["e: -q '' all"]);
-    // Two empty words.
+    // The key consists of two empty words.
     assert_eq!(of("."), ["e: -q '.' all"]);
 }
 
@@ -92,13 +92,13 @@ fn cycles_and_alternates_of_alternates_are_compared() {
     let exchanges = &["e: fanout", "f: fanout > g", "g: fanout"];
     let before = topology(exchanges, &["e '' @f", "f '' @e", "g '' q"]);
     assert!(changes(&before, &before).is_empty());
-    // Without the binding back, the alternate exchange receives the messages.
+    // Without the binding from `f` back to `e`, the alternate exchange receives the messages.
     let after = topology(exchanges, &["e '' @f", "g '' q"]);
     assert_eq!(changes(&before, &after), ["e: +q 'x'", "f: +q 'x'"]);
 }
 
 #[test]
-fn headers_are_the_fewest_that_match() {
+fn example_has_no_unnecessary_headers() {
     let exchanges = &["e: headers"];
     let none = topology(exchanges, &[]);
     assert_eq!(changes(&topology(exchanges, &["e region=eu q"]), &none), ["e: -q 'x' region all"]);
@@ -111,7 +111,7 @@ fn headers_are_the_fewest_that_match() {
 #[test]
 fn type_and_alternate_exchange_are_causes() {
     let before = topology(&["e: topic > a", "a: fanout"], &["e a.* q", "a '' lost"]);
-    // A message with the key `a.*` still reaches the queue.
+    // A message with the routing key `a.*` still reaches the queue.
     let direct = topology(&["e: direct > a", "a: fanout"], &["e a.* q", "a '' lost"]);
     assert_eq!(changes(&before, &direct).first().map(String::as_str), Some("e: -q +lost 'a.x'"));
     let without = topology(&["e: topic", "a: fanout"], &["e a.* q", "a '' lost"]);
@@ -170,7 +170,7 @@ fn chain_with_too_many_cases_is_not_compared() {
 }
 
 #[test]
-fn message_becomes_unroutable_although_the_queues_are_too_many_to_compare() {
+fn unroutable_message_is_found_among_too_many_queues_to_compare() {
     let queues: Vec<String> = (0..2_100).map(|number| format!("f '' q{number}")).collect();
     let bindings: Vec<&str> = queues.iter().map(String::as_str).chain(["g '' @f"]).collect();
     let exchanges = &["g: fanout", "f: fanout"];
@@ -179,7 +179,7 @@ fn message_becomes_unroutable_although_the_queues_are_too_many_to_compare() {
     assert_eq!(found.not_compared.values().collect::<Vec<_>>(), [&NotCompared::TooComplex]);
 }
 
-/// A hash exchange can route messages to the new binding, which leads to no queue.
+/// A hash exchange can route messages through the new binding, which reaches no queue.
 #[test]
 fn new_plugin_exchange_binding_to_no_queue_is_not_compared() {
     let exchanges = &["e: x-consistent-hash", "empty: fanout", "f: fanout"];
@@ -192,7 +192,7 @@ fn new_plugin_exchange_binding_to_no_queue_is_not_compared() {
 }
 
 #[test]
-fn changed_type_of_a_plugin_is_not_compared() {
+fn changed_plugin_type_is_not_compared() {
     let found = difference(&topology(&["e: x-random"], &["e 1 q"]), &topology(&["e: x-consistent-hash"], &["e 1 q"]));
     assert!(found.changes.is_empty() && !found.not_compared.is_empty(), "{found:?}");
 }

@@ -1,4 +1,4 @@
-//! The hops of a message between exchanges and to queues in one topology.
+//! A graph of the possible hops of messages between exchanges and to queues in one topology.
 
 use super::demand::{Bundle, ExampleMessage};
 use crate::model::{Binding, Destination, ExchangeName, QueueName};
@@ -55,7 +55,7 @@ impl<'r, 'a> Graph<'r, 'a> {
         self.routing.kind(exchange)
     }
 
-    /// Returns the reason why the hops from an exchange cannot be compared; `None` if they can.
+    /// Returns the reason why topo cannot compare the hops from an exchange; `None` if topo can compare them.
     pub(super) fn unclear(&self, exchange: &ExchangeName) -> Option<Unclear> {
         match self.kind(exchange) {
             Some(Kind::OneOf | Kind::Unknown) => Some(Unclear::Type(exchange.clone())),
@@ -74,14 +74,15 @@ impl<'r, 'a> Graph<'r, 'a> {
         alternates.any(|(_, certainty)| certainty != Certainty::Always).then(|| Unclear::Policy(exchange.clone()))
     }
 
-    /// Returns the bindings of an exchange that can match a message with these keys, and possibly a few others.
+    /// Returns the bindings of an exchange that can match a message with these keys, and possibly a few bindings that
+    /// cannot.
     pub(super) fn bindings_of(&self, exchange: &ExchangeName, keys: &Keys) -> Bundle<'a> {
         let kind = self.kind(exchange).unwrap_or(Kind::Unknown);
         self.bundle(exchange, self.routing.candidates(exchange, kind, keys))
     }
 
-    /// Returns a superset of the bindings through which a message with one of these keys can take the hop; `None` for an
-    /// alternate exchange.
+    /// Returns a superset of the bindings through which a message with one of these keys can take the hop; `None` for a
+    /// hop to an alternate exchange.
     pub(super) fn bindings_of_hop(&self, hop: &Hop<'a>, keys: &Keys) -> Option<Bundle<'a>> {
         match hop.via {
             Via::Alternate => None,
@@ -102,7 +103,7 @@ impl<'r, 'a> Graph<'r, 'a> {
         Bundle { kind: self.kind(exchange).unwrap_or(Kind::Unknown), bindings }
     }
 
-    /// Returns the alternate exchange; `None` if there is none.
+    /// Returns the first possible alternate exchange; `None` if there is none.
     pub(super) fn alternate(&self, exchange: &ExchangeName) -> Option<ExchangeName> {
         self.routing.alternates(exchange).into_iter().next().map(|(alternate, _)| alternate)
     }
@@ -131,11 +132,11 @@ impl<'r, 'a> Graph<'r, 'a> {
         bound.chain(alternate.filter_map(|from| self.alternate_hop(from))).collect()
     }
 
-    /// Returns the hops with which a message reaches a queue, without the other hops; `None` if it does not reach the queue.
-    /// Without a queue, returns the hops to any queue.
+    /// Returns a shortest path of a message from `entry` to `queue`, or to any queue if `queue` is `None`. Returns
+    /// `None` if the message does not reach such a queue.
     ///
     /// # Errors
-    /// The route is uncertain, with the reason.
+    /// Returns the reason if the route is uncertain.
     pub(super) fn path(
         &self,
         entry: &ExchangeName,
@@ -183,7 +184,7 @@ impl<'r, 'a> Graph<'r, 'a> {
         let Some(target) = target else { return Ok(None) };
         let mut path = Vec::new();
         let mut at = target;
-        // The first hop to the entry is not part of the path.
+        // A hop back to the entry is not part of the path.
         while let Some(hop) = before.get(&at) {
             path.push(hop.clone());
             if hop.from == *entry {
@@ -196,7 +197,7 @@ impl<'r, 'a> Graph<'r, 'a> {
     }
 }
 
-/// Returns the hop over the bindings between an exchange and a destination.
+/// Creates the hop over the bindings between an exchange and a destination.
 fn bound_hop<'a>(from: &ExchangeName, to: &Destination) -> Hop<'a> {
     Hop { from: from.clone(), to: to.clone(), via: Via::Bindings }
 }

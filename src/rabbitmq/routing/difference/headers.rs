@@ -1,6 +1,7 @@
-//! Finds the fewest headers that one binding of each wanted set matches, and no unwanted binding.
+//! Finds headers that match one binding of each wanted set and no unwanted binding.
 //!
-//! More headers never make a binding match less, so the fewest headers that the wanted bindings require are the best.
+//! Additional headers never prevent a binding from matching. Therefore, the search tries only the headers that the
+//! chosen wanted bindings require.
 
 use super::budget::{Budget, TooComplex};
 use crate::model::message_headers::{BCC, CC};
@@ -9,14 +10,15 @@ use crate::rabbitmq::routing::Certainty;
 use crate::rabbitmq::routing::message::{Headers, compared_headers, is_same};
 use std::collections::BTreeMap;
 
-/// The maximum number of choices of bindings and headers.
+/// The maximum number of combinations of bindings and headers that a search tries.
 const MAX_CHOICES: usize = 5_000;
 
 /// The required headers; `None` for any value.
 type Required<'a> = BTreeMap<&'a str, Option<&'a ArgumentValue>>;
 
-/// Returns the headers; `None` if there are none.
-pub(super) fn fewest_headers(
+/// Returns headers that match one binding of each wanted set and no unwanted binding; `None` if there are no such
+/// headers.
+pub(super) fn find_headers(
     wanted: &[Vec<&Binding>],
     unwanted: &[&Binding],
     (version, budget): (BrokerVersion, &Budget),
@@ -34,7 +36,7 @@ struct HeaderSearch<'a> {
 }
 
 impl<'a> HeaderSearch<'a> {
-    /// Chooses a binding of each wanted set from a number on.
+    /// Chooses a binding of each wanted set, starting with the set at index `number`.
     fn choose(&mut self, number: usize, required: &Required<'a>) -> Result<Option<Arguments>, TooComplex> {
         self.choices += 1;
         self.budget.take(1 + self.unwanted.len() / 8)?;
@@ -57,7 +59,7 @@ impl<'a> HeaderSearch<'a> {
         Ok(None)
     }
 
-    /// Adds required headers; `None` if two values of a header are different.
+    /// Adds required headers. Returns `None` if a header would require two different values.
     fn with(
         &self,
         required: &Required<'a>,
@@ -80,7 +82,7 @@ impl<'a> HeaderSearch<'a> {
     }
 
     fn accepted(&self, required: &Required<'a>) -> Result<Option<Arguments>, TooComplex> {
-        // These headers are lists of routing keys, and consumers never receive `BCC`.
+        // The values of these headers are lists of routing keys, and the broker removes the BCC header.
         if [CC, BCC].iter().any(|name| required.contains_key(*name)) {
             return Err(TooComplex);
         }
@@ -99,7 +101,7 @@ impl<'a> HeaderSearch<'a> {
         Ok(Some(headers))
     }
 
-    /// Returns a value that no unwanted binding requires.
+    /// Returns a value that no unwanted binding requires for a header.
     fn fresh_value(&self, name: &str) -> ArgumentValue {
         let is_used = |word: &str| {
             let is_value =
@@ -111,7 +113,7 @@ impl<'a> HeaderSearch<'a> {
     }
 }
 
-/// Returns the choices of headers that a binding matches.
+/// Returns the alternative sets of headers with which a message matches a binding.
 fn options(binding: &Binding, version: BrokerVersion) -> Vec<Vec<(&str, Option<&ArgumentValue>)>> {
     let (is_any, compared) = compared_headers(&binding.arguments, version);
     let each = compared.map(|(name, value)| (name.as_str(), Some(value).filter(|it| **it != ArgumentValue::Null)));

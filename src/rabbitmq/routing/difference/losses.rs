@@ -1,10 +1,11 @@
-//! Finds the messages that reach a queue in one topology, and not in another, by the change that causes it.
+//! Finds messages that reach a queue in one topology but not in another, grouped by the change that causes the
+//! difference.
 
 use super::budget::{Budget, TooComplex};
 use super::demand::{Bundle, Demand, ExampleMessage};
 use super::graph::{Graph, Hop, Via};
+use super::paths::{TooManyPaths, paths_through, paths_to};
 use super::search::{NotCompared, Search, demand_of};
-use super::ways::{TooMany, ways_through, ways_to};
 use crate::model::{Binding, BrokerVersion, ExchangeName, QueueName, Topology};
 use crate::rabbitmq::profile::predeclared_in_every_vhost;
 use crate::rabbitmq::routing::{Keys, Kind, Routing};
@@ -13,25 +14,26 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The change that causes a difference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// A binding that only one of the topologies has.
+    /// A binding that only one of the topologies contains.
     Binding(Binding),
-    /// The alternate exchange of an exchange.
+    /// A different alternate exchange of this exchange.
     Alternate(ExchangeName),
-    /// The type of an exchange.
+    /// A different type of this exchange, or different arguments of a plugin type.
     Type(ExchangeName),
 }
 
 /// The exchange to which a message is published, and the change that causes a difference.
 pub type EntryAndCause = (ExchangeName, Cause);
 
-/// The messages that reach queues in one topology and not in another.
+/// The messages that reach queues in one topology but not in another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// The queues that messages no longer reach, each with an example.
     pub queues: BTreeMap<EntryAndCause, BTreeMap<QueueName, Loss>>,
-    /// The messages that reach a queue, and no queue in the other topology: an example for each entry and cause.
+    /// An example of a message that reaches a queue in one topology but no queue in the other, for each entry and
+    /// cause.
     pub complete: BTreeMap<EntryAndCause, ExampleMessage>,
-    /// The causes whose differences are not known, with the reason.
+    /// The causes whose effects topo could not compare, each with the reason.
     pub not_compared: BTreeMap<EntryAndCause, NotCompared>,
 }
 
@@ -44,14 +46,14 @@ pub struct Loss {
     pub extent: Extent,
 }
 
-/// Whether all messages to which the cause applies are lost.
+/// The extent of a loss: whether all messages to which the cause applies are lost.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extent {
-    /// All messages.
+    /// All messages are lost.
     All,
-    /// Not this message, which reaches the queue in both topologies.
+    /// Not all messages are lost. This message reaches the queue in both topologies.
     Except(ExampleMessage),
-    /// The extent has too many cases.
+    /// The extent is unknown, because there are too many cases or a route is uncertain.
     Unknown,
 }
 
@@ -59,12 +61,12 @@ pub enum Extent {
 struct Changed<'a> {
     cause: Cause,
     hop: Hop<'a>,
-    /// Bindings of the second topology that the message must match.
+    /// Bindings of the second topology that the message must also match.
     extra: Option<Bundle<'a>>,
 }
 
 impl Changed<'_> {
-    /// Returns the keys of the messages that the change affects, and possibly others.
+    /// Returns the keys of the messages that the change affects, and possibly additional keys.
     fn keys(&self, one: &Graph<'_, '_>) -> Keys {
         let of = |kind, binding: &Binding| match kind {
             Kind::Topic => Keys::of_topic(&binding.routing_key),
@@ -79,8 +81,8 @@ impl Changed<'_> {
     }
 }
 
-/// Returns the messages that reach a queue of `one`, and not the same queue of `other`, when they are published to one of
-/// the entries.
+/// Returns the messages that reach a queue in `one`, but not the same queue in `other`, when they are published to an
+/// exchange in `entries`.
 pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<ExchangeName>) -> Losses {
     let version = one.profile.version;
     let (one, other) = (Graph::new(one), Graph::new(other));
@@ -90,14 +92,14 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
         budget.start_cause();
         let keys = changed.keys(&one);
         let Changed { cause, hop, extra } = changed;
-        let ways = match ways_through(&one, &hop, entries) {
-            Ok(ways) => ways,
-            Err(TooMany { entries }) => {
+        let paths = match paths_through(&one, &hop, entries) {
+            Ok(paths) => paths,
+            Err(TooManyPaths { entries }) => {
                 let demand = demand_of(&one, std::slice::from_ref(&hop), extra, &keys);
                 let example = demand.message(version, &budget).ok().flatten();
                 for entry in entries {
                     let key = (entry, cause.clone());
-                    // One message shows whether it becomes unroutable.
+                    // A single example can still show that messages become unroutable.
                     let reaches =
                         |graph: &Graph<'_, '_>, example| graph.path(&key.0, None, example).map(|it| it.is_some());
                     if let Some(example) = &example
@@ -111,27 +113,27 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
                 continue;
             }
         };
-        for (entry, queue, way) in ways {
+        for (entry, queue, path) in paths {
             let key = (entry, cause.clone());
             let is_known = losses.queues.get(&key).is_some_and(|queues| queues.contains_key(&queue));
             let unclear = |hop: &Hop<'_>| one.unclear(&hop.from).or_else(|| other.unclear_alternate(&hop.from));
-            if let Some(unclear) = way.iter().find_map(unclear) {
+            if let Some(unclear) = path.iter().find_map(unclear) {
                 losses.not_compared.entry(key).or_insert(NotCompared::Unclear(unclear));
                 continue;
             }
-            let demand = demand_of(&one, &way, extra.clone(), &keys);
-            let of_way = || extent(&other, (&key.0, &queue), &demand, (version, &keys, &budget));
+            let demand = demand_of(&one, &path, extra.clone(), &keys);
+            let path_extent = || extent(&other, (&key.0, &queue), &demand, (version, &keys, &budget));
             if let Some(known) = losses.queues.get_mut(&key).and_then(|queues| queues.get_mut(&queue))
                 && known.extent == Extent::All
             {
-                known.extent = of_way();
+                known.extent = path_extent();
             }
             if is_known && losses.complete.contains_key(&key) {
                 continue;
             }
             let search =
                 |queue| Search::new(&other, &key.0, queue, (version, &keys, &budget)).readable_example(&demand);
-            // A message that no queue receives is also an example for this queue.
+            // A message that reaches no queue in `other` is also an example for this queue.
             let complete = if losses.complete.contains_key(&key) { Ok(None) } else { search(None) };
             let found = match &complete {
                 Ok(Some(example)) if !is_known => Ok(Some(example.clone())),
@@ -145,7 +147,7 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
                 losses.complete.insert(key.clone(), example);
             }
             if let Ok(Some(example)) = found {
-                let extent = of_way();
+                let extent = path_extent();
                 losses.queues.entry(key).or_default().insert(queue, Loss { example, extent });
             }
         }
@@ -153,25 +155,26 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
     losses
 }
 
-/// The maximum number of ways to a queue among which topo searches for a message that still reaches the queue.
-const MAX_STILL: usize = 20;
+/// The maximum number of paths to a queue for which topo searches for a message that still reaches the queue.
+const MAX_REMAINING_PATHS: usize = 20;
 
-/// Searches for a message that meets the demand, and reaches the queue in the other topology.
+/// Determines the extent of a loss: searches for a message that meets the demand and reaches the queue in the other
+/// topology.
 fn extent(
     other: &Graph<'_, '_>,
     (entry, queue): (&ExchangeName, &QueueName),
     demand: &Demand<'_>,
     (version, keys, budget): (BrokerVersion, &Keys, &Budget),
 ) -> Extent {
-    let Some(ways) = ways_to(other, entry, queue).filter(|ways| ways.len() <= MAX_STILL) else {
+    let Some(paths) = paths_to(other, entry, queue).filter(|paths| paths.len() <= MAX_REMAINING_PATHS) else {
         return Extent::Unknown;
     };
-    for way in ways {
-        let of_way = demand_of(other, &way, None, keys);
+    for path in paths {
+        let path_demand = demand_of(other, &path, None, keys);
         let mut both = demand.clone();
-        both.wanted.extend(of_way.wanted);
-        both.unwanted.extend(of_way.unwanted);
-        let is_clear = way.iter().all(|hop| other.unclear(&hop.from).is_none());
+        both.wanted.extend(path_demand.wanted);
+        both.unwanted.extend(path_demand.unwanted);
+        let is_clear = path.iter().all(|hop| other.unclear(&hop.from).is_none());
         both.has_longer_keys = true;
         let longer = both.message(version, budget);
         both.has_longer_keys = false;
@@ -197,7 +200,7 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
     let mut changes = Vec::new();
     for exchange in exchanges {
         let kinds = (one.kind(exchange), other.kind(exchange));
-        // The arguments of an exchange can determine the routing of a plugin.
+        // The arguments of an exchange can affect routing if a plugin provides the exchange type.
         let is_of_plugin = matches!(kinds.0, Some(Kind::OneOf | Kind::Unknown));
         let settings = |of: &'a Topology| of.exchanges.get(exchange).map(|it| (&it.kind, &it.arguments));
         let is_different = is_of_plugin && settings(old) != settings(new);
@@ -210,14 +213,14 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
             let hop = Hop { from: exchange.clone(), to: binding.destination.clone(), via: Via::Binding(binding) };
             changes.push(Changed { cause: Cause::Binding(binding.clone()), hop, extra: None });
         }
-        // A plugin exchange can route messages through a new binding instead of the existing ones. One new binding suffices as
-        // the cause.
+        // A plugin exchange can route messages through a new binding instead of the existing bindings. One new binding
+        // is enough as the cause.
         if let Some(binding) = of(&added, exchange).first().filter(|_| is_of_plugin) {
             let cause = || Cause::Binding((*binding).clone());
             changes.extend(one.hops_from(exchange).into_iter().map(|hop| Changed { cause: cause(), hop, extra: None }));
         }
         let Some(hop) = one.alternate_hop(exchange) else { continue };
-        // An uncertain alternate exchange is reported as unknown.
+        // A change of an uncertain alternate exchange is reported as not compared.
         if one.routing.alternates(exchange) != other.routing.alternates(exchange) {
             let cause = Cause::Alternate(exchange.clone());
             changes.push(Changed { cause, hop: hop.clone(), extra: None });
@@ -230,7 +233,7 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
     changes
 }
 
-/// Returns the bindings that only the first topology has, by source.
+/// Returns the bindings that only the first topology contains, by source.
 fn by_source<'a>(one: &'a Topology, other: &'a Topology) -> BTreeMap<&'a ExchangeName, Vec<&'a Binding>> {
     let mut bindings: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for binding in one.bindings.difference(&other.bindings) {

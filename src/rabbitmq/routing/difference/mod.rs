@@ -1,22 +1,23 @@
-//! Compares the routing of two topologies: is there a message that reaches a queue in only one of them?
+//! Compares the routing of two topologies to find messages that reach a queue in only one of them.
 //!
-//! A way is a list of hops: from an exchange to a destination, which a message takes if one of the bindings between them
-//! (their bundle) matches; or to the alternate exchange, which a message takes if no binding of the exchange matches. For
-//! each change of a hop, and each way with this hop, topo searches for a message that takes the way and does not reach the
-//! queue in the other topology. The comparison is exact for the exchange types `direct`, `fanout`, `topic` and `headers`,
-//! bindings between exchanges, cycles and alternate exchanges. Other cases are reported as not compared.
+//! A path is a list of hops. A message takes the hop from an exchange to a destination if one of the bindings between
+//! them (their bundle) matches. A message takes the hop to the alternate exchange if no binding of the exchange
+//! matches. For each changed hop and each path with this hop, topo searches for a message that takes the path but does
+//! not reach the queue in the other topology. The comparison is exact for the `direct`, `fanout`, `topic` and `headers`
+//! exchange types, for bindings between exchanges, and for cycles and alternate exchanges. topo reports all other cases
+//! as not compared.
 //!
 //! | file | topic |
 //! |---|---|
 //! | [`compare`] | the changes with their queues and examples |
 //! | [`losses`] | the messages that reach queues in only one topology, by cause |
 //! | [`graph`] | the hops of a topology |
-//! | [`ways`] | the ways through a changed hop |
+//! | [`paths`] | the paths through a changed hop |
 //! | [`search`] | the search for an example |
-//! | [`demand`] | the message that some bindings match and others do not |
+//! | [`demand`] | the message that matches some bindings and not others |
 //! | [`walk`] | the routing key of this message |
 //! | [`headers`] | the headers of this message |
-//! | [`budget`] | the limit of the work |
+//! | [`budget`] | the limit on the number of steps |
 
 mod budget;
 mod compare;
@@ -26,11 +27,11 @@ mod examples_tests;
 mod graph;
 mod headers;
 mod losses;
+mod paths;
 mod search;
 #[cfg(test)]
 mod tests;
 mod walk;
-mod ways;
 
 pub use compare::{EntryChange, Reached, RoutingDifference, routing_changes};
 pub use demand::ExampleMessage;

@@ -1,4 +1,4 @@
-//! Finds an example of a message that reaches a queue in one topology, and not in another.
+//! Finds an example of a message that reaches a queue in one topology but not in another.
 
 use super::budget::{Budget, TooComplex};
 use super::demand::{Bundle, Demand, ExampleMessage};
@@ -25,7 +25,7 @@ impl fmt::Display for NotCompared {
         match self {
             Self::Unclear(unclear) => unclear.fmt(f),
             Self::TooComplex => {
-                f.write_str("the comparison has too many cases, or a header value that topo cannot compare")
+                f.write_str("the comparison has too many cases or involves a header value that topo cannot compare")
             }
         }
     }
@@ -37,7 +37,7 @@ impl From<TooComplex> for NotCompared {
     }
 }
 
-/// A search for a message that does not reach the given queue or, without a queue, reaches no queue.
+/// A search for a message that does not reach a queue. If no queue is given, the message must reach no queue at all.
 pub(super) struct Search<'s, 'r, 'a> {
     /// The topology in which the message must not reach the queue.
     pub(super) other: &'s Graph<'r, 'a>,
@@ -45,7 +45,7 @@ pub(super) struct Search<'s, 'r, 'a> {
     /// The queue that the message must not reach; `None` if it must reach no queue.
     pub(super) queue: Option<&'s QueueName>,
     pub(super) version: BrokerVersion,
-    /// The keys of all messages that meet the demand, and possibly others.
+    /// The keys of all messages that meet the demand, and possibly additional keys.
     keys: &'s Keys,
     searches: usize,
     budget: &'s Budget,
@@ -61,7 +61,8 @@ impl<'s, 'r, 'a> Search<'s, 'r, 'a> {
         Self { other, entry, queue, version, keys, searches: 0, budget }
     }
 
-    /// Returns a message that meets the demand and does not reach the queue, with a word for each `#` if possible.
+    /// Returns a message that meets the demand and does not reach the queue. If possible, the key contains a word for
+    /// each `#`.
     pub(super) fn readable_example(mut self, demand: &Demand<'a>) -> Result<Option<ExampleMessage>, NotCompared> {
         let longer = Demand { has_longer_keys: true, ..demand.clone() };
         if let Ok(Some(found)) = self.example(&longer) {
@@ -71,11 +72,11 @@ impl<'s, 'r, 'a> Search<'s, 'r, 'a> {
         self.example(demand)
     }
 
-    /// Returns a message that meets the demand and does not reach the queue; `None` if there is none.
+    /// Returns a message that meets the demand and does not reach the queue; `None` if no such message exists.
     ///
-    /// If the found message reaches the queue, the search blocks one hop of its path at a time. To block a hop over
-    /// bindings, none of these bindings may match. To block the hop to an alternate exchange, a binding of the exchange must
-    /// match.
+    /// If a candidate message reaches the queue, the search blocks one hop of its path at a time. To block a hop over
+    /// bindings, it requires that none of the bindings match. To block a hop to an alternate exchange, it requires that
+    /// a binding of the exchange match.
     fn example(&mut self, demand: &Demand<'a>) -> Result<Option<ExampleMessage>, NotCompared> {
         self.searches += 1;
         if self.searches > MAX_SEARCHES {
@@ -99,16 +100,16 @@ impl<'s, 'r, 'a> Search<'s, 'r, 'a> {
     }
 }
 
-/// Returns the demand of a message with these keys that takes a way.
+/// Returns the demand for a message with these keys that takes a path. `extra` contains additional wanted bindings.
 pub(super) fn demand_of<'a>(
     graph: &Graph<'_, 'a>,
-    way: &[Hop<'a>],
+    path: &[Hop<'a>],
     extra: Option<Bundle<'a>>,
     keys: &Keys,
 ) -> Demand<'a> {
     let mut demand = Demand::default();
     demand.wanted.extend(extra);
-    for hop in way {
+    for hop in path {
         match graph.bindings_of_hop(hop, keys) {
             Some(bundle) => demand.wanted.push(bundle),
             None => demand.unwanted.push(graph.bindings_of(&hop.from, keys)),

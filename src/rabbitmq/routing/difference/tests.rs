@@ -1,4 +1,5 @@
-//! Compares random topologies with a brute-force search over all short routing keys and sets of headers.
+//! Compares the results for random topologies with a brute-force search over all short routing keys and small sets of
+//! headers.
 
 use super::*;
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, Exchange, Topology, VhostName};
@@ -79,8 +80,8 @@ fn random_topology(random: &mut Random) -> Topology {
     topology
 }
 
-/// Changes up to three bindings, an alternate exchange or a type.
-fn changed(random: &mut Random, before: &Topology) -> Topology {
+/// Makes one to three random changes to bindings, alternate exchanges or exchange types.
+fn random_changes(random: &mut Random, before: &Topology) -> Topology {
     let mut topology = before.clone();
     for _ in 0..1 + random.below(3) {
         let number = random.below(topology.bindings.len().max(1));
@@ -110,7 +111,7 @@ fn changed(random: &mut Random, before: &Topology) -> Topology {
     topology
 }
 
-/// Returns all keys of up to three words, and all sets of two headers.
+/// Returns messages with all combinations of a key of up to three words and a set of up to two headers.
 fn messages() -> Vec<Message> {
     let words = ["a", "b", "x", "*", ""];
     let longer = |all: &[String]| -> Vec<String> {
@@ -140,7 +141,7 @@ fn reached(routing: &Routing<'_>, entry: &ExchangeName, message: &Message) -> BT
     route.certain_queues
 }
 
-/// The number of checked results of each kind, over all pairs.
+/// The number of checks of each kind, over all pairs of topologies.
 #[derive(Debug, Default)]
 struct Counts {
     examples: usize,
@@ -149,14 +150,14 @@ struct Counts {
     without_loss: usize,
 }
 
-/// Compares a pair of random topologies, and checks the result with each of the messages.
+/// Compares a pair of random topologies, and checks the result against the routes of each message.
 fn check_pair(seed: u64, messages: &[&Message], counts: &mut Counts) {
     let none = BTreeSet::new();
     let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
     let entries: BTreeSet<ExchangeName> = EXCHANGES.into_iter().map(ExchangeName::from).collect();
     let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
     let before = random_topology(&mut random);
-    let after = changed(&mut random, &before);
+    let after = random_changes(&mut random, &before);
     let (one, other) = (Routing::new(&before, [], &none, &profile), Routing::new(&after, [], &none, &profile));
     let found = losses(&one, &other, &entries);
     assert_eq!(found.not_compared, BTreeMap::new(), "seed {seed}");
@@ -222,7 +223,7 @@ fn examples_are_right_and_no_loss_is_missed() {
     assert!(found.examples > 30 && found.without_loss > 100_000, "{found:?}");
 }
 
-/// Checks 500 pairs, or 5,000 pairs in a long run. Each pair is checked with one fortieth of the messages.
+/// Checks 500 pairs, or 5,000 pairs in a long run. Checks each pair with one fortieth of the messages.
 #[test]
 fn examples_of_many_pairs_are_right_and_no_loss_is_missed() {
     let messages = messages();

@@ -1,16 +1,17 @@
-//! Finds a shortest routing key that one pattern of each wanted set matches, and no unwanted pattern.
+//! Finds a shortest routing key that matches one pattern of each wanted set and no unwanted pattern.
 //!
-//! The search is breadth first, word by word. In each wanted set, one pattern is followed; all unwanted patterns are
-//! followed at once. Only words of the wanted patterns are tried, and one word that no pattern contains: any other word
-//! can only match more unwanted patterns. A state is skipped if a state with the same wanted patterns and fewer unwanted
-//! ones was seen (antichains: De Wulf, Doyen, Henzinger, Raskin, CAV 2006).
+//! The breadth-first search extends the key word by word. A state follows one pattern of each wanted set, and all
+//! unwanted patterns at once. The search tries only the words of the wanted patterns and one word that no pattern
+//! contains, because any other word can only match more unwanted patterns. The search skips a state if it has already
+//! seen a state with the same wanted patterns and a subset of the unwanted patterns (antichains: De Wulf, Doyen,
+//! Henzinger, Raskin, CAV 2006).
 
 use super::budget::{Budget, TooComplex};
 use crate::rabbitmq::routing::TopicIndex;
 use crate::rabbitmq::routing::topic_index::Word;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The maximum number of states of a search.
+/// The maximum number of states in a search.
 const MAX_STATES: usize = 50_000;
 /// The maximum length of a routing key in bytes.
 const MAX_KEY: usize = 255;
@@ -21,11 +22,12 @@ struct State<'a> {
     wanted: Vec<usize>,
     /// The nodes of the unwanted patterns.
     unwanted: BTreeSet<usize>,
-    /// The last word, and the number of the state before it.
+    /// The last word, and the number of the previous state; `None` for a start state.
     step: Option<(Word<'a>, usize)>,
 }
 
-/// Returns a shortest key; `None` if there is none. The key is empty only if no other key is possible.
+/// Returns a shortest key; `None` if no key meets the requirements. The key is empty only if no other key is possible.
+/// `is_used` returns true for words that a pattern contains.
 pub(super) fn shortest_key(
     wanted: &[TopicIndex<'_>],
     unwanted: &TopicIndex<'_>,
@@ -47,7 +49,7 @@ pub(super) fn shortest_key(
         todo.push_back(states.len());
         states.push(state);
     }
-    // The start is not seen, because the empty key is only the last resort.
+    // The start states are not marked as seen, because the empty key is only the last resort.
     let mut seen: BTreeMap<Vec<usize>, Vec<BTreeSet<usize>>> = BTreeMap::new();
     while let Some(number) = todo.pop_front() {
         let (at, after_unwanted) = (states[number].wanted.clone(), states[number].unwanted.clone());
@@ -55,7 +57,8 @@ pub(super) fn shortest_key(
             let next = wanted.iter().zip(&at).map(|(index, node)| index.after(*node, word)).collect();
             let unwanted_next: BTreeSet<usize> =
                 after_unwanted.iter().flat_map(|node| unwanted.after(*node, word)).collect();
-            // A single empty word is the empty key, which is not accepted, but longer keys may be.
+            // A single empty word is the empty key, which is not accepted here. Longer keys that start with an empty
+            // word can be accepted.
             let is_empty_key = word == Some("") && states[number].step.is_none();
             for wanted in combinations(next, MAX_STATES - states.len())? {
                 budget.take(1 + unwanted_next.len() / 8)?;
@@ -85,16 +88,16 @@ pub(super) fn shortest_key(
     Ok(is_empty_accepted.then(String::new))
 }
 
-/// Returns the words that can follow: those of the wanted patterns, and a word that no pattern contains.
+/// Returns the possible next words: the next words of the wanted patterns, and a word that no pattern contains.
 fn words_after<'a>(wanted: &[TopicIndex<'a>], at: &[usize]) -> Vec<Word<'a>> {
     let literals: BTreeSet<&'a str> = wanted.iter().zip(at).flat_map(|(index, node)| index.literals(*node)).collect();
     std::iter::once(None).chain(literals.into_iter().map(Some)).collect()
 }
 
-/// Returns all choices of one node of each set.
+/// Returns all combinations of one node from each set.
 ///
 /// # Errors
-/// There are more than `max` choices.
+/// There are more than `max` combinations.
 fn combinations(sets: Vec<BTreeSet<usize>>, max: usize) -> Result<Vec<Vec<usize>>, TooComplex> {
     let number = sets.iter().fold(1_usize, |all, set| all.saturating_mul(set.len()));
     if number > max {

@@ -12,9 +12,9 @@ use std::fmt::Write;
 const LONGEST: usize = 36;
 /// The maximum width of a line below the name in cells.
 const LONGEST_BELOW: usize = 38;
-/// The width of a cell of the name.
+/// The width of a cell in the name.
 const NAME_CELL: f64 = 7.4;
-/// The width of a cell of the lines below the name.
+/// The width of a cell in the lines below the name.
 const BELOW_CELL: f64 = 6.0;
 const BELOW_LINE: f64 = 13.0;
 /// The distance between a queue and its tiers, with room for two arrows and their labels.
@@ -33,7 +33,7 @@ pub(super) struct MeasuredBox<'a> {
     node: &'a Node,
     name: String,
     below: Vec<String>,
-    /// The size of the box without its tiers and the other boxes of a stack.
+    /// The size of the box without its tiers and without the other boxes of its stack.
     box_size: Size,
     tiers: Option<Tiers>,
     /// The total size.
@@ -50,7 +50,7 @@ struct Tiers {
 impl<'a> MeasuredBox<'a> {
     pub(super) fn of(node: &'a Node) -> Self {
         let name = name(node, LONGEST);
-        // A copy has no lines below its name, because the original box contains the lines.
+        // A copy has no lines below its name, because the original box has them.
         let parts: Vec<String> =
             if node.is_copy { Vec::new() } else { below(node).split(" · ").map(str::to_owned).collect() };
         let below = wrap(&parts, " · ", LONGEST_BELOW);
@@ -199,7 +199,7 @@ impl Tiers {
         let _ = writeln!(text, r#"<rect class="frame" width="{width}" height="{height}" rx="8"/>"#);
         for pair in self.pills.windows(2) {
             let ((_, one, width, tier), (_, other, _, next)) = (&pair[0], &pair[1]);
-            // In a plan, a deleted tier and a created tier can belong to the same retry. No sign separates such tiers.
+            // In a plan, a deleted tier and a created tier can belong to the same retry. No arrow separates such tiers.
             let is_same = tier.as_ref().zip(next.as_ref()).is_some_and(|(tier, next)| tier.number == next.number);
             if one.y == other.y && !is_same {
                 let (x, y) = (decimal(one.x + width + 5.5), decimal(one.y + TIER_HEIGHT / 2.0 - 4.0));

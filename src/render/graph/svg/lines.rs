@@ -11,7 +11,7 @@ use std::fmt::Write;
 const LONGEST: usize = 34;
 const CELL: f64 = 6.4;
 const LINE: f64 = 13.0;
-/// The padding on both sides of a label.
+/// The padding on each side of a label.
 const SIDE: f64 = 6.0;
 /// The distance between a label and its arrow.
 const UNDER: f64 = 5.0;

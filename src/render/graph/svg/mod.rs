@@ -1,4 +1,4 @@
-//! Renders a graph as SVG: one file without external resources, with a legend and with a style sheet for light and dark
+//! Renders a graph as SVG: one file without external resources, with a legend and a style sheet for light and dark
 //! pages.
 
 mod boxes;
@@ -16,17 +16,17 @@ use std::fmt::Write;
 const MARGIN: f64 = 20.0;
 /// The height of a vhost heading.
 const HEADING: f64 = 34.0;
-/// The height of a line of the legend.
+/// The height of a line in the legend.
 const LEGEND: f64 = 24.0;
 /// The minimum width of the drawing without its margins, which is also the width of the legend.
-const LEAST_WIDTH: f64 = 360.0;
-/// The width of a cell of a proportional font, relative to the font size.
+const MIN_WIDTH: f64 = 360.0;
+/// The average width of a character in a proportional font, relative to the font size.
 const SANS_CELL: f64 = 0.62;
 
 /// Renders a graph as SVG.
 pub fn svg(graph: &Graph) -> String {
     let parts: Vec<Part<'_>> = graph.vhosts.iter().map(Part::of).collect();
-    let inner = parts.iter().map(Part::width).fold(LEAST_WIDTH, f64::max);
+    let inner = parts.iter().map(Part::width).fold(MIN_WIDTH, f64::max);
     let legend = legend(graph, inner);
     let mut y = MARGIN + legend.height;
     let mut body = String::new();
@@ -196,7 +196,7 @@ const DARK: [(&str, &str, &str, &str); 12] = [
 const DARK_ARROWS: [(&str, &str); 4] =
     [("binding", "#9aa7b8"), ("alternate", "#b392f0"), ("retry", "#d9a441"), ("dead-letter", "#f0776d")];
 
-/// Returns the style sheet, and the definitions of the arrowheads.
+/// Returns the style sheet and the definitions of the arrowheads.
 fn style_sheet(graph: &Graph) -> String {
     let mut text = format!("<style>\n{SHAPES}");
     for kind in ArrowKind::ALL {

@@ -1,5 +1,5 @@
-//! Tests that other owners' objects with names that topo would generate are not retired. Also tests the hazard
-//! `contract-change`.
+//! Tests that topo does not retire other owners' objects, even if they have names that topo would generate. Also tests
+//! the `contract-change` hazard.
 
 use super::{LADDER, REPUBLISH, desired, plan_for, retirement, work};
 use crate::model::{Arguments, Binding, Destination, Exchange, Queue, Topology};
@@ -22,8 +22,8 @@ fn to_queue(name: &str) -> Destination {
 /// Covers objects with names that topo would generate, and objects that are bound to generated exchanges.
 #[test]
 fn objects_of_other_owners_are_not_retired() {
-    type Others = fn(&mut Topology);
-    let cases: [(&str, Others); 7] = [
+    type AddObjects = fn(&mut Topology);
+    let cases: [(&str, AddObjects); 7] = [
         ("manual dead-lettering", |live| {
             live.exchanges.insert("work.dlx".into(), exchange("fanout"));
             bind(live, "work.dlx", "", to_queue("dead"));
@@ -63,12 +63,12 @@ fn objects_of_other_owners_are_not_retired() {
             bind(live, "work.retry", "work.retry.9", Destination::Exchange("elsewhere".into()));
         }),
     ];
-    for (what, others) in cases {
+    for (case, add_objects) in cases {
         for keys in ["retry: none", "maxRetries: 2"] {
             let desired = work(keys, "");
             let mut live = desired.topology.clone();
-            others(&mut live);
-            assert_eq!(retirement(&live, &desired), "", "{what}, {keys}");
+            add_objects(&mut live);
+            assert_eq!(retirement(&live, &desired), "", "{case}, {keys}");
         }
     }
     for keys in [LADDER, REPUBLISH] {

@@ -35,9 +35,9 @@ fn every_key_has_one_destination_after_an_interrupted_change() {
             let all = specs.iter();
             all.flat_map(|second| specs.iter().map(move |third| (second, third))).map(move |(it, too)| (first, it, too))
         }) {
-            let (live, desired, at_last) = (work(first, "").topology, work(second, ""), work(third, ""));
+            let (live, desired, third_spec) = (work(first, "").topology, work(second, ""), work(third, ""));
             each_moment(&live, &desired, &mut |interrupted, done| {
-                each_moment(interrupted, &at_last, &mut |between, then| {
+                each_moment(interrupted, &third_spec, &mut |between, then| {
                     let case = format!("{first} → {second} after {done} steps → {third} after {then} steps");
                     assert_one_destination(between, if strategy == "ladder" { LADDER } else { REPUBLISH }, &case);
                     checked += 1;
@@ -67,14 +67,14 @@ fn assert_one_destination(live: &Topology, strategy: &str, case: &str) {
         &["1", "work.retry.1", "work.retry.2", "work.retry.9", "order.created"]
     };
     for key in keys {
-        let ends = ends(live, "work.retry", key);
-        assert_eq!(ends.len(), 1, "{case}: {key} → {ends:?}");
+        let reached = reached_queues(live, "work.retry", key);
+        assert_eq!(reached.len(), 1, "{case}: {key} → {reached:?}");
     }
 }
 
 /// Returns the queues that a message with this routing key reaches. The first exchange that matches the key routes the
 /// message.
-fn ends(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
+fn reached_queues(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
     let kind = live.exchanges[&exchange.into()].kind.as_str();
     let matches = |binding: &&Binding| match kind {
         "direct" => binding.routing_key == key,
@@ -85,11 +85,11 @@ fn ends(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
         live.bindings.iter().filter(|binding| binding.source.as_str() == exchange).filter(matches).collect();
     if bindings.is_empty() {
         let next = live.exchanges[&exchange.into()].alternate_exchange();
-        return next.map(|next| ends(live, next, key)).unwrap_or_default();
+        return next.map(|next| reached_queues(live, next, key)).unwrap_or_default();
     }
     let onward = |binding: &&Binding| match &binding.destination {
         Destination::Queue(name) => BTreeSet::from([name.to_string()]),
-        Destination::Exchange(name) => ends(live, name.as_str(), key),
+        Destination::Exchange(name) => reached_queues(live, name.as_str(), key),
     };
     bindings.iter().flat_map(onward).collect()
 }
@@ -110,9 +110,9 @@ fn strategies_are_switched_atomically() {
             let policy = live.policies.values().next().unwrap();
             let wired = policy.definition["dead-letter-exchange"].as_text().unwrap();
             let expected = if wired == "work.dlx" { "work.retry.1.5s" } else { "dead" };
-            // The guard exchange routes a rejected message to its alternate.
+            // The guard exchange routes a rejected message to its alternate exchange.
             let entry = if wired == "work.dlx" { "work.retry" } else { wired };
-            let reached = ends(live, entry, "order.created");
+            let reached = reached_queues(live, entry, "order.created");
             assert_eq!(reached, BTreeSet::from([expected.to_owned()]), "{before} → {after} after {done} steps");
         });
     }

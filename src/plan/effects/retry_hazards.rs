@@ -1,9 +1,9 @@
-//! Finds unmanaged policies and all operator policies that break retries or dead-lettering, or that break the queues
-//! that this plan generates for retries and dead-lettering.
+//! Finds unmanaged policies and operator policies that break retries, or that break the tiers and dead-letter queues
+//! that the plan creates.
 //!
 //! Under such a policy, messages that return from a tier are lost, a tier returns messages too early or drops them, or
-//! a dead-letter queue deletes its messages. Measured: the TTL of a policy for `^w` shortened a tier of 300 ms to 110
-//! ms, and the TTL of a policy for `^orders\.` deleted dead-lettered messages.
+//! a dead-letter queue deletes its messages. Measured: the TTL of a policy for `^w` shortened the delay of a tier from
+//! 300 ms to 110 ms, and the TTL of a policy for `^orders\.` deleted dead-lettered messages.
 //!
 //! This module does not check the user policies of the spec. The expansion refuses such a policy if it breaks retries
 //! (`expand::ladder`, `expand::case`), and lint rules report the other problems.
@@ -18,7 +18,7 @@ use crate::rabbitmq::{Effective, EffectiveSettings};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds a hazard for each unmanaged policy or operator policy that breaks retries, if the plan creates or changes these
-/// retries or their wiring. Otherwise, topo adds a note.
+/// retries or their wiring. Otherwise, adds a note.
 pub(super) fn add_retry_hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
     for family in sides.context.desired.scope.families.iter().filter(|family| !family.members.is_empty()) {
         let has_changes = has_changes(builder, family);

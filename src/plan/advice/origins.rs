@@ -9,9 +9,9 @@ use crate::model::{ExchangeName, ObjectId, OnConflict, QueueName, SetIn};
 use crate::plan::document::Source;
 use std::fmt;
 
-/// The maximum number of objects to list that must set the value of a removed default.
-const MAX_OTHERS: usize = 20;
-/// The maximum number of objects to examine for the list that [`MAX_OTHERS`] limits.
+/// The maximum number of overrides that a resolution lists for a removed default.
+const MAX_OVERRIDES: usize = 20;
+/// The maximum number of objects to examine for these overrides.
 const MAX_EXAMINED: usize = 200;
 const DEAD_LETTER_ARGUMENTS: [&str; 2] = ["x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
@@ -35,7 +35,7 @@ pub(super) struct Edits {
 impl Edits {
     /// Returns true if a removed default affects more objects than a resolution can list.
     pub(super) fn is_costly(&self) -> bool {
-        self.defaults.iter().any(|default| default.others.is_none())
+        self.defaults.iter().any(|default| default.overrides.is_none())
     }
 
     /// Returns all keys to remove, as paths that start at the object or at the document.
@@ -62,12 +62,13 @@ pub(super) struct Default {
     pub(super) path: String,
     /// The file and line, such as `topology.yaml:4`.
     origin: String,
-    /// The other objects that use the default and must keep its value; `None` if there are too many to list.
-    pub(super) others: Option<Vec<Other>>,
+    /// The keys to set in the other objects that use the default and must keep its value; `None` if there are too many
+    /// to list.
+    pub(super) overrides: Option<Vec<Override>>,
 }
 
-/// An object that must set the value of a removed default.
-pub(super) struct Other {
+/// A key of another object that must set the value of a removed default.
+pub(super) struct Override {
     /// The path of the key.
     pub(super) path: [String; 3],
     /// The value.
@@ -78,7 +79,7 @@ impl Default {
     /// Describes the edit of the default and of the other objects that use it.
     pub(super) fn sentence(&self) -> String {
         let names: Option<Vec<String>> =
-            self.others.as_ref().map(|others| others.iter().map(|other| scalar::text(&other.path[1])).collect());
+            self.overrides.as_ref().map(|keys| keys.iter().map(|key| scalar::text(&key.path[1])).collect());
         match names {
             None => format!("remove {self}, and set it in the other objects that use this default"),
             Some(names) if names.is_empty() => format!("remove {self}"),
@@ -118,7 +119,7 @@ pub(super) fn remove_keys(subject: &Subject<'_>, edits: &mut Edits, known: &'sta
         let default = |path: String, line: usize| Default {
             path,
             origin: source.map_or_else(String::new, |source| format!("{}:{line}", source.file)),
-            others: others_with_default(subject, known, *origin),
+            overrides: overrides_for_default(subject, known, *origin),
         };
         match origin {
             SetIn::Key => edits.remove_keys.push(known.key.to_owned()),
@@ -135,24 +136,25 @@ pub(super) fn remove_keys(subject: &Subject<'_>, edits: &mut Edits, known: &'sta
 /// Adds the edit that removes an argument from `arguments`, because a key of the object will set the argument. Returns
 /// true if `arguments` contained the argument.
 pub(super) fn move_out_of_arguments(subject: &Subject<'_>, edits: &mut Edits, argument: &str) -> bool {
-    let is_there = origins(subject.planned.source.as_ref(), argument).contains(&SetIn::Arguments);
+    let is_present = origins(subject.planned.source.as_ref(), argument).contains(&SetIn::Arguments);
     let path = format!("arguments.{argument}");
-    if is_there && !edits.remove_keys.contains(&path) {
+    if is_present && !edits.remove_keys.contains(&path) {
         edits.remove_keys.push(path);
     }
-    is_there
+    is_present
 }
 
 /// Adds the edits that remove both dead-letter arguments from `arguments`. Returns true if `arguments` contained one of
 /// these arguments.
 pub(super) fn move_dead_letter(subject: &Subject<'_>, edits: &mut Edits) -> bool {
-    let is_there = DEAD_LETTER_ARGUMENTS.map(|argument| move_out_of_arguments(subject, edits, argument));
-    is_there.contains(&true)
+    let were_present = DEAD_LETTER_ARGUMENTS.map(|argument| move_out_of_arguments(subject, edits, argument));
+    were_present.contains(&true)
 }
 
-/// Returns the other objects that use the same default and must keep its value; `None` if there are too many. Excludes
-/// objects that conflict because of the same default, because the plan lists resolutions for these objects.
-fn others_with_default(subject: &Subject<'_>, known: &KnownArgument, origin: SetIn) -> Option<Vec<Other>> {
+/// Returns the keys to set in the other objects that use the same default and must keep its value; `None` if there are
+/// too many. Excludes objects that conflict because of the same default, because the plan lists resolutions for these
+/// objects.
+fn overrides_for_default(subject: &Subject<'_>, known: &KnownArgument, origin: SetIn) -> Option<Vec<Override>> {
     let (context, own_source) = (subject.context, subject.planned.source.as_ref()?);
     let candidates = context.desired.sources.iter().filter_map(|(id, source)| match id {
         ObjectId::Queue(name) => {
@@ -168,7 +170,7 @@ fn others_with_default(subject: &Subject<'_>, known: &KnownArgument, origin: Set
         let setting = context.desired.scope.on_conflict.iter().find(|(known, _)| known == id);
         setting.is_none_or(|(_, how)| *how == OnConflict::Refuse)
     };
-    let other = |(id, name, source): &(&ObjectId, &QueueName, &Source)| {
+    let override_of = |(id, name, source): &(&ObjectId, &QueueName, &Source)| {
         let value = context.desired.topology.queues.get(*name)?.arguments.get(known.name)?;
         let live = context.current.queues.get(*name);
         let is_kept = live.is_none_or(|live| live.arguments.get(known.name) == Some(value)) || !is_refused(id);
@@ -177,8 +179,8 @@ fn others_with_default(subject: &Subject<'_>, known: &KnownArgument, origin: Set
         }
         let section = if source.part_of.is_some() { "deadLetterQueues" } else { "queues" };
         let path = [section, name.as_str(), known.key].map(str::to_owned);
-        Some(Other { path, value: with_unit(known.name, value) })
+        Some(Override { path, value: with_unit(known.name, value) })
     };
-    let others: Vec<Other> = candidates.iter().filter_map(other).collect();
-    (candidates.len() < MAX_EXAMINED && others.len() <= MAX_OTHERS).then_some(others)
+    let overrides: Vec<Override> = candidates.iter().filter_map(override_of).collect();
+    (candidates.len() < MAX_EXAMINED && overrides.len() <= MAX_OVERRIDES).then_some(overrides)
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// The bindings after the last retry that a plan creates or deletes in a separate stage.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Ends {
+pub(in super::super) struct FinalBindings {
     /// The bindings that replace the first tier when all tiers are retired. From then on, rejected messages are
     /// dead-lettered.
     pub(in super::super) instead_of_tiers: BTreeSet<Binding>,
@@ -24,9 +24,9 @@ pub(in super::super) struct Ends {
 }
 
 /// Returns the bindings of a plan that require a separate stage.
-pub(in super::super) fn ends(builder: &PlanBuilder, context: &PlanContext<'_>) -> Ends {
+pub(in super::super) fn final_bindings(builder: &PlanBuilder, context: &PlanContext<'_>) -> FinalBindings {
     let (live, desired) = (&context.current, &context.desired.topology);
-    let mut ends = Ends::default();
+    let mut final_bindings = FinalBindings::default();
     // Such a binding matches every routing key, including the keys of first failures.
     let matches_all =
         |binding: &Binding| naming::queue_of_exhausted_exchange(&binding.source).filter(|_| binding.routing_key == "#");
@@ -35,40 +35,40 @@ pub(in super::super) fn ends(builder: &PlanBuilder, context: &PlanContext<'_>) -
             (ChangeKind::Delete, Some(Object::Binding(old)), _) => {
                 let is_ladder = |queue: QueueName| desired.exchanges.contains_key(&naming::first_exchange(&queue));
                 if matches_all(old).is_some_and(is_ladder) {
-                    ends.before_wiring.insert(old.clone());
+                    final_bindings.before_wiring.insert(old.clone());
                 }
             }
             (ChangeKind::Create, _, Some(Object::Binding(new))) => {
                 let is_ladder = |queue: QueueName| live.exchanges.contains_key(&naming::first_exchange(&queue));
                 if matches_all(new).is_some_and(is_ladder) {
-                    ends.after_wiring.insert(new.clone());
+                    final_bindings.after_wiring.insert(new.clone());
                 }
             }
             (ChangeKind::Delete, Some(Object::Exchange(first, _)), _) if change.retires.is_some() => {
-                ends.instead_of_tiers.extend(naming::queue_of_first_exchange(first).and_then(|queue| {
+                final_bindings.instead_of_tiers.extend(naming::queue_of_first_exchange(first).and_then(|queue| {
                     let source = naming::switch_exchange(first);
-                    let destination = live_end(context, &queue)?.destination.clone();
-                    let is_there = live.exchanges.contains_key(&source);
+                    let destination = current_final_binding(context, &queue)?.destination.clone();
+                    let exists = live.exchanges.contains_key(&source);
                     let (routing_key, arguments) = (String::new(), Arguments::new());
-                    is_there.then_some(Binding { source, destination, routing_key, arguments })
+                    exists.then_some(Binding { source, destination, routing_key, arguments })
                 }));
             }
             (_, _, _) => {}
         }
     }
-    ends
+    final_bindings
 }
 
 /// Returns the binding of a current ladder that routes messages after the last retry; `None` if there is no such
 /// binding.
-pub(in super::super) fn live_end<'a>(context: &PlanContext<'a>, queue: &QueueName) -> Option<&'a Binding> {
+pub(in super::super) fn current_final_binding<'a>(context: &PlanContext<'a>, queue: &QueueName) -> Option<&'a Binding> {
     let (exhausted, key) = (naming::exhausted_exchange(queue), naming::retry_key_pattern(queue)?);
-    let is_end = |binding: &&Binding| binding.source == exhausted && binding.routing_key == key;
+    let is_final = |binding: &&Binding| binding.source == exhausted && binding.routing_key == key;
     context
         .current
         .bindings
         .iter()
-        .find(|binding| is_end(binding) && matches!(binding.destination, Destination::Exchange(_)))
+        .find(|binding| is_final(binding) && matches!(binding.destination, Destination::Exchange(_)))
 }
 
 /// Adds the hazards and blocks that concern messages after their last retry.
@@ -82,7 +82,7 @@ pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext
 fn report_changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for family in &context.desired.scope.families {
         let queue = &family.queue;
-        let Some(old) = live_end(context, queue) else { continue };
+        let Some(old) = current_final_binding(context, queue) else { continue };
         let has_same_key = |new: &&Binding| new.source == old.source && new.routing_key == old.routing_key;
         let Some(new) = context.desired.topology.bindings.iter().find(has_same_key) else { continue };
         if new.destination != old.destination {
