@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "a duration of less than a second without a unit",
+    summary: "a duration without a unit is less than one second",
     check,
     page: include_str!("duration_looks_like_seconds.md"),
 };

@@ -1,4 +1,5 @@
-//! Reports even numbers of replicas. An even number tolerates no more failures than one replica fewer.
+//! Reports even numbers of replicas. An even number of replicas does not tolerate more
+//! failures than the next lower number.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId};
@@ -9,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "an even number of replicas tolerates no more failures than one replica fewer",
+    summary: "an even number of replicas does not tolerate more failures than the next lower number",
     check,
     page: include_str!("quorum_even_size.md"),
 };

@@ -91,7 +91,7 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
         is_compared: false,
         is_checked: false,
         policy_key: None,
-        doc: "The mark that rabbitmq_stream sets on the exchange of a super stream.",
+        doc: "The argument that the `rabbitmq_stream` plugin sets on the exchange of a super stream.",
     },
     // `rabbit_federation_upstream_exchange` compares this argument, in all versions.
     KnownExchangeArgument {

@@ -42,7 +42,8 @@ const EXCHANGES: &str = "\
 ## Exchanges
 
 When an exchange is redeclared, the broker compares `alternate-exchange` for every exchange type, including plugin types. If any other
-argument differs, the broker reports success and changes nothing. Only the internal exchanges of federation compare one more argument.
+argument differs, the broker reports success and changes nothing. For the internal exchanges of federation, the broker compares one
+more argument.
 
 `direct`, `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic` and `x-event` have no arguments of
 their own.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Client libraries and frameworks
 
-Use this page to look up how a client reacts when topo migrates its queue. The broker then cancels the consumers of the queue. Whether a
+On this page you can look up how a client reacts when topo migrates its queue. The broker then cancels the consumers of the queue. Whether a
 worker continues, exits, hangs or causes a rollback depends on its client library. A plan names the clients of each migrated queue and
 states how they react. Each client has a page with advice.
 
@@ -36,7 +36,7 @@ once, or too late, the migration succeeds, and the worker exits or hangs.
 const OTHERS: &str = "
 A plan names every other client with its product and version, and states that its reaction is unknown.
 
-How to prepare workers for a change of their queue:
+To prepare workers for a change to their queue:
 
 1. Configure the workers so that they use the queue without declaring it. Each client's page shows the option. Stop the
    workers that would cause a rollback and do not have this option.
@@ -74,7 +74,7 @@ pub fn page(client: &KnownClient) -> String {
         let suffixes: Vec<String> = client.sibling_queues.iter().map(|it| format!("`Q{it}`")).collect();
         let _ = write!(
             text,
-            " topo recognizes {name} by the queues {} in addition to a queue `Q`.",
+            " topo recognizes {name} if the queues {} exist in addition to a queue `Q`.",
             suffixes.join(" and ")
         );
     } else if !others.is_empty() {
@@ -83,11 +83,11 @@ pub fn page(client: &KnownClient) -> String {
     }
     let _ = write!(
         text,
-        "\n\n- **When its queue is deleted:** {}.\n- **When the queue does not exist yet (404):** {}.\n\
+        "\n\n- **When the queue is deleted:** {}.\n- **When the queue does not exist yet (404):** {}.\n\
          - **When a running worker declares the queue with different arguments (406):** {}.\n\
-         - **When a starting worker does so:** {}.\n\
+         - **When a worker declares the queue with different arguments at its start:** {}.\n\
          - **To skip the declaration:** {}.\n{}- **Type of integers in a 406 error:** `{}`, for the number 1000.\n\n\
-         ## What it declares\n\n{}\n\n{}## Advice\n\n{}\n",
+         ## Declared objects\n\n{}\n\n{}## Advice\n\n{}\n",
         cancel_text(client.on_cancel),
         missing_text(client),
         mismatch_text(client),

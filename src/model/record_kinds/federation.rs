@@ -184,7 +184,7 @@ pub(super) const UPSTREAM_SET: RecordRow = RecordRow {
     scope: RecordScope::Vhost,
     place: Place::Section,
     doc: "The sets of federation upstreams, by name. Each member is the name of an upstream, or a mapping with `upstream` and \
-          with keys that override the keys of the upstream. The built-in set `all` contains all upstreams.",
+          the keys to override. The built-in `all` set contains all upstreams.",
     removed_doc: "The names of upstream sets to delete.",
     path: "parameters/federation-upstream-set",
     is_wrapped: false,

@@ -43,8 +43,8 @@ pub(super) const ACK_MODE: RecordField = RecordField {
     name: "ack-mode",
     shape: FieldShape::Words(ACK_MODES),
     default: "on-confirm",
-    doc: "When the source message is acknowledged: `on-confirm`, after the destination confirms it; `on-publish`, after it is \
-          published. `no-ack`: the shovel consumes with automatic acknowledgement. Messages can be lost with `on-publish` and `no-ack`.",
+    doc: "When a message is acknowledged at the source: `on-confirm`, after the destination confirms it; `on-publish`, after it is \
+          published; `no-ack`, when it is delivered. Messages can be lost with `on-publish` and `no-ack`.",
     ..RecordField::NEW
 };
 

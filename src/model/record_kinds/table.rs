@@ -356,7 +356,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         scope: RecordScope::Vhost,
         place: Place::Vhost("protectFromDeletion"),
         doc: "Whether the broker refuses to delete the vhost; since RabbitMQ 4.0.6. Without this key, topo keeps the current \
-              protection. Writing it requires the `administrator` tag.",
+              protection. Changing the protection requires the `administrator` tag.",
         removed_doc: "",
         key: &[],
         is_last_key_in_body: false,
