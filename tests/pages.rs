@@ -72,7 +72,7 @@ fn every_page_is_listed() {
             true => contributing.contains(&format!("(docs/{name})")) && !index.contains(name),
             false => name == "README.md" || index.contains(&format!("({name})")),
         };
-        assert!(is_listed, "{}", page.name());
+        assert!(is_listed, "{} is missing in docs/README.md, or in CONTRIBUTING.md", page.name());
     }
     assert!(Page::read("README.md").text.contains("(docs/README.md)"));
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cli::shells::commands;
 use crate::live::guide::PAGES;
 use crate::support::page::expect_file;
 use crate::support::{Page, Topo};
@@ -58,6 +59,16 @@ fn for_each_example_plans() {
     topo.run(["validate"]).expect_code(0).expect_text("4 queues").expect_no_text("warning");
     let plan = topo.run(["plan", "--against", "empty"]).expect_code(0);
     plan.expect_text("queue parcels.eu ").expect_text("x-max-length 250000").expect_text("parcel.us.#");
+}
+
+/// The first table of the reference lists each command of the help.
+#[test]
+fn table_of_commands_is_complete() {
+    let page = Page::read("docs/reference.md").text;
+    for command in commands() {
+        let is_listed = page.lines().any(|line| line.starts_with(&format!("| `topo {command}")));
+        assert!(is_listed, "`topo {command}` is missing in the table of commands in docs/reference.md");
+    }
 }
 
 /// The reference contains every flag of the help, and the help contains every flag of the reference.
@@ -153,7 +164,7 @@ fn table_of_hazards_is_complete() {
     known.sort_unstable();
     listed.sort_unstable();
     assert!(known.len() > 10, "{known:?}");
-    assert_eq!(listed, known);
+    assert_eq!(listed, known, "the table of hazards in docs/reference.md, and the hazards of topo");
 }
 
 /// The exit codes in the table are those in the help.

@@ -25,7 +25,8 @@ pub struct Report {
     pub waiting: Vec<WaitingStep>,
     /// The migrations that were started, completed or rolled back.
     pub migrated: Vec<Migrated>,
-    /// The consumers of the queues that had consumers and that topo recreated, or deleted before a rollback.
+    /// The consumer counts of the recreated queues that had consumers. Includes queues that topo deleted before it
+    /// rolled back the migration.
     pub consumers: Vec<Consumers>,
     /// True if the run was interrupted.
     pub is_interrupted: bool,
@@ -140,7 +141,7 @@ pub struct Missing {
     /// The number of messages that did not return.
     pub messages: u64,
     /// The total number of messages that were moved out of the queue.
-    pub of: u64,
+    pub total: u64,
 }
 
 /// The number of consumers of a queue before and after its recreation.
@@ -213,7 +214,7 @@ pub struct Outcome {
     pub left: Result<Vec<Address>, BrokerError>,
     /// The shovels that the run wrote and that are not running, although the broker accepted them.
     pub stopped_shovels: Vec<StoppedShovel>,
-    /// True if the run is incomplete unless all consumers of recreated queues have returned.
+    /// True if the run is complete only after all consumers of recreated queues have returned.
     pub requires_consumers: bool,
 }
 
@@ -230,8 +231,8 @@ pub struct StoppedShovel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Every step was done or is left for the next run, and the broker matches the spec except for the steps that are
-    /// left. No messages are missing after the migrations. If the run requires the consumers, all of them have
-    /// returned.
+    /// left. No messages are missing after the migrations, and no policy removed messages from holding queues. If the
+    /// run requires the consumers, all of them have returned.
     Applied,
     /// The run changed the broker but is incomplete, or the run is complete but does not meet the other conditions of
     /// [`Status::Applied`].

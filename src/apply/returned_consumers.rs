@@ -30,7 +30,7 @@ struct Recreated<'a> {
 }
 
 impl Recreated<'_> {
-    fn have_returned(&self) -> bool {
+    fn has_all_consumers(&self) -> bool {
         self.after.is_some_and(|after| after >= self.before)
     }
 }
@@ -75,7 +75,7 @@ pub(super) async fn add_returned_consumers(
             vhost.count(&access.broker).await;
         }
         let queues = || vhosts.iter().flat_map(|vhost| &vhost.queues);
-        let have_returned = queues().all(|queue| queue.have_returned() || !queue.is_countable);
+        let have_returned = queues().all(|queue| queue.has_all_consumers() || !queue.is_countable);
         if have_returned || Instant::now() >= deadline || interrupt.is_requested() {
             break;
         }
@@ -95,7 +95,8 @@ pub(super) async fn add_returned_consumers(
     }
 }
 
-/// Returns the queues that had consumers and that the run recreated, or deleted before a rollback.
+/// Returns the recreated queues that had consumers. Includes queues that topo deleted before it rolled back the
+/// migration.
 fn recreated<'a>(plan: &'a Plan, report: &Report) -> Vec<Recreated<'a>> {
     let part = plan.vhosts.iter().find(|part| part.vhost == report.vhost);
     let of_queue = |queue: &QueueName| report.migrated.iter().find(|it| it.queue == *queue);
@@ -142,7 +143,7 @@ impl VhostQueues<'_> {
 
     /// Returns the consumer counts of the queues, and the clients that have not returned.
     async fn consumers(&self, access: &Access) -> Vec<Consumers> {
-        let activity = match self.queues.iter().all(Recreated::have_returned) {
+        let activity = match self.queues.iter().all(Recreated::has_all_consumers) {
             true => Activity::default(),
             false => self.activity(&access.broker).await,
         };
@@ -169,7 +170,7 @@ impl VhostQueues<'_> {
 
 /// Returns the clients that have not returned. Returns an empty list if all consumers have returned or the count is
 /// unknown. Also returns an empty list if topo cannot determine the clients with certainty, because the consumer list
-/// does not match the count, or because different clients consume.
+/// does not match the count, or because clients that did not consume from the old queue consume from the new queue.
 fn missing_clients(
     old: &QueueActivity,
     new: Option<&QueueActivity>,

@@ -4,7 +4,7 @@ use super::output;
 use super::progress::{Operation, Progress, Steps};
 use crate::apply::{Progress as StepEvent, RunEvent};
 use crate::model::ObjectId;
-use crate::render::report_text;
+use crate::render::{progress_text, report_text};
 use std::cell::RefCell;
 
 /// The progress of a run.
@@ -82,12 +82,12 @@ fn show_step(steps: &mut Steps, event: StepEvent<'_>) {
         StepEvent::Failed(step, _) => steps.end_step(&format!("{} FAILED", report_text::action(&step.action))),
         StepEvent::Moving(step, moved, left, why) => {
             let rate = moved.and_then(|moved| steps.rate(&report_text::action(&step.action), moved));
-            steps.show_state(&report_text::transfer_progress(&step.action, (moved, left), rate, why));
+            steps.show_state(&progress_text::transfer_progress(&step.action, (moved, left), rate, why));
         }
-        StepEvent::Proving(step, time) => steps.show_state(&report_text::proof_progress(&step.action, time)),
-        StepEvent::Stalled(step, why) => steps.show_retry(step.id, &report_text::retry_reason(&step.action, why)),
+        StepEvent::Proving(step, time) => steps.show_state(&progress_text::proof_progress(&step.action, time)),
+        StepEvent::Stalled(step, why) => steps.show_retry(step.id, &progress_text::retry_reason(&step.action, why)),
         StepEvent::RollingBack(queue, why) => {
-            let line = report_text::rollback_start(queue, why.map(|why| why as _), output::width());
+            let line = progress_text::rollback_start(queue, why.map(|why| why as _), output::width());
             steps.start_rollback(ObjectId::Queue(queue.clone()), &line);
         }
         StepEvent::Waiting(step) => steps.end_step(&format!("{} LEFT", report_text::action(&step.action))),

@@ -245,8 +245,8 @@ impl ArrowKind {
         match self {
             Self::Binding => "binding",
             Self::Alternate => "alternate exchange",
-            Self::Retry => "retry, out and back",
-            Self::DeadLetter => "dead letters",
+            Self::Retry => "retry (round trip)",
+            Self::DeadLetter => "dead-lettering",
         }
     }
 }

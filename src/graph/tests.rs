@@ -59,13 +59,13 @@ fn manual_retries_are_drawn_as_retries() {
     let not_bindings: Vec<&String> = found.iter().filter(|arrow| !arrow.contains("binding")).collect();
     assert_eq!(
         not_bindings,
-        ["old → dead: dead letters", "wait → in: retry, out and back w", "work → again: retry, out and back w"]
+        ["old → dead: dead-lettering", "wait → in: retry (round trip) w", "work → again: retry (round trip) w"]
     );
     // If some rejected messages go to another queue, the arrow is dead-lettering.
     let both = queues.replace("[{exchange: dead}]", "[{exchange: dead}, {exchange: again, routingKey: w}]");
     let found = arrows(&draw(&both, &Options { all: true, focus: None }).unwrap());
-    assert!(found.contains(&"work → again: dead letters w".to_owned()), "{found:?}");
-    assert!(found.contains(&"wait → in: retry, out and back w".to_owned()), "{found:?}");
+    assert!(found.contains(&"work → again: dead-lettering w".to_owned()), "{found:?}");
+    assert!(found.contains(&"wait → in: retry (round trip) w".to_owned()), "{found:?}");
 }
 
 const DEAD: &str = "deadLetterQueues: {dead: {type: quorum}}\n";
@@ -75,7 +75,7 @@ fn ladder_is_part_of_its_queue() {
     let ladder = "exchanges: {in: {type: topic}}\nqueues:\n  q: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead, \
                   bindings: [{exchange: in, routingKey: b}, {exchange: in, routingKey: a}]}\n";
     let graph = graph(&format!("{ladder}{DEAD}"));
-    assert_eq!(arrows(&graph), ["in → q: binding a, b", "q → dead: dead letters"]);
+    assert_eq!(arrows(&graph), ["in → q: binding a, b", "q → dead: dead-lettering"]);
     let q = node(&graph, "q");
     assert_eq!((tiers(q), q.kind), (vec!["5s", "30s"], Kind::Queue));
     assert_eq!(node(&graph, "dead").words, "quorum dead-letter queue");
@@ -84,12 +84,12 @@ fn ladder_is_part_of_its_queue() {
     assert_eq!((node(&all, "q.retry.1.5s").kind, node(&all, "q").retries.clone()), (Kind::Tier, None));
     let found = arrows(&all);
     for arrow in [
-        "q → q.dlx: retry, out and back",
+        "q → q.dlx: retry (round trip)",
         "q.retry → q.retry.switch: alternate exchange",
-        "q.retry.1.5s → q.return: retry, out and back",
-        "q.return → q: retry, out and back",
+        "q.retry.1.5s → q.return: retry (round trip)",
+        "q.return → q: retry (round trip)",
         "dead.dlx → dead: binding",
-        "q.retry.over → dead.dlx: dead letters q.retry.*",
+        "q.retry.over → dead.dlx: dead-lettering q.retry.*",
     ] {
         assert!(found.iter().any(|it| it == arrow), "{arrow}: {found:#?}");
     }
@@ -99,7 +99,7 @@ fn ladder_is_part_of_its_queue() {
 fn each_strategy_is_drawn() {
     let of = |keys: &str| {
         let graph = graph(&format!("queues: {{q: {{{keys}, deadLetter: dead}}}}\n{DEAD}"));
-        assert_eq!(arrows(&graph), ["q → dead: dead letters"], "{keys}");
+        assert_eq!(arrows(&graph), ["q → dead: dead-lettering"], "{keys}");
         let q = node(&graph, "q").clone();
         let out = q.retries.as_ref().map(|retries| retries.out.clone()).unwrap_or_default();
         format!("{} {out} {}", q.notes.join(" "), tiers(&q).join(" ")).trim().to_owned()
@@ -119,7 +119,7 @@ fn predeclared_exchanges_are_drawn_if_used() {
         "queues:\n  q: {type: classic, deadLetter: {exchange: ''}, bindings: [{exchange: amq.topic, routingKey: a}]}\n  \
          r: {type: classic, deadLetter: {exchange: '', routingKey: q}}\n  s: {type: classic, deadLetter: {exchange: '', routingKey: s}}\n",
     );
-    let expected = ["amq.topic → q: binding a", "q → default exchange: dead letters", "r → q: dead letters"];
+    let expected = ["amq.topic → q: binding a", "q → default exchange: dead-lettering", "r → q: dead-lettering"];
     let mut found = arrows(&used);
     found.sort();
     assert_eq!(found, expected);
@@ -134,7 +134,7 @@ fn policies_set_dead_letter_and_alternate_exchanges() {
          p: {pattern: '^q$', applyTo: queues, definition: {deadLetterExchange: theirs, messageTtl: 1m}}\n  \
          x: {pattern: '^in$', applyTo: exchanges, definition: {alternateExchange: other}}\n",
     );
-    assert_eq!(arrows(&graph), ["in → other: alternate exchange", "q → theirs: dead letters"]);
+    assert_eq!(arrows(&graph), ["in → other: alternate exchange", "q → theirs: dead-lettering"]);
     assert_eq!(node(&graph, "q").notes, ["ttl 1m"]);
     assert_eq!(node(&graph, "theirs").words, "external exchange");
 }
@@ -143,7 +143,7 @@ fn policies_set_dead_letter_and_alternate_exchanges() {
 fn dead_letter_queue_that_dead_letters_to_itself_has_a_note() {
     let all = "policies: {all: {pattern: '.*', applyTo: queues, definition: {deadLetterExchange: dead.dlx}}}\n";
     let graph = graph(&format!("queues: {{q: {{type: classic}}}}\n{DEAD}{all}"));
-    assert_eq!(arrows(&graph), ["q → dead: dead letters"]);
+    assert_eq!(arrows(&graph), ["q → dead: dead-lettering"]);
     assert_eq!(node(&graph, "dead").notes, ["dead-lettered messages return"]);
 }
 
@@ -152,7 +152,7 @@ fn dead_letter_exchange_with_a_second_destination_is_drawn() {
     let graph = graph(&format!(
         "queues:\n  q: {{type: classic, deadLetter: dead}}\n  copy: {{type: classic, bindings: [{{exchange: dead.dlx}}]}}\n{DEAD}"
     ));
-    let expected = ["dead.dlx → copy: binding", "dead.dlx → dead: binding", "q → dead.dlx: dead letters"];
+    let expected = ["dead.dlx → copy: binding", "dead.dlx → dead: binding", "q → dead.dlx: dead-lettering"];
     assert_eq!(arrows(&graph), expected);
 }
 
@@ -259,7 +259,7 @@ fn empty_dead_letter_routing_key_is_quoted() {
         "exchanges: {x: {type: fanout}}\nqueues:\n  a: {type: classic, deadLetter: {exchange: x, routingKey: ''}}\n  \
          b: {type: classic, bindings: [{exchange: x}]}\n",
     );
-    assert_eq!(arrows(&graph), ["x → b: binding", "a → x: dead letters \"\""]);
+    assert_eq!(arrows(&graph), ["x → b: binding", "a → x: dead-lettering \"\""]);
 }
 
 #[test]

@@ -57,10 +57,10 @@ fn run_rules(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Fi
     all.partition(is_allowed)
 }
 
-/// Adds a caveat to the message of a finding that may be wrong because the live topology is incomplete.
+/// Adds a caveat to the message of a finding that may be wrong because the current topology is incomplete.
 fn add_caveat(mut finding: Finding, subject: &Subject<'_>) -> Finding {
     if subject.lacks_transient_queues() && rules::NEED_ALL_QUEUES.contains(&finding.rule) {
-        finding.text.push_str(" (a definitions file does not contain exclusive and transient queues)");
+        finding.text.push_str(" (a definitions file does not contain exclusive or transient queues)");
     }
     finding
 }

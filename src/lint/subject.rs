@@ -57,7 +57,7 @@ impl<'a> Subject<'a> {
 
     /// Adds the live topology of the vhost, so that the simulated routing matches the broker. `live` contains the
     /// objects of the spec and all other objects of the vhost. `includes_transient_queues` is false for a definitions
-    /// file, which does not contain exclusive and transient queues.
+    /// file, which does not contain exclusive or transient queues.
     pub fn with_live_topology(self, live: &'a Topology, includes_transient_queues: bool) -> Self {
         Self { live: Some(live), lacks_transient_queues: !includes_transient_queues, ..self }
     }

@@ -6,9 +6,9 @@ use crate::rabbitmq::routing::Routing;
 use crate::simulation::Publication;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The minimum TTL or delay after the division, in milliseconds, for a queue without a worker. A message is never
-/// early, but it can be late. On a busy machine with two processors, messages on RabbitMQ 4.3.6 were up to 148 ms late.
-/// The comparison accepts late deliveries.
+/// The minimum delay, and the minimum TTL of a queue without a worker, in milliseconds, after the division. A message
+/// is never early, but it can be late. On a busy machine with two processors, messages on RabbitMQ 4.3.6 were up to
+/// 148 ms late. The comparison accepts late deliveries.
 const MIN_TIME: i64 = 25;
 /// The minimum TTL for a queue with a worker, in milliseconds. With a shorter time, a message can expire before
 /// the broker delivers it.
@@ -18,7 +18,7 @@ const MIN_TIME_WITH_WORKER: i64 = 1_000;
 /// messages of a case before the first message expires.
 const PUBLISH_TIME: i64 = 100;
 
-/// The policy keys whose values are times in milliseconds. The names of the arguments have the prefix `x-`.
+/// The policy keys whose times are divided, in milliseconds. The corresponding arguments have the prefix `x-`.
 const TIMES: [&str; 3] = ["message-ttl", "delayed-retry-min", "delayed-retry-max"];
 
 /// The number by which times are divided.
@@ -41,7 +41,7 @@ impl Scale {
 
     /// Returns the largest scale at which the results are reliable. `workers` contains the queues that have a worker in
     /// at least one case. `counts` contains, for each queue, the largest number of messages that a case publishes and
-    /// that reach the queue. `publications` contains the publication of each case, and true if the case has workers.
+    /// that reach the queue. `publications` contains, for each case, the publication and whether the case has workers.
     pub(super) fn largest<'p>(
         routing: &Routing<'_>,
         workers: &BTreeSet<&QueueName>,

@@ -3,21 +3,24 @@
 
 mod federation;
 mod fields;
+mod operator_policies;
 mod permissions;
 mod reference;
 mod shovels;
 mod table;
 mod users;
+mod vhosts;
 
 use super::count::number;
 use super::version::BrokerVersion;
 pub use federation::{MEMBER_NAME, member_fields};
 pub use fields::{Comparison, FieldShape, RecordField};
+pub use operator_policies::APPLY_TO;
 pub use reference::reference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use shovels::{AMQP_1_0, DESTINATION, LOCAL, LOCAL_PROTOCOL_SINCE, PASSWORD_IS_SET, PASSWORDS_DIFFER, SOURCE};
-pub use table::{APPLY_TO, RECORD_KINDS};
+pub use table::RECORD_KINDS;
 pub use users::HASHING_ALGORITHMS;
 
 /// The kinds of records.

@@ -68,7 +68,7 @@ fn check_requirements(
         match enabled {
             Enabled::Names(names) => {
                 for name in required.difference(names) {
-                    let text = format!("the spec requires the {word} {name}, which is not enabled");
+                    let text = format!("the spec requires the {name} {word}, which is not enabled");
                     part.blocks.push(block(cluster, text, remedy.replace("NAME", name)));
                 }
             }

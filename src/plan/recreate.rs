@@ -150,7 +150,8 @@ fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict
                 None,
             ),
             None => Refusal::unless_requested(
-                "the broker does not report its number of messages, so `ifEmpty` does not recreate it".to_owned(),
+                "the broker does not report the queue's message count, so `ifEmpty` does not recreate the queue"
+                    .to_owned(),
                 None,
             ),
         },
@@ -189,8 +190,8 @@ pub(super) fn kept_bindings(context: &PlanContext<'_>, planned: &PlannedChange) 
     kept
 }
 
-/// Excludes the bindings that the plan deletes from the bindings that topo restores after it recreates an object. The
-/// broker deletes the excluded bindings together with the old object.
+/// Removes bindings that the plan deletes from the list of bindings to restore after a recreation. The broker deletes
+/// these bindings together with the old object.
 pub(super) fn drop_undesired_bindings(builder: &mut PlanBuilder) {
     let undesired = builder.undesired_bindings();
     for kept in builder.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {
@@ -291,7 +292,7 @@ pub(super) fn deletion_hazards(
             Some(format!("{} messages will be deleted ({} of them unacknowledged)", number(count), number(held)))
         }
         Some(count) => Some(format!("{} messages will be deleted", number(count))),
-        None => Some("the broker does not report its number of messages: all will be deleted".to_owned()),
+        None => Some("the broker does not report the queue's message count; all messages will be deleted".to_owned()),
     };
     if let Some(text) = text {
         // The message count of a stream does not show how many messages are still unread.

@@ -43,7 +43,7 @@ pub struct Governing<'a> {
 }
 
 impl<'a> Governing<'a> {
-    /// Returns the policy that most likely governs the object; `None` if most likely no policy governs it.
+    /// Returns the policy that most likely governs the object; `None` if the object most likely has no policy.
     pub fn likely(&self) -> Option<Named<'a>> {
         self.possible[0]
     }
@@ -56,8 +56,8 @@ impl<'a> Governing<'a> {
         &self.possible
     }
 
-    /// Returns the names of all policies that can govern the object, sorted. Contains `None` if possibly no policy
-    /// governs the object.
+    /// Returns the names of all policies that can govern the object, sorted. Contains `None` if the object may
+    /// have no policy.
     pub fn names(&self) -> BTreeSet<Option<&'a PolicyName>> {
         self.possible.iter().map(|named| named.map(|named| named.name)).collect()
     }

@@ -23,6 +23,7 @@ pub mod plan_short;
 pub mod plan_summary;
 pub mod plan_text;
 pub mod report_json;
+pub mod progress_text;
 pub mod report_text;
 mod resolutions_text;
 mod routing_text;

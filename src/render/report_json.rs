@@ -17,7 +17,7 @@ fn migration(one: &Migrated) -> Value {
         "possibleDuplicates": one.possible_duplicates,
         "reordered": one.reordered,
         "behind": one.behind,
-        "missing": one.missing.map(|it| json!({ "messages": it.messages, "of": it.of })),
+        "missing": one.missing.map(|it| json!({ "messages": it.messages, "of": it.total })),
         "fallback": one.fallback,
         "conflictingPolicy": one.conflicting_policy,
         "unroutedMilliseconds": one.gap.map(|gap| gap.as_millis()),

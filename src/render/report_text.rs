@@ -4,12 +4,10 @@
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, one_line, words_and_code, wrap};
 use crate::apply::{Consumers, Migrated, Missing, Report, WaitingStep};
 use crate::model::count::{count, number};
-use crate::model::intervals::in_words;
-use crate::model::{Address, ObjectId, QueueName};
-use crate::plan::{Action, Guard};
+use crate::model::{Address, ObjectId};
+use crate::plan::Action;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{Display, Write};
-use std::time::Duration;
+use std::fmt::Write;
 
 /// Describes an action, such as `declare queue orders.work` or `bind orders ─ # → orders.work`.
 pub fn action(action: &Action) -> String {
@@ -31,68 +29,6 @@ pub fn action(action: &Action) -> String {
         Action::DeleteRecord { .. } => format!("delete {object}"),
         Action::MoveMessages { from, to, .. } => format!("move messages {from} → {to}"),
     })
-}
-
-/// Describes the progress of a transfer, such as `1,204 so far, 3,000 left: move messages orders → …`, with the
-/// reason for a stall. The counts are first, because a narrow terminal can truncate the names.
-pub fn transfer_progress(
-    step: &Action,
-    (moved, left): (Option<u64>, Option<u64>),
-    rate: Option<f64>,
-    why: Option<&str>,
-) -> String {
-    let so_far = moved.map(|moved| format!("{} so far", number(moved)));
-    let left_over = left.map(|left| format!("{} left", number(left)));
-    let mut text = so_far.into_iter().chain(left_over).collect::<Vec<_>>().join(", ");
-    if text.is_empty() {
-        text.push_str("in progress");
-    }
-    if let Some(rate) = rate.filter(|rate| *rate >= 1.0) {
-        let _ = write!(text, ", {} per second", number(rate as u64));
-        if let Some(left) = left.filter(|left| *left > 0) {
-            let _ = write!(text, ", about {} to go", duration((left as f64 / rate).ceil() as u64));
-        }
-    }
-    if let Some(why) = why {
-        let _ = write!(text, ", stalled: {}", clean(why));
-    }
-    let _ = write!(text, ": {}", action(step));
-    text
-}
-
-/// Describes why topo retries a step, such as `waiting: 3 messages are …: delete queue orders.work.retry.1.5s`.
-pub fn retry_reason(step: &Action, why: &dyn Display) -> String {
-    format!("waiting: {}: {}", clean(&one_line(&why.to_string())), action(step))
-}
-
-/// Describes the check that precedes a deletion, such as `waiting: queue q: confirming that it is empty takes two ticks
-/// (12 s): delete queue q`.
-pub fn proof_progress(step: &Action, time: Duration) -> String {
-    let state = if let Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } = step
-        && *allowed > 0
-    {
-        format!("contains at most {}", count(*allowed, "message"))
-    } else {
-        "is empty".to_owned()
-    };
-    let (object, time) = (clean(&step.object().to_string()), in_words(time));
-    format!("waiting: {object}: confirming that it {state} takes two ticks ({time}): {}", action(step))
-}
-
-/// Describes the start of a rollback, and its reason.
-pub fn rollback_start(queue: &QueueName, why: Option<&dyn Display>, width: usize) -> String {
-    let why = why.map_or_else(|| "interrupted".to_owned(), |error| one_line(&error.to_string()));
-    let line = clean(&format!("rolling back the migration of queue {queue}: {why}"));
-    wrap(&words_and_code(&line), " ", width.saturating_sub(2)).join("\n  ")
-}
-
-/// Formats a number of seconds in a suitable unit.
-fn duration(seconds: u64) -> String {
-    match seconds {
-        0..=90 => format!("{seconds} s"),
-        91..=5_400 => format!("{} min", seconds.div_ceil(60)),
-        _ => format!("{} h", seconds.div_ceil(3_600)),
-    }
 }
 
 /// Returns the number of completed steps and the number of all steps of the plan. Does not count repeated steps of a
@@ -124,11 +60,14 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
     let failed = total(|report| report.failed.len());
     let not_attempted = total(|report| report.not_attempted.len());
     let interrupted = reports.iter().any(|report| report.is_interrupted);
-    migrations(&mut text, reports, width);
-    consumers(&mut text, reports, width);
+    write_migrations(&mut text, reports, width);
+    write_consumers(&mut text, reports, width);
     if failed == 0 && not_attempted == 0 {
         if interrupted {
-            let line = "The interruption came too late: all steps were already done.";
+            let line = match reports.iter().all(|report| report.waiting.is_empty()) {
+                true => "The interruption came too late: all steps were already done.",
+                false => "Interrupted: topo deferred the deletion of retired objects.",
+            };
             let _ = writeln!(text, "{}", Painted(YELLOW, line));
         }
         let Some(remaining) = remaining else {
@@ -148,7 +87,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
             let line = format!("Done: {}. Verified: {queues} unchanged.", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else if remaining.is_empty() && !waiting.is_empty() {
-            retired_objects(&mut text, reports, &waiting, resume_command);
+            write_retired_objects(&mut text, reports, &waiting, resume_command);
         } else if remaining.is_empty() {
             let line = format!("Applied: {}. Verified: the broker matches the spec.", steps_done(reports));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
@@ -194,11 +133,11 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
     }
     let rollbacks = reports.iter().flat_map(|report| &report.migrated).filter(|it| it.is_rolled_back).count() as u64;
     if rollbacks > 0 && done == 0 {
-        let why = if failed == 0 { "as requested" } else { "because of the errors above" };
+        let why = if failed == 0 { "because the run was interrupted" } else { "because of the errors above" };
         let has_deleted_queue = reports.iter().flat_map(|it| &it.migrated).any(Migrated::has_deleted_queue);
         let state = match has_deleted_queue {
             true => "The objects are as before, but a queue was temporarily deleted, which canceled its consumers.",
-            false => "The broker is unchanged.",
+            false => "The objects on the broker are unchanged.",
         };
         let line = format!("Rolled back: {}, {why}. {state}", count(rollbacks, "migration"));
         let lines = wrap(&words_and_code(&line), " ", width);
@@ -240,7 +179,7 @@ fn write_rollbacks(text: &mut String, report: &Report) {
 }
 
 /// Writes a sentence for each migration: the result, and the effects on messages and applications.
-fn migrations(text: &mut String, reports: &[Report], width: usize) {
+fn write_migrations(text: &mut String, reports: &[Report], width: usize) {
     for migrated in reports.iter().flat_map(|it| &it.migrated) {
         let Migrated { queue, is_rolled_back, is_interrupted, rollback_error, returned, possible_duplicates, .. } =
             migrated;
@@ -251,9 +190,11 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
             (false, false) => "Migrated: queue",
         };
         let mut parts = vec![match returned {
-            Some(0) | None if *is_interrupted => "the next run will resume it and return its messages".to_owned(),
+            Some(0) | None if *is_interrupted => {
+                "the next run will resume the migration and return the messages".to_owned()
+            }
             Some(some) if *is_interrupted => {
-                format!("{} returned, and the next run will resume it", count(*some, "message"))
+                format!("{} returned, and the next run will resume the migration", count(*some, "message"))
             }
             Some(returned) => format!("{} returned", count(*returned, "message")),
             None => "its messages returned".to_owned(),
@@ -277,7 +218,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
                 2 => "twice".to_owned(),
                 more => format!("{more} times"),
             };
-            parts.push(format!("{} declared the old queue again {times}", migrated.redeclaring_application()));
+            parts.push(format!("{} redeclared the old queue {times}", migrated.redeclaring_application()));
         }
         if let Some(reason) = &migrated.fallback {
             parts.push(format!("a shovel moved the messages, because topo could not use AMQP ({})", clean(reason)));
@@ -290,7 +231,8 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
             ));
         }
         if let Some(behind) = migrated.behind {
-            parts.push(format!("{} behind newer messages", count(behind, "message")));
+            let verb = if behind == 1 { "is" } else { "are" };
+            parts.push(format!("{} {verb} now behind newer messages", count(behind, "message")));
         }
         if let Some(lost) = missing_messages(migrated) {
             parts.push(lost);
@@ -305,7 +247,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
 }
 
 /// Writes a sentence for each recreated queue that had consumers: the consumer counts, and the missing clients.
-fn consumers(text: &mut String, reports: &[Report], width: usize) {
+fn write_consumers(text: &mut String, reports: &[Report], width: usize) {
     for consumers in reports.iter().flat_map(|it| &it.consumers) {
         let sentence = clean(&consumers_sentence(consumers));
         let _ = writeln!(text, "{}", wrap(&words_and_code(&sentence), " ", width.saturating_sub(2)).join("\n  "));
@@ -328,8 +270,8 @@ fn consumers_sentence(consumers: &Consumers) -> String {
 
 /// Describes the messages that did not return, or may not have returned, with the reason.
 fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> Option<String> {
-    let missing = missing.map(|Missing { messages, of }| {
-        format!("{} of {} that were moved out did not return", number(messages), count(of, "message"))
+    let missing = missing.map(|Missing { messages, total }| {
+        format!("{} of {} moved out of the queue did not return", number(messages), count(total, "message"))
     });
     match (missing, conflicting_policy) {
         (Some(missing), Some(conflicting_policy)) => Some(format!("{missing}, because {conflicting_policy}")),
@@ -341,11 +283,14 @@ fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> 
 
 /// Writes the result of a run that deferred the deletion of retired objects, because some of these objects still
 /// contain messages. Such a run did not fail.
-fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], resume_command: &str) {
+fn write_retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], resume_command: &str) {
     let line =
         format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));
     let _ = writeln!(text, "{}", Painted(GREEN, line));
-    let _ = writeln!(text, "that still contain messages. The messages will return to their queue automatically:");
+    let _ = writeln!(
+        text,
+        "that still contain messages. These messages will return to their queue automatically. Deferred:"
+    );
     for step in waiting {
         if let Some(why) = &step.why {
             let _ = writeln!(
@@ -363,38 +308,4 @@ fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingSte
             writeln!(text, "  {} {} that must remain until then", Painted(DIM, "deferred"), count(others, "object"));
     }
     let _ = writeln!(text, "To finish later:\n  {resume_command}");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn transfer_progress_shows_counts_and_rate() {
-        let step =
-            Action::MoveMessages { from: "q".into(), to: "q.topo.drained".into(), until: crate::plan::Level::Empty };
-        let progress = |moved: Option<u64>, left, rate| {
-            let text = transfer_progress(&step, (moved, left), rate, None);
-            text.strip_suffix(&format!(": {}", action(&step))).map(str::to_owned).unwrap_or(text)
-        };
-        assert_eq!(progress(Some(0), None, None), "0 so far");
-        assert_eq!(progress(None, Some(7), None), "7 left");
-        assert_eq!(progress(None, None, None), "in progress");
-        assert_eq!(progress(Some(1_204), Some(3_000), None), "1,204 so far, 3,000 left");
-        assert_eq!(
-            progress(Some(1_204), Some(3_000), Some(600.4)),
-            "1,204 so far, 3,000 left, 600 per second, about 5 s to go"
-        );
-        assert_eq!(progress(Some(9), Some(0), Some(2_000.0)), "9 so far, 0 left, 2,000 per second");
-        assert_eq!(progress(Some(9), None, Some(2_000.0)), "9 so far, 2,000 per second");
-        assert_eq!(progress(Some(9), Some(5), Some(0.2)), "9 so far, 5 left", "a slow rate is not shown");
-        assert!(progress(Some(1), Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
-        let stalled =
-            transfer_progress(&step, (Some(9), Some(5)), Some(0.0), Some("2 messages are held unacknowledged"));
-        assert!(
-            stalled.starts_with("9 so far, 5 left, stalled: 2 messages are held unacknowledged: move"),
-            "{stalled}"
-        );
-        assert!(progress(Some(1), Some(6_000_000), Some(100.0)).ends_with("about 17 h to go"));
-    }
 }

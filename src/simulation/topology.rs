@@ -14,9 +14,9 @@ pub(super) struct SimulatedTopology<'r, 'a> {
     pub(super) contracts: &'r BTreeMap<QueueName, Contract>,
     pub(super) profile: &'r BrokerProfile,
     pub(super) settings: Rc<BTreeMap<&'a QueueName, EffectiveSettings>>,
-    /// The queues to which more than one policy can apply.
+    /// The queues whose effective settings are uncertain, because topo cannot determine the governing policy.
     uncertain: Rc<BTreeSet<&'a QueueName>>,
-    /// A queue that drops the messages that it would dead-letter for this reason, if there is one.
+    /// The queue, if any, that drops the messages that it would otherwise dead-letter for the given reason.
     pub(super) dropped: Option<(QueueName, Reason)>,
     /// True if the outcomes contain the parts of the topology that routed the messages.
     pub(super) is_recording: bool,
@@ -60,7 +60,7 @@ impl<'r, 'a> SimulatedTopology<'r, 'a> {
         }
     }
 
-    /// Returns true if more than one policy can apply to the queue.
+    /// Returns true if topo cannot determine the effective settings of the queue.
     pub(super) fn has_uncertain_settings(&self, queue: &QueueName) -> bool {
         self.uncertain.contains(queue)
     }

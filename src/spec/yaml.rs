@@ -21,7 +21,7 @@ const MAX_REPLAYED: usize = 2_000_000;
 /// The maximum number of times that topo parses a file. Each repaired mistake requires one more parse.
 const MAX_PARSES: usize = 20;
 
-/// Parses all documents of a file, and reports mistakes. Returns `None` if the file cannot be read.
+/// Parses all documents of a file, and reports mistakes. Returns `None` if the file cannot be parsed.
 ///
 /// Invalid YAML is reported and repaired where possible, so that one unquoted routing key does not hide other mistakes.
 /// For a duplicate key, the tree contains only the first entry, so that duplicate keys do not hide other mistakes
@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for RawVisitor {
     type Value = Raw;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any YAML")
+        f.write_str("any YAML value")
     }
 
     fn visit_unit<E>(self) -> Result<Raw, E> {

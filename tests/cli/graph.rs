@@ -397,13 +397,13 @@ fn manual_retries_are_drawn_in_a_plan() {
     );
     let made = dot_of(&format!("queues: {{{work}, {wait}}}\n"), &live_work);
     let made = made.expect_text("label=\"+ wait\\nclassic queue · ttl 5s\"");
-    let made = made.expect_text("tooltip=\"wait → work\\nretry, out and back\\ncreated\"");
+    let made = made.expect_text("tooltip=\"wait → work\\nretry (round trip)\\ncreated\"");
     // Before the plan, the broker drops rejected messages, so this arrow is new, too.
-    made.expect_text("tooltip=\"work → wait\\nretry, out and back\\ncreated\"");
+    made.expect_text("tooltip=\"work → wait\\nretry (round trip)\\ncreated\"");
     let gone =
         dot_of(&format!("queues: {{{work}}}\nremoved: {{queues: [wait]}}\n"), &[live_work, live_wait].join(", "));
     let gone = gone.expect_text("label=\"- wait\\nclassic queue · ttl 5s\"");
-    let gone = gone.expect_text("tooltip=\"wait → work\\nretry, out and back\\ndeleted\"");
+    let gone = gone.expect_text("tooltip=\"wait → work\\nretry (round trip)\\ndeleted\"");
     // After the plan, the broker drops rejected messages, because the queue with this name is deleted.
     gone.expect_text("label=\"work\\nclassic queue · dead-lettered messages are unroutable\"");
 }

@@ -23,7 +23,7 @@ pub(crate) mod memory;
 mod output_files;
 mod redaction;
 mod routing_changes;
-mod shells;
+pub(crate) mod shells;
 mod stand_ins;
 mod test_against;
 mod topic_permissions;

@@ -10,7 +10,7 @@ use crate::support::Topo;
 const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "powershell"];
 
 /// Returns the commands in the help.
-fn commands() -> Vec<String> {
+pub(crate) fn commands() -> Vec<String> {
     let help = Topo::offline().run(["--help"]).expect_code(0).stdout;
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let names = list.filter(|line| line.starts_with("  ") && !line.starts_with("   "));

@@ -80,6 +80,12 @@ impl Worker {
         Self { process, log, _folder: folder }
     }
 
+    /// Kills the worker. Its log remains.
+    fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
     fn is_over(&mut self) -> bool {
         self.process.try_wait().expect("a child").is_some()
     }
@@ -91,8 +97,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
     }
 }
 
@@ -208,7 +213,7 @@ fn running_workers_react_as_in_the_table() {
         // can ignore the next cancel: Celery ignores a cancel in its first read after it subscribed (`_quick_drain`).
         if predicted == [Outcome::CausesRollback] {
             predicted.push(client.outcome(declares, false));
-            predicted.extend(applied.says("declared the old queue again once").then_some(Outcome::Hangs));
+            predicted.extend(applied.says("redeclared the old queue once").then_some(Outcome::Hangs));
         }
         if may_subscribe_again(version(vhost.node()), false) {
             predicted.push(Outcome::Continues);
@@ -220,7 +225,7 @@ fn running_workers_react_as_in_the_table() {
             Outcome::Exits => plan.says("exit"),
             Outcome::Hangs => plan.says("hang"),
             Outcome::CausesRollback => plan.says("topo rolls the migration back"),
-            Outcome::Continues => !declares || plan.says("subscribe again") || plan.says("so that they continue"),
+            Outcome::Continues => !declares || plan.says("subscribe again") || plan.says("such consumers continue"),
         };
         if !predicted.contains(&observed) || consumes && !is_stated {
             let message = format!("{line}\n{plan}\n{applied}\n{}", worker.printed());

@@ -54,7 +54,7 @@ fn temporarily_missing_counts_are_read_again() {
     assert_eq!(proxy.count(&counts()), 3);
     proxy.reset();
     proxy.add(counts(), without_queue());
-    topo.run(["plan", "--prune"]).expect_code(0).expect_text("the broker does not report its number of messages");
+    topo.run(["plan", "--prune"]).expect_code(0).expect_text("the broker does not report the queue's message count");
 }
 
 /// A broker that is starting accepts connections before it lists its listeners.

@@ -16,7 +16,7 @@ queues:
 /// Lint rules, each with the exchange to which a transient queue is bound.
 const RULES: [(&str, &str); 3] =
     [("dangling-alternate-exchange", "unrouted"), ("dead-letters-reach-nothing", "dead"), ("unbound-exchange", "feed")];
-const UNSURE: &str = "a definitions file does not contain exclusive and transient queues";
+const UNSURE: &str = "a definitions file does not contain exclusive or transient queues";
 
 fn plan(topo: &Topo, flags: &[&str]) -> Output {
     topo.run(["plan", "--fail-on", "info"].into_iter().chain(flags.iter().copied()))

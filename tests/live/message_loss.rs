@@ -129,11 +129,11 @@ fn unknown_count_requires_allow() {
         if allowed.contains("1000,") {
             refused.expect_code(64);
         } else {
-            refused.expect_code(3).expect_text("does not report its number of messages");
+            refused.expect_code(3).expect_text("does not report the queue's message count");
         }
     }
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
-    refused.expect_text("so `ifEmpty` does not recreate it");
+    refused.expect_text("so `ifEmpty` does not recreate the queue");
     scene.nothing_was_written();
     scene.is_as_it_was(2);
     scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, LOSS]).expect_code(0);
@@ -161,7 +161,7 @@ fn unacknowledged_messages_count() {
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS]).expect_code(3);
     refused.expect_text("1 message will be deleted (it is unacknowledged)");
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
-    refused.expect_text("it contains 1 message, so `ifEmpty` does not recreate it");
+    refused.expect_text("it contains 1 message, so `ifEmpty` does not recreate the queue");
     scene.nothing_was_written();
     drop(held);
     scene.vhost.until_counted("q", 1);

@@ -33,12 +33,12 @@ fn unmet_requirements_block_the_plan() {
         ),
         (
             "plugins: [rabbitmq_management, rabbitmq_nothing]".to_owned(),
-            "the spec requires the plugin rabbitmq_nothing, which is not enabled".to_owned(),
+            "the spec requires the rabbitmq_nothing plugin, which is not enabled".to_owned(),
             "rabbitmq-plugins enable rabbitmq_nothing",
         ),
         (
             format!("featureFlags: [{}, not_a_flag]", enabled_flag()),
-            "the spec requires the feature flag not_a_flag, which is not enabled".to_owned(),
+            "the spec requires the not_a_flag feature flag, which is not enabled".to_owned(),
             "rabbitmqctl enable_feature_flag not_a_flag",
         ),
     ] {

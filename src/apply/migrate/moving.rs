@@ -117,7 +117,7 @@ impl<'a> Moving<'a> {
     /// complete. `None` if all messages returned, if a count is unknown, and for a shovel, whose counts are not exact.
     pub(super) fn missing_messages(&self) -> Option<Missing> {
         let (of, back) = self.drained.zip(self.from_drained).filter(|_| !self.is_shovel())?;
-        of.checked_sub(back).filter(|missing| *missing > 0).map(|messages| Missing { messages, of })
+        of.checked_sub(back).filter(|missing| *missing > 0).map(|messages| Missing { messages, total: of })
     }
 
     /// Returns the number of messages that were in the holding queue when new messages overtook them; `None` if

@@ -90,7 +90,7 @@ impl Run<'_> {
     pub(super) fn redeclared_error(&self) -> BrokerError {
         let application = self.migrated.redeclaring_application();
         let reason = format!(
-            "{application} declared the old queue again twice while topo recreated it: stop the application or change \
+            "{application} redeclared the old queue twice while topo recreated it: stop the application or change \
              its declaration, and apply again"
         );
         BrokerError::NotMoved { queue: self.migration.queue.clone(), reason }

@@ -23,6 +23,8 @@ use tokio::time::timeout;
 
 /// The time without a message after which a stream counts as completely read.
 const STREAM_QUIET: Duration = Duration::from_millis(500);
+/// The maximum time to wait for the broker to close a channel.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The prefetch for reading a stream.
 const STREAM_PREFETCH: u16 = 100;
 
@@ -175,7 +177,7 @@ impl ApplicationChannel {
 
     /// Closes the channel. Unacknowledged messages are requeued.
     pub async fn close(self) {
-        let _ = timeout(STREAM_QUIET, self.channel.close(200, "done".into())).await;
+        let _ = timeout(CLOSE_TIMEOUT, self.channel.close(200, "done".into())).await;
     }
 }
 

@@ -80,7 +80,7 @@ async fn run_with(
     }
     if plan.targets.is_empty() {
         let message = format!(
-            "none of the {} inspected messages can be replayed; topo reached the maximum number of held messages (--hold, or 1 GB)",
+            "none of the {} inspected messages can be replayed; topo reached the limit for held messages (--hold, or 1 GB in total)",
             number(plan.inspected)
         );
         return Err(Failure::failed(message));

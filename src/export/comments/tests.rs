@@ -95,7 +95,7 @@ fn comment_mentions_that_a_definitions_file_lacks_temporary_queues() {
     let topology = apply_spec("exchanges: {e: {type: fanout}}\nqueues: {q: {type: classic}}", &profile(VERSION));
     let found = comments(&export_definitions(&topology, &profile(VERSION)).text);
     let but =
-        "messages published to it are dropped (a definitions file does not contain exclusive and transient queues)\n";
+        "messages published to it are dropped (a definitions file does not contain exclusive or transient queues)\n";
     assert!(found.contains(but), "{found}");
 }
 

@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
-    // If a spec declares no queues, the entries are intended for other specs or applications.
+    // If a spec has no queues of its own, the entries are probably for other specs or applications.
     if spec.queues.values().all(|queue| queue.is_external) {
         return Vec::new();
     }
@@ -30,7 +30,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let text = "no queue dead-letters messages to it";
             let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), "name", text);
             findings.push(
-                finding.hint(format!("use it with `deadLetter: {name}`, or remove it if no other queue uses it")),
+                finding.hint(format!(
+                    "use it with `deadLetter: {name}`, or remove it if no queue outside this spec uses it"
+                )),
             );
         }
     }
@@ -44,7 +46,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the names of the dead-letter queues that dead-lettered or published messages can reach.
+/// Returns the names of the dead-letter queues that messages can reach, by dead-lettering or publishing.
 fn reachable_dead_letter_queues<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
     let (spec, topology) = (subject.spec, &subject.expansion.topology);
     let routing = subject.routing();

@@ -141,10 +141,14 @@ mod tests {
                     let order = comparison_order(queue_type, version);
                     assert!(
                         !known.is_compared(queue_type, version) || order.contains(&known.name),
-                        "{} of {queue_type} on {version}",
+                        "{} is missing in the order of {queue_type} queues on {version}",
                         known.name
                     );
-                    assert!(known.check_for(queue_type, version).is_none() || check_order().contains(&known.name));
+                    assert!(
+                        known.check_for(queue_type, version).is_none() || check_order().contains(&known.name),
+                        "{} is missing in DECLARE_ARGS",
+                        known.name
+                    );
                 }
             }
         }

@@ -29,7 +29,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Uris { has_default_vhost: false },
         example: "amqps://fed@us.example/shop",
         doc: "The URI of the upstream broker, without a password. With a list, each link connects to one of the URIs. \
-              `{env: NAME}` or `{file: PATH}` contains the complete URI, with its password. If the URI has no vhost, the name of this vhost is used.",
+              `{env: NAME}` or `{file: PATH}` reads the complete URI, including its password. If the URI has no vhost, the name of this vhost is used.",
         ..RecordField::NEW
     },
     RecordField {
@@ -37,7 +37,7 @@ const FIELDS: &[RecordField] = &[
         name: "uri-password",
         shape: FieldShape::Secret { can_be_none: false },
         example: "{env: US_PASSWORD}",
-        doc: "The password of the user in `uri`. topo encodes it, and adds it to each URI that contains a user.",
+        doc: "The password of the user in `uri`. topo percent-encodes it, and adds it to each URI that contains a user.",
         ..OPTIONAL
     },
     RecordField {

@@ -65,7 +65,7 @@ const FIELDS: &[RecordField] = &[
         shape: FieldShape::Uris { has_default_vhost: true },
         example: "amqps://sync@old.example/shop",
         doc: "The URI of the source, without a password. With a list, the shovel connects to one of the URIs. `{env: NAME}` or \
-              `{file: PATH}` contains the complete URI, with its password. The default is this vhost on this broker.",
+              `{file: PATH}` reads the complete URI, including its password. The default is this vhost on this broker.",
         ..OF_SOURCE
     },
     RecordField {
@@ -73,7 +73,7 @@ const FIELDS: &[RecordField] = &[
         name: "src-password",
         shape: FieldShape::Secret { can_be_none: false },
         example: "{env: OLD_PASSWORD}",
-        doc: "The password of the user in `uri`. topo encodes it, and adds it to each URI that contains a user.",
+        doc: "The password of the user in `uri`. topo percent-encodes it, and adds it to each URI that contains a user.",
         ..OF_SOURCE
     },
     RecordField {
@@ -175,7 +175,7 @@ const FIELDS: &[RecordField] = &[
         name: "dest-password",
         shape: FieldShape::Secret { can_be_none: false },
         example: "{env: NEW_PASSWORD}",
-        doc: "The password of the user in `uri`. topo encodes it, and adds it to each URI that contains a user.",
+        doc: "The password of the user in `uri`. topo percent-encodes it, and adds it to each URI that contains a user.",
         ..OF_DESTINATION
     },
     RecordField {

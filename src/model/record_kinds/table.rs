@@ -4,87 +4,16 @@
 //! RabbitMQ 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 use super::federation::{UPSTREAM, UPSTREAM_COMPONENT, UPSTREAM_SET, UPSTREAM_SET_COMPONENT};
+use super::operator_policies::OPERATOR_POLICY_FIELDS;
 use super::permissions::{PERMISSION_FIELDS, TOPIC_PERMISSION_FIELDS};
 use super::shovels::{self, SHOVEL_COMPONENT};
 use super::users::{USER_FIELDS, USER_LIMITS, USERS, USERS_DOC};
+use super::vhosts::{DELETION_PROTECTION, VHOST_LIMITS};
 use super::{
     Comparison, FieldShape, Layout, ListPath, Owners, Place, RecordField, RecordKind, RecordRow, RecordScope,
     Shorthand, Tag, WriteOrder,
 };
 use crate::model::version::BrokerVersion;
-
-/// The kinds of objects that a policy can apply to.
-pub const APPLY_TO: &[&str] = &["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"];
-
-const OPERATOR_POLICY_FIELDS: &[RecordField] = &[
-    RecordField {
-        key: "pattern",
-        name: "pattern",
-        shape: FieldShape::Text,
-        default: "",
-        comparison: Comparison::Always,
-        example: "'^orders\\.'",
-        doc: "A regular expression (PCRE) that object names must match. It is not anchored unless it contains `^` or `$`.",
-        ..RecordField::NEW
-    },
-    RecordField {
-        key: "applyTo",
-        name: "apply-to",
-        shape: FieldShape::Words(APPLY_TO),
-        default: "all",
-        comparison: Comparison::Always,
-        example: "",
-        doc: "The kinds of objects that the policy applies to. `classic_queues`, `quorum_queues` and `streams` require \
-              RabbitMQ 3.12.",
-        ..RecordField::NEW
-    },
-    RecordField {
-        key: "priority",
-        name: "priority",
-        shape: FieldShape::Number,
-        default: "0",
-        comparison: Comparison::Always,
-        example: "",
-        doc: "The priority. If several operator policies match an object, the one with the highest priority applies.",
-        ..RecordField::NEW
-    },
-    RecordField {
-        key: "definition",
-        name: "definition",
-        shape: FieldShape::Definition,
-        default: "",
-        comparison: Comparison::Always,
-        example: "{maxLengthBytes: 1GiB}",
-        doc: "The settings, in camelCase or in RabbitMQ's spelling. Only the keys that limit an object are allowed: \
-              `expires`, `messageTtl`, `maxLength`, `maxLengthBytes`, `maxInMemoryLength`, `maxInMemoryBytes` and \
-              `deliveryLimit`; also `queueVersion` since RabbitMQ 3.11.24, `overflow` since 3.12.7, and \
-              `target-group-size` since 3.13.",
-        ..RecordField::NEW
-    },
-];
-
-const VHOST_LIMITS: &[RecordField] = &[
-    RecordField {
-        key: "maxConnections",
-        name: "max-connections",
-        shape: FieldShape::Limit,
-        default: "-1",
-        comparison: Comparison::Always,
-        example: "1000",
-        doc: "The maximum number of connections to the vhost; -1 means no limit.",
-        ..RecordField::NEW
-    },
-    RecordField {
-        key: "maxQueues",
-        name: "max-queues",
-        shape: FieldShape::Limit,
-        default: "-1",
-        comparison: Comparison::Always,
-        example: "500",
-        doc: "The maximum number of queues in the vhost; -1 means no limit. topo needs one queue for its lock.",
-        ..RecordField::NEW
-    },
-];
 
 const GLOBAL_PARAMETER_VALUE: RecordField = RecordField {
     key: "value",
@@ -94,16 +23,6 @@ const GLOBAL_PARAMETER_VALUE: RecordField = RecordField {
     comparison: Comparison::Always,
     example: "{team: payments}",
     doc: "The value.",
-    ..RecordField::NEW
-};
-
-const DELETION_PROTECTION: RecordField = RecordField {
-    key: "protectFromDeletion",
-    name: "value",
-    shape: FieldShape::Flag,
-    example: "true",
-    doc: "Whether the broker refuses to delete the vhost.",
-    old_name: "protected_from_deletion",
     ..RecordField::NEW
 };
 
@@ -149,7 +68,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         section: "vhostLimits",
         scope: RecordScope::Vhost,
         place: Place::Vhost("limits"),
-        doc: "The limits of the vhost. topo deletes limits that are not listed. Writing limits requires the `administrator` \
+        doc: "The limits of the vhost. If `limits` is set, topo deletes limits that it does not list. Writing limits requires the `administrator` \
               tag.",
         removed_doc: "",
         key: &[],
@@ -177,7 +96,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         section: "userLimits",
         scope: RecordScope::Cluster,
         place: Place::Entry(&USERS, "limits"),
-        doc: "The limits of the user; since RabbitMQ 3.8.10. topo deletes limits that are not listed. Writing limits \
+        doc: "The limits of the user; since RabbitMQ 3.8.10. If `limits` is set, topo deletes limits that it does not list. Writing limits \
               requires the `administrator` tag.",
         removed_doc: "",
         key: &["user"],

@@ -90,23 +90,26 @@ impl Opened {
                 return Err(if is_locked(&error) { DlqError::Locked { queue: queue.clone() } } else { error.into() });
             }
         };
-        if let Err(error) = state.refuse_during_apply(access).await {
-            lock.release().await;
-            transport.close().await;
-            return Err(error.into());
-        }
         let kind = state.kind(queue);
         let listed_consumers = state.consumers(queue).unwrap_or(0);
-        let counts = settled_counts(&transport, queue, listed_consumers).await?;
-        let has_unlisted = |counts: &QueueCounts| u64::from(counts.consumers) > listed_consumers;
+        let checked = async {
+            state.refuse_during_apply(access).await?;
+            let counts = settled_counts(&transport, queue, listed_consumers).await?;
+            let consumers = counts.map_or(0, |counts| u64::from(counts.consumers));
+            if consumers > listed_consumers {
+                hazards::refuse(vec![hazards::of_other_consumers(queue, consumers)], allowed)?;
+            }
+            Ok(counts)
+        };
+        let counts: Option<QueueCounts> = match checked.await {
+            Ok(counts) => counts,
+            Err(error) => {
+                lock.release().await;
+                transport.close().await;
+                return Err(error);
+            }
+        };
         let counted = counts.map(|counts| u64::from(counts.ready));
-        if let Some(consumers) = counts.filter(has_unlisted).map(|counts| u64::from(counts.consumers))
-            && let Err(error) = hazards::refuse(vec![hazards::of_other_consumers(queue, consumers)], allowed)
-        {
-            lock.release().await;
-            transport.close().await;
-            return Err(error);
-        }
         let listed = state.activity.queues.get(queue).and_then(|it| it.ready).unwrap_or(0);
         // Without statistics, the size is unknown.
         let known = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes());

@@ -24,13 +24,13 @@ pub struct RunReport {
     pub other_users: BTreeSet<String>,
     /// The first replayed messages that came back, at most 20.
     pub came_back: Vec<CameBack>,
-    /// The reason for the end.
+    /// Why the run ended.
     pub end: RunEnd,
-    /// The way to continue the run if it is not complete.
+    /// How to continue the run if it is not complete.
     pub continuation: Continuation,
 }
 
-/// The maximum number of returned messages that a report lists.
+/// The maximum number of messages that came back and that a report lists.
 pub(super) const MAX_CAME_BACK: usize = 20;
 
 /// A replayed message that was dead-lettered to the queue again.
@@ -46,7 +46,7 @@ pub struct CameBack {
     pub error: Option<String>,
 }
 
-/// The way to continue a run that is not complete.
+/// How to continue a run that is not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continuation {
     /// The same command processes the remaining messages.
@@ -58,7 +58,7 @@ pub enum Continuation {
 }
 
 impl Continuation {
-    /// Returns the way to continue a run that replayed or dropped `done` messages.
+    /// Returns how to continue a run that replayed or dropped `done` messages.
     pub(super) fn of(selection: &Selection, limit: Option<u64>, done: u64) -> Self {
         match limit {
             _ if !selection.positions.is_empty() => Self::OtherPositions,
@@ -91,7 +91,7 @@ pub struct RunCounts {
     pub of_other_users: u64,
     /// The matching messages that stay because their properties cannot be read.
     pub unreadable: u64,
-    /// The messages that topo published to the end of the queue again, because they were near the delivery limit.
+    /// The messages that topo republished to the end of the queue, because they were near the delivery limit.
     pub renewed: u64,
     /// The messages that can be both in the queue and in their target.
     pub in_doubt: u64,
@@ -106,7 +106,7 @@ pub enum RunEnd {
     Limit,
     /// The circuit breaker stopped the run.
     Breaker {
-        /// The number of replayed messages from which the share was calculated.
+        /// The number of replayed messages of which too many came back.
         judged: u64,
     },
     /// The run was interrupted.
@@ -138,7 +138,7 @@ impl RunEnd {
 
 /// The reason for the end of a run that holds the maximum number of messages.
 pub const HOLD_FULL: &str =
-    "topo reached the maximum number of held messages (--hold, or 1 GB) and did not read the rest of the queue";
+    "topo reached the limit for held messages (--hold, or 1 GB in total) and did not read the rest of the queue";
 
 /// Returns the reason for the end of a run. `ended` is the reason that the handler recorded.
 pub(super) fn run_end(processed: &Processed, ended: Option<RunEnd>) -> RunEnd {
@@ -157,17 +157,18 @@ pub(super) fn end_text(end: &ProcessEnd) -> String {
         ProcessEnd::HoldFull => HOLD_FULL.to_owned(),
         ProcessEnd::TimeLimit => "topo reached the maximum time for unacknowledged messages (--hold-time)".to_owned(),
         ProcessEnd::NotDelivered => {
-            "the queue delivered no message for 60 s, although it contains messages; another consumer may receive them"
+            "the queue delivered no messages for 60 s, although it contains messages; another consumer may be receiving them, \
+             or the queue has no leader"
                 .to_owned()
         }
         ProcessEnd::Unroutable { exchange, reason } if exchange.as_str().is_empty() => {
-            format!("a message was unroutable at the default exchange: {reason}")
+            format!("the default exchange could not route a message: {reason}")
         }
         ProcessEnd::Unroutable { exchange, reason } => {
-            format!("a message was unroutable at exchange {exchange}: {reason}")
+            format!("exchange {exchange} could not route a message: {reason}")
         }
         ProcessEnd::Rejected => "the target queue is full and rejected a message".to_owned(),
-        ProcessEnd::NotStored { reason } => format!("the messages cannot be written to the file: {reason}"),
+        ProcessEnd::NotStored { reason } => format!("the messages could not be written to the file: {reason}"),
         ProcessEnd::Failed(error) => error.to_string(),
     }
 }

@@ -43,9 +43,11 @@ pub struct RestoreReport {
     pub queue: QueueName,
     /// The number of messages that were restored before this run.
     pub skipped: u64,
-    /// The number of messages that the broker has confirmed in this run.
+    /// The number of messages that this run restored, and that the next run skips. Excludes messages that the broker
+    /// confirmed after it refused a message.
     pub restored: u64,
-    /// The number of messages that the broker did not confirm. The queue may contain them.
+    /// The number of published messages that are neither recorded as restored nor refused. The queue may contain these
+    /// messages, and the next run publishes them again.
     pub in_doubt: u64,
     /// The reason why the run stopped; `None` if it is complete.
     pub stopped: Option<String>,

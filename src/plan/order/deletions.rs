@@ -9,9 +9,9 @@ use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the undesired bindings that separate steps delete. The broker deletes the bindings from a retired exchange
-/// together with the exchange, after the tiers have returned their messages. Separate steps delete the bindings to a
-/// retired tier.
+/// Returns the undesired bindings that need their own steps. The broker deletes the bindings from a retired exchange
+/// together with the exchange, after the tiers have returned their messages. A binding to a retired tier always needs its
+/// own step.
 pub(super) fn bindings_to_delete(builder: &PlanBuilder) -> BTreeSet<Binding> {
     let retired = retired_objects(builder);
     let mut unbound = builder.undesired_bindings();
@@ -22,7 +22,7 @@ pub(super) fn bindings_to_delete(builder: &PlanBuilder) -> BTreeSet<Binding> {
     unbound
 }
 
-/// Returns the retired queues and exchanges, each with the queue to whose retries it belongs.
+/// Returns the retired queues and exchanges, each with the queue whose retries it belongs to.
 pub(super) fn retired_objects(builder: &PlanBuilder) -> BTreeMap<ObjectId, QueueName> {
     let retired = builder.changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
     retired.filter(|(id, _)| !matches!(id, ObjectId::Binding(_))).collect()
@@ -109,10 +109,10 @@ pub(super) enum Moment {
     /// With the policies and before the queues: other created and changed records, such as operator policies, which
     /// govern a new queue from the start.
     WithPolicies,
-    /// After all creations and changes of other objects, and before all deletions: permissions and shovels, including
-    /// deleted permissions and shovels.
+    /// After all creations and changes of other objects, and before all deletions: permissions, topic permissions, shovels
+    /// and the parameters of other plugins, including their deletions.
     AfterObjects,
-    /// After all deletions of objects: lowered limits, deletions of other records, and the password of this user.
+    /// After all deletions of objects: lowered limits, deletions of other records, and the password of the user that topo connects as.
     Last,
 }
 
@@ -143,7 +143,7 @@ impl Layout<'_> {
 
 /// The lowest rank of the cluster's deferred steps, which follow the steps of all vhosts.
 const DEFERRED: i16 = i16::MAX - 1;
-/// The rank of the change of this user's password, after which topo connects with the new password.
+/// The rank of a change to the password of the user that topo connects as. After this step, topo uses the new password.
 const OWN_PASSWORD: i16 = i16::MAX;
 
 /// Returns the rank of an action within its moment. Actions with a lower rank come first.
@@ -192,7 +192,7 @@ fn record_action(change: &PlannedChange, moment: Moment, own: Option<&str>) -> O
         Some(record) => Action::PutRecord { record, keeps_password },
         None => Action::DeleteRecord { id: record.id.clone() },
     };
-    // A user that loses a tag or its password comes last, so that another user can become an administrator first.
+    // A user that loses a tag or its password comes after the other users, so that another user can become an administrator first.
     let rank = if is_own_password { OWN_PASSWORD } else { rank(&action) + i16::from(loses_access) };
     Some((rank, action))
 }

@@ -19,7 +19,7 @@ pub(super) struct Sides<'a> {
     pub(super) untouchable: &'a BTreeSet<ObjectId>,
 }
 
-/// Returns the undesired current retry objects of each queue for whose retries the spec is responsible.
+/// Returns the undesired current retry objects of each queue, if the spec manages the retries of the queue.
 pub(super) fn leftovers(sides: &Sides<'_>) -> BTreeMap<QueueName, BTreeSet<ObjectId>> {
     members(
         sides.current,
@@ -107,7 +107,7 @@ pub(super) fn queue_of_tier(name: &QueueName, live: &Queue) -> Option<QueueName>
     returns_messages.then_some(queue)
 }
 
-/// Returns the queue to whose retries an exchange certainly belongs; `None` if this is not certain. The proof is the
+/// Returns the queue whose retries certainly own this exchange; `None` if this is not certain. The proof is the
 /// alternate exchange, because only exchanges of topo's retries have such an alternate exchange.
 pub(super) fn queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
     let leads_to = |next: &ExchangeName| live.alternate_exchange() == Some(next.as_str());
@@ -127,8 +127,8 @@ pub(super) fn queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<
     }
 }
 
-/// Returns the queue to whose retries an exchange would belong according to its name and type. The caller must check
-/// that other objects of these retries exist.
+/// Returns the queue whose retries own this exchange, judging by its name and type. The caller must check that other
+/// objects of these retries exist.
 fn likely_queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
     let first_switch = || naming::queue_of_first_exchange(&naming::exchange_of_switch(name)?);
     match live.kind.as_str() {
@@ -137,7 +137,7 @@ fn likely_queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<Queu
     }
 }
 
-/// Returns the queue to whose retries a binding belongs, according to its source, destination, routing key and
+/// Returns the queue whose retries own this binding, judging by its source, destination, routing key and
 /// arguments. Returns `None` for bindings that other owners add to the exchanges of retries.
 fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
     let Binding { source, destination, routing_key, arguments } = binding;
@@ -147,14 +147,14 @@ fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
         |queue: &QueueName| routing_key == "#" || Some(routing_key) == naming::retry_key_pattern(queue).as_ref();
     let is_final_death = |_: &QueueName| to_exchange && arguments.contains_key("x-last-death-reason");
     let is_return = |queue: &QueueName| *destination == Destination::Queue(queue.clone());
-    // While a tier is replaced, the switch temporarily replaces the exchange.
+    // While topo replaces a tier, the source of the binding is temporarily the switch of the exchange.
     let switched = naming::exchange_of_switch(source);
     let source_or_switched = switched.as_ref().unwrap_or(source);
     let entry = || {
         let queue = naming::queue_of_retry_exchange(source_or_switched);
         queue.or_else(|| naming::queue_of_first_exchange(source_or_switched)).filter(is_tier_of)
     };
-    // While all tiers are retired, the switch temporarily replaces the first exchange.
+    // While topo retires all tiers, the source of the binding is temporarily the switch of the first exchange.
     let without_tiers = || switched.as_ref().and_then(naming::queue_of_first_exchange).filter(|_| to_exchange);
     let exhausted = || naming::queue_of_exhausted_exchange(source).filter(is_exhausted_key);
     let returned = || naming::queue_of_return_exchange(source).filter(is_return);

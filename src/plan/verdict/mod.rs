@@ -2,7 +2,7 @@
 //!
 //! Sources: `rabbit_amqqueue:assert_equivalent` (queues: durable, auto_delete, then arguments),
 //! `rabbit_exchange:assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange`
-//! alone), `rabbit_misc:assert_args_equivalence` (values), and tests with real brokers.
+//! as the only argument), `rabbit_misc:assert_args_equivalence` (values), and tests with real brokers.
 //!
 //! topo cannot read one broker setting, because the management API does not report it:
 //! `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (RabbitMQ 3.11 and later, off by default). If it
@@ -42,8 +42,8 @@ pub fn verdict(change: &FieldChange, before: &Object, after: &Object, profile: &
     }
 }
 
-/// Returns true if the broker would reject a declaration of the existing object because of this field. This applies to
-/// every conflict, and to an invalid field that the broker compares before it validates the field.
+/// Returns true if the broker would reject a declaration of the existing object because of this field. Returns true for
+/// every conflict, and for an invalid field that the broker compares before it validates the field.
 pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, profile: &BrokerProfile) -> bool {
     match (before, after) {
         (Object::Queue(_, live), Object::Queue(_, desired)) => {
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(verdicts(&ttl(1.into()), &ttl("1".into()), "3.10.8"), [Verdict::Invalid]);
         let float = ArgumentValue::Float(crate::model::Float(1.0));
         assert_eq!(verdicts(&ttl(1.into()), &ttl(float.clone()), "3.10.8"), [Verdict::Invalid]);
-        // The delivery limit is the only value that no broker validates.
+        // No broker validates the delivery limit, so the verdict is a conflict instead of an invalid value.
         let limit = |value: ArgumentValue| [("x-queue-type", "quorum".into()), ("x-delivery-limit", value)];
         assert_eq!(verdicts(&limit(1.into()), &limit(float), "3.10.8"), [Verdict::Conflict]);
         assert_eq!(verdicts(&limit(1.into()), &limit("1".into()), "4.3.6"), [Verdict::Conflict]);

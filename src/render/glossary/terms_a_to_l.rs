@@ -123,7 +123,7 @@ the spec declares. A plan lists the changes from the current topology to the des
     ),
     term(
         "dead-letter",
-        &["dead-lettered", "dead-letter-queue", "dead-letter-exchange", "dead-letters", "dead-lettered-to"],
+        &["dead-lettered", "dead-lettering", "dead-letter-queue", "dead-letter-exchange", "dead-letters", "dead-lettered-to"],
         "The broker dead-letters a message that is rejected without a requeue, expires, exceeds the delivery limit or
 overflows the queue. It publishes the message to the queue's dead-letter exchange. Without a dead-letter routing key,
 the broker also routes the message by the keys in its `CC` and `BCC` headers. A dead-letter queue stores dead-lettered

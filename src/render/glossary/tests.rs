@@ -226,7 +226,7 @@ fn every_label_of_a_graph_is_explained() {
     let marks = [Mark::Created, Mark::Changed, Mark::Recreated, Mark::Deleted, Mark::Conflict].map(|mark| match mark {
         Mark::Created | Mark::Changed | Mark::Recreated | Mark::Deleted | Mark::Conflict => mark.as_str(),
     });
-    let word = |label: &'static str| label.split(',').next().unwrap_or_default();
+    let word = |label: &'static str| label.split(" (").next().unwrap_or_default();
     expect_explained(&kinds.into_iter().chain(marks).map(word).collect(), &["binding", "retry", "created"]);
 }
 

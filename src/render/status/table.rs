@@ -1,4 +1,4 @@
-//! Lays out the tables of a status. All tables of a status have the same column widths.
+//! Lays out the tables of a status. All tables of a vhost have the same column widths.
 
 use super::super::style::{BOLD, DIM, Painted, RED, YELLOW, columns};
 use crate::model::count::number;
@@ -21,8 +21,8 @@ pub(super) struct Row {
     state: State,
     name: String,
     numbers: [String; NUMBERS],
-    /// The notes after the numbers, one on each line. `true` for a less important note.
-    notes: Vec<(String, bool)>,
+    /// The notes after the numbers, one on each line.
+    notes: Vec<String>,
 }
 
 /// The widths of the columns.
@@ -44,10 +44,10 @@ impl Row {
     }
 
     fn new(queue: &QueueStatus, last: String) -> Self {
-        let mut notes: Vec<(String, bool)> = queue.problems.iter().map(|it| (problem(it), false)).collect();
+        let mut notes: Vec<String> = queue.problems.iter().map(problem).collect();
         if !queue.unchecked.is_empty() {
             let names: Vec<&str> = queue.unchecked.iter().map(|threshold| threshold.as_str()).collect();
-            notes.push((format!("unknown: {}", names.join(", ")), true));
+            notes.push(format!("unknown: {}", names.join(", ")));
         }
         let numbers = [optional(queue.messages), growth(queue.growth_in_5_minutes), last];
         Self { state: queue.state, name: queue.queue.to_string(), numbers, notes }
@@ -56,18 +56,18 @@ impl Row {
     /// Creates a row that contains only a message count and a note.
     pub(super) fn of_messages(name: String, messages: u64, note: String) -> Self {
         let numbers = [number(messages), String::new(), String::new()];
-        Self { state: State::Fine, name, numbers, notes: vec![(note, true)] }
+        Self { state: State::Fine, name, numbers, notes: vec![note] }
     }
 
-    /// Creates the head of a table.
+    /// Creates the header row of a table.
     pub(super) fn head(name: &str, numbers: [&str; NUMBERS], note: &str) -> Self {
-        let notes = if note.is_empty() { Vec::new() } else { vec![(note.to_owned(), false)] };
+        let notes = if note.is_empty() { Vec::new() } else { vec![note.to_owned()] };
         Self { state: State::Fine, name: name.to_owned(), numbers: numbers.map(str::to_owned), notes }
     }
 }
 
 impl Layout {
-    /// Chooses the widths for all rows of a status.
+    /// Chooses the column widths for all rows of a vhost.
     pub(super) fn of<'a>(rows: impl IntoIterator<Item = &'a Row>, width: usize) -> Self {
         let rows: Vec<&Row> = rows.into_iter().collect();
         let widest = |column: fn(&Row) -> usize| rows.iter().map(|row| column(row)).max().unwrap_or(0);
@@ -76,13 +76,13 @@ impl Layout {
             widest(|row| columns(&row.numbers[1])),
             widest(|row| columns(&row.numbers[2])),
         ];
-        let notes = widest(|row| row.notes.iter().map(|(note, _)| columns(note)).max().unwrap_or(0));
+        let notes = widest(|row| row.notes.iter().map(|note| columns(note)).max().unwrap_or(0));
         let fixed = 2 + numbers.iter().map(|width| 2 + width).sum::<usize>() + 2 + notes;
         let name = widest(|row| columns(&row.name)).min(width.saturating_sub(fixed).max(MIN_NAME));
         Self { name, numbers, width }
     }
 
-    /// Writes the head of a table.
+    /// Writes the header row of a table.
     pub(super) fn write_head(&self, text: &mut String, head: &Row) {
         for line in self.lines(head) {
             let _ = writeln!(text, "{}", Painted(BOLD, line.trim_end()));
@@ -112,8 +112,8 @@ impl Layout {
         let _ = writeln!(text, "{}", Painted(style, line));
     }
 
-    /// Returns the lines of a row. Puts a name that is wider than its column on a separate line. Puts every note after
-    /// the first note, and a first note that does not fit, on a separate line.
+    /// Returns the lines of a row. Puts a name that is wider than its column on a separate line. The first
+    /// note follows the numbers if it fits. Each other note is on a separate line.
     fn lines(&self, row: &Row) -> Vec<String> {
         let mark = match row.state {
             State::Fine => ' ',
@@ -135,7 +135,7 @@ impl Layout {
             line.push_str(cell);
         }
         let end = columns(&line) + 2;
-        for (index, (note, _)) in row.notes.iter().enumerate() {
+        for (index, note) in row.notes.iter().enumerate() {
             let fits = end + columns(note) <= self.width;
             if index > 0 || !fits {
                 lines.push(std::mem::take(&mut line));

@@ -106,9 +106,9 @@ fn held_messages_are_limited() {
     let listed = fixture.dlq("list", &["--hold", "10"]).expect_code(1);
     listed
         .expect_text("100 messages: 10 inspected and requeued.")
-        .expect_text("topo reached the maximum number of held messages");
+        .expect_text("topo reached the limit for held messages");
     let stopped = fixture.replay(&["--hold", "10", "--header", "n=50"]).expect_code(1);
-    stopped.expect_text("topo reached the maximum number of held messages").expect_text("0 messages replayed.");
+    stopped.expect_text("topo reached the limit for held messages").expect_text("0 messages replayed.");
     let stopped = fixture.replay(&["--hold", "10", "--header", "n=5", "--format", "json"]).expect_code(4);
     let stopped = report(&stopped);
     assert_eq!((stopped["done"].as_u64(), stopped["end"].as_str()), (Some(1), Some("stopped")));
@@ -135,7 +135,7 @@ fn messages_of_several_consumers_keep_their_order_at_any_end() {
                 .dlq("list", &["--hold", "400"])
                 .expect_code(1)
                 .expect_text("600 messages: 400 inspected and requeued.")
-                .expect_text("topo reached the maximum number of held messages");
+                .expect_text("topo reached the limit for held messages");
             fixture.dlq("list", &[]).expect_code(0).expect_text("600 messages: all inspected and requeued.");
         }
         let drop = ["--position", "3", "--position", "590", "--no-backup", "--yes"];

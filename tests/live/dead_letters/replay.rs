@@ -233,7 +233,7 @@ fn replay_stops_when_its_target_is_unbound() {
         let binding = fixture.vhost.path("bindings", &["e", "orders.work.topo.replay", "q", WORK, "~"]);
         fixture.vhost.http().delete(&binding).expect_status(204);
         let stopped = running.wait().expect_code(4);
-        stopped.expect_text("a message was unroutable at exchange orders.work.topo.replay");
+        stopped.expect_text("exchange orders.work.topo.replay could not route a message");
         let (replayed, left) = (numbers(&fixture.drain(WORK)), numbers(&fixture.drain(DEAD)));
         assert_eq!([replayed, left].concat(), (0..40).collect::<Vec<_>>(), "{kind}");
     }

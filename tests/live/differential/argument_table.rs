@@ -162,7 +162,7 @@ fn argument_table_matches_the_list() {
             }
         }
         let unlisted = KNOWN_ARGUMENTS.iter().filter(|known| entries.iter().all(|entry| entry.name != known.name));
-        wrong.extend(unlisted.map(|known| format!("{} is not listed", known.name)));
+        wrong.extend(unlisted.map(|known| format!("{version}: {} is missing in LIST of {}", known.name, file!())));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -75,7 +75,7 @@ fn redeclared_old_queue_does_not_block_the_migration() {
         // the user retries after updating the application.
         if output.code != Some(0) {
             assert!(matches!(output.code, Some(1 | 4)), "{context}");
-            assert!(output.says("declared the old queue again twice"), "{context}");
+            assert!(output.says("redeclared the old queue twice"), "{context}");
             assert!(!fixture.is_new(), "{context}");
             let again = fixture.migrate(transport, &[]);
             context.push_str(&again.to_string());

@@ -164,7 +164,7 @@ fn policy_on_the_holding_queue_is_reported() {
         let logged = fixture.vhost.node().logged(fixture.vhost.name());
         assert_eq!(left.len(), 3, "{left:?}: {output}\n{logged:#?}");
         let missing = match transport {
-            "amqp" => "17 of 20 messages that were moved out did not return",
+            "amqp" => "17 of 20 messages moved out of the queue did not return",
             _ => "messages may be missing",
         };
         // The report states the reason too. Its lines are folded.
@@ -289,7 +289,7 @@ fn rollback_report_lists_reordered_messages() {
     });
     let output = fixture.migrate("amqp", &["--drain-timeout=15s"]).expect_code(1);
     let output = output.expect_error("was rolled back: all messages have returned, 15 of them behind newer messages");
-    let output = output.expect_text("15 messages returned; 15 messages behind newer messages.");
+    let output = output.expect_text("15 messages returned; 15 messages are now behind newer messages.");
     let output = output.expect_text("Rolled back: 1 migration, because of the errors above.");
     let output = output
         .expect_text("To try again:")

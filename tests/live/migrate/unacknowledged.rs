@@ -57,7 +57,7 @@ fn failed_rollback_is_reported_and_the_next_run_resumes() {
     let output = fixture.migrate("amqp", &["--drain-timeout=15s"]).expect_code(4);
     let output =
         output.expect_text("5 messages are held unacknowledged").expect_text("Interrupted: the migration of queue q");
-    output.expect_text("the rollback failed: ").expect_text("the next run will resume it");
+    output.expect_text("the rollback failed: ").expect_text("the next run will resume the migration");
     let plan = fixture.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
     plan.expect_text("a migration of queue q was interrupted");
     drop(held);
