@@ -116,10 +116,10 @@ fn vhost_of(client: &KnownClient, max_length: Option<u64>) -> Vhost<'static> {
 /// Returns true if the broker lists the consumer of the queue with the connection of its client. The broker collects both
 /// separately.
 fn has_listed_client(vhost: &Vhost<'_>) -> bool {
-    let consumers = vhost.http().get(&vhost.path("consumers", &[])).expect_status(200);
+    let consumers = vhost.http().list(&vhost.path("consumers", &[]));
     let of_queue = consumers.as_array().unwrap().iter().find(|consumer| consumer["queue"]["name"] == QUEUE);
     let Some(port) = of_queue.map(|consumer| &consumer["channel_details"]["peer_port"]) else { return false };
-    let connections = vhost.http().get("/api/connections").expect_status(200);
+    let connections = vhost.http().list("/api/connections");
     connections
         .as_array()
         .unwrap()

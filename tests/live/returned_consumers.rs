@@ -27,7 +27,7 @@ fn version(vhost: &Vhost<'_>) -> BrokerVersion {
 /// Waits until the broker lists this number of consumers with their connections and clients, which it collects separately.
 fn until_listed(vhost: &Vhost<'_>, count: usize) {
     until("the clients of the consumers", || {
-        let connections = vhost.http().get("/api/connections").expect_status(200);
+        let connections = vhost.http().list("/api/connections");
         let connections = connections.as_array().expect("a list");
         let consumers = vhost.list("consumers");
         let listed = consumers.iter().filter(|consumer| {

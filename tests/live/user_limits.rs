@@ -225,7 +225,7 @@ fn reached_limits_of_a_user_are_hazards() {
     topo.run(["plan"]).expect_code(0).expect_no_text("limit-reached");
     let _connection = user.amqp(&vhost);
     until("the connection is listed", || {
-        let listed = Node::shared().http().get("/api/connections?columns=user").expect_status(200);
+        let listed = Node::shared().http().list("/api/connections?columns=user");
         listed.as_array().unwrap().iter().any(|it| it["user"] == *user.name).then_some(())
     });
     let blocked = topo.run(["apply", "-y"]).expect_code(3);

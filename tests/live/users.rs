@@ -411,7 +411,7 @@ fn open_connections_are_counted() {
     let user = Node::shared().user("").may_everything(&vhost);
     let _connection = user.amqp(&vhost);
     until("the connection is listed", || {
-        let listed = Node::shared().http().get("/api/connections?columns=user").expect_status(200);
+        let listed = Node::shared().http().list("/api/connections?columns=user");
         listed.as_array().unwrap().iter().any(|it| it["user"] == *user.name).then_some(())
     });
     let topo = topo(&vhost).env("APP", "tulip").spec(&declared(&[(&user, "{password: {env: APP}}")]));

@@ -125,8 +125,9 @@ impl Http {
         self.answer("GET", path, None)
     }
 
-    /// Reads a list or a definitions file. Retries after a 500, which 3.10 responds while it declares a stream in any of
-    /// the vhosts (`facts::reads::lists_fail_while_a_stream_is_declared`).
+    /// Reads a list or a definitions file. Retries after a 500, with which 3.10 responds in two cases:
+    /// - It declares a stream in any of the vhosts (`facts::reads::lists_fail_while_a_stream_is_declared`).
+    /// - Two clients read the same list for the first time (`rabbit_mgmt_db_cache:fetch/4`, `already_started`).
     pub(crate) fn list(&self, path: &str) -> Value {
         until(path, || Some(self.get(path)).filter(|answer| answer.status != 500)).expect_status(200)
     }

@@ -74,7 +74,7 @@ impl<'node> Vhost<'node> {
     /// Waits until the vhost exists on each node of a cluster.
     pub(crate) fn until_on_all_nodes(&self) {
         until("the vhost on all nodes", || {
-            let nodes = self.http().get("/api/nodes?columns=name").expect_status(200);
+            let nodes = self.http().list("/api/nodes?columns=name");
             let vhost = self.http().get(&self.own_path()).found();
             let is_missing = |node: &&Value| vhost["cluster_state"][node["name"].as_str().unwrap()] != "running";
             // A node that has just joined may not have the vhost yet.

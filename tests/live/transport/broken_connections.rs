@@ -15,7 +15,7 @@ const MORE: usize = 5_000;
 
 /// Returns the names of a user's connections. The list is delayed, for new and for closed connections.
 fn connections(vhost: &Vhost<'_>, user: &str) -> BTreeSet<String> {
-    let listed = vhost.http().get("/api/connections").expect_status(200);
+    let listed = vhost.http().list("/api/connections");
     let of_user = listed.as_array().unwrap().iter().filter(|connection| connection["user"] == user);
     of_user.map(|connection| connection["name"].as_str().unwrap().to_owned()).collect()
 }

@@ -287,7 +287,7 @@ fn single_active_consumer_keeps_its_messages() {
     let transport = amqp_transport(&vhost);
     let moving = block_on(transport.start(fixture.order())).unwrap();
     until("both consumers", || {
-        let consumers = vhost.http().get(&vhost.path("consumers", &[])).expect_status(200);
+        let consumers = vhost.http().list(&vhost.path("consumers", &[]));
         (consumers.as_array().unwrap().len() == 2).then_some(())
     });
     assert_eq!((moving.progress().moved, moving.progress().state), (Some(0), State::Moving));

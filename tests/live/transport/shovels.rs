@@ -133,7 +133,7 @@ fn shovel_has_a_higher_priority_than_consumers() {
     let fixture = Fixture::create(&vhost, "", TYPES[0]);
     let Move::Shovel(_) = fixture.start(By::Shovel) else { panic!("by shovel") };
     let consumers = until("its consumer", || {
-        let consumers = vhost.http().get(&vhost.path("consumers", &[])).expect_status(200);
+        let consumers = vhost.http().list(&vhost.path("consumers", &[]));
         (!consumers.as_array().unwrap().is_empty()).then_some(consumers)
     });
     let expected = if node.at_least(3, 9) { Argument::LongLongInt(1000) } else { Argument::Void };
