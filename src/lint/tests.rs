@@ -209,10 +209,10 @@ policies:
         "\
 4:3: info[unbound-exchange]: exchange `e`: nothing is bound to it: messages published to it are dropped
 4:32: warning[unknown-argument]: exchange `e`: no broker supports the argument `x-foo`: it is stored and has no effect
-6:22: warning[lazy-mode]: queue `q`: `queueMode` has no effect since RabbitMQ 3.12 (the broker is 3.13.7): every classic queue is lazy
+6:22: warning[lazy-mode]: queue `q`: `queueMode` has had no effect since RabbitMQ 3.12 (the broker runs 3.13.7): every classic queue is lazy
 6:51: warning[unknown-argument]: queue `q`: no broker supports the argument `x-mesage-ttl`: it is stored and has no effect
-8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has no effect since RabbitMQ 3.10 (the broker is 3.13.7)
-10:58: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12 (the broker is 3.13.7): every classic queue is lazy
+8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has had no effect since RabbitMQ 3.10 (the broker runs 3.13.7)
+10:58: warning[lazy-mode]: policy `p`: `queueMode` has had no effect since RabbitMQ 3.12 (the broker runs 3.13.7): every classic queue is lazy
 10:76: warning[mirrored-queue-policy]: policy `p`: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`
 "
     );

@@ -13,7 +13,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Requirements {
-    /// The versions of RabbitMQ that the spec supports; absent for every version.
+    /// The versions of RabbitMQ that the spec supports; absent if the spec supports every version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<VersionRange>,
     /// The plugins that must be enabled.
@@ -32,7 +32,7 @@ pub struct VersionRange(VersionReq);
 
 /// The error message for a string that is not a version range.
 pub const EXPECTED_RANGE: &str =
-    "write one or more of >=, >, <=, < and =, separated by commas, for example `>= 3.12, < 5`";
+    "use one or more comparisons (>=, >, <=, <, =), separated by commas, for example `>= 3.12, < 5`";
 
 impl Requirements {
     /// Returns true if the spec requires nothing.

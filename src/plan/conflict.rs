@@ -67,7 +67,7 @@ pub(super) fn alter(
         is_unknown_type(difference) || is_refused_again(difference.0, &before, &after, context.profile)
     };
     let broker_error = verdicts.iter().find(is_refused).map(|difference| match &difference.0.after {
-        Some(kind) if is_unknown_type(difference) => unknown_type(kind),
+        Some(kind) if is_unknown_type(difference) => unknown_type(kind, context.profile.version),
         Some(_) | None => broker_error(&context.current.vhost, &after, difference.0, context.profile),
     });
     let mut planned = context.change(ChangeKind::Change, Some(before), Some(after.clone()));

@@ -1,8 +1,8 @@
 //! Adds hazards for changed permissions and topic permissions: the objects and routing keys that a user can no longer
 //! use, and the connections that keep the old permissions.
 //!
-//! The broker matches the patterns of permissions in the same way as the patterns of policies (684 of 684 declarations,
-//! 3.8.9 to 4.3.6). An open channel caches permissions while it is busy, and consumers receive messages until they are
+//! The broker matches the patterns of permissions in the same way as the patterns of policies (measured with
+//! 684 declarations on 3.8.9 to 4.3.6). An open channel caches permissions while it is busy, and consumers receive messages until they are
 //! canceled (measured on the same versions).
 
 use super::changes_by_kind::PlanBuilder;
@@ -76,8 +76,8 @@ fn topic_permissions(change: &PlannedChange) -> Option<(Option<TopicPermission>,
     (before.is_some() || after.is_some()).then(|| (before.flatten(), after.flatten()))
 }
 
-/// Adds a hazard for each changed permission with which a user loses access, and for each changed topic permission with
-/// which a user loses or gains access.
+/// Adds a hazard for each change that revokes the access of a permission, and for each change that revokes or grants the
+/// access of a topic permission.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     permission_hazards(builder, context);
     topic_hazards(builder, context);
@@ -143,8 +143,8 @@ fn has_permission(builder: &PlanBuilder, context: &PlanContext<'_>, user: &str, 
     }
 }
 
-/// Adds a hazard for each changed permission with which a user loses access to an object or to the vhost. Adds a note
-/// for each changed permission with which a user gains access to an object.
+/// Adds a hazard for each change to a permission that revokes access to an object or to the vhost. Adds a note for each
+/// change that grants access to an object.
 fn permission_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let changed: Vec<ChangedPermission> = builder.changes.iter().filter_map(changed_permission).collect();
     if changed.is_empty() {
@@ -224,7 +224,7 @@ impl Names {
     }
 }
 
-/// The objects that one pattern matches or may match, and that another pattern does not certainly match.
+/// The objects that the first pattern matches or may match, but that the second pattern does not match or may not match.
 #[derive(Default)]
 struct Difference<'a> {
     names: Vec<&'a str>,

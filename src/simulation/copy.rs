@@ -42,8 +42,8 @@ pub(super) struct Copy {
     pub(super) delivery_count: i64,
     /// The number of retries that a worker has counted in a header.
     pub(super) retries: u32,
-    /// True if the deaths come from a message that a worker published, and the broker ignores them. They are lost at
-    /// the next death.
+    /// True if a worker published the deaths in a header, and this version of the broker ignores such deaths. The next
+    /// dead-lettering discards the ignored deaths.
     pub(super) has_foreign_deaths: bool,
     /// The number of deliveries of the copy and its predecessors.
     pub(super) deliveries: u32,

@@ -22,7 +22,7 @@ pub(super) const RULES: &[(&str, &str)] = &[
     ("glob-looks-like-pattern", "the glob looks like a regular expression or a topic pattern"),
     ("headers-without-x-match", "the binding of a headers exchange does not specify how to match"),
     ("ladder-near-delivery-limit", "the delivery limit can end a ladder before its last retry"),
-    ("lazy-mode", "`queueMode` has no effect since RabbitMQ 3.12"),
+    ("lazy-mode", "`queueMode` has had no effect since RabbitMQ 3.12"),
     ("limit-too-small", "the limit is so small that the queue keeps hardly any messages"),
     ("mirrored-queue-policy", "the policy mirrors queues, which RabbitMQ 4.0 and later do not support"),
     ("misspelled-tag", "a user tag looks like a misspelled RabbitMQ tag"),

@@ -96,7 +96,7 @@ fn text_output_has_the_line_and_a_hint() {
 8 |     delayedRetryType: failed
   |     ^^^^^^^^^^^^^^^^
   |
-  = help: remove `delayedRetryType` until the broker is 4.3
+  = help: remove `delayedRetryType` until the broker runs RabbitMQ 4.3 or later
 
 warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` only on
                             RabbitMQ 4.3 and later: 3.10.25 stores it and ignores it
@@ -105,7 +105,7 @@ warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-r
 9 |     delayedRetryMin: 5s
   |     ^^^^^^^^^^^^^^^
   |
-  = help: remove `delayedRetryMin` until the broker is 4.3
+  = help: remove `delayedRetryMin` until the broker runs RabbitMQ 4.3 or later
 
 warning[unknown-argument]: queue `orders.mail`: no broker supports the argument `x-mesage-ttl`: it
                            is stored and has no effect

@@ -161,7 +161,7 @@ fn unacknowledged_messages_count() {
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS]).expect_code(3);
     refused.expect_text("1 message will be deleted (it is unacknowledged)");
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
-    refused.expect_text("it contains 1 message, so `ifEmpty` does not recreate the queue");
+    refused.expect_text("it contains 1 message, so `ifEmpty` does not recreate it");
     scene.nothing_was_written();
     drop(held);
     scene.vhost.until_counted("q", 1);

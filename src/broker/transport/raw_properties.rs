@@ -14,8 +14,8 @@ use std::ops::Range;
 const NAME: &str = "topo";
 /// The property flags of a message that has only headers.
 const HEADERS: u16 = 1 << 13;
-/// The headers in which a quorum queue counts deliveries. On 3.12 and earlier, the queue also adds these headers to the
-/// first delivery (`rabbit_fifo_client`).
+/// The headers in which a quorum queue counts deliveries; `x-acquired-count` since 4.3. On 3.12 and earlier, the queue
+/// adds `x-delivery-count` even to the first delivery (`rabbit_fifo_client`).
 const COUNTS: [&[u8]; 2] = [b"x-delivery-count", b"x-acquired-count"];
 
 /// The encoding of a property.
@@ -169,7 +169,7 @@ impl<'a> RawProperties<'a> {
                 kept.extend(entry.bytes);
             }
         }
-        // If an entry cannot be read, keeps this entry and all bytes after the entry.
+        // If an entry cannot be read, this entry and all following bytes are kept.
         kept.extend(headers.get(read..)?);
         let length = u32::try_from(kept.len()).ok()?.to_be_bytes();
         Some([self.0.get(..start.checked_sub(length.len())?)?, &length, &kept, self.0.get(end..)?].concat())

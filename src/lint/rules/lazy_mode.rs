@@ -1,4 +1,4 @@
-//! Reports `queueMode`, which has no effect since 3.12: all classic queues keep messages on disk
+//! Reports `queueMode`, which has had no effect since 3.12: all classic queues keep messages on disk
 //! (`rabbit_variable_queue`).
 
 use crate::lint::{Finding, Rule, Subject};
@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "`queueMode` has no effect since RabbitMQ 3.12",
+    summary: "`queueMode` has had no effect since RabbitMQ 3.12",
     check,
     page: include_str!("lazy_mode.md"),
 };
@@ -22,7 +22,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let text = format!(
-        "`queueMode` has no effect since RabbitMQ {} (the broker is {version}): every classic queue is lazy",
+        "`queueMode` has had no effect since RabbitMQ {} (the broker runs {version}): every classic queue is lazy",
         since.series()
     );
     let queues = subject.queues().filter(|(_, queue)| queue.arguments.contains_key("x-queue-mode")).map(|(id, _)| {

@@ -23,7 +23,8 @@ pub(super) static RULE: Rule = Rule {
 /// The reason why a setting has no effect, and a hint.
 type Reason = (String, String);
 
-const REMOVE: &str = "remove it; keep it on an existing queue that has it as an argument";
+const REMOVE: &str =
+    "remove the setting, unless an existing queue has it as an argument: removing an argument is a conflict";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let topology = &subject.expansion.topology;
@@ -95,10 +96,10 @@ fn explain_argument(known: &KnownArgument, why: NoEffect, version: BrokerVersion
             let text = format!(
                 "{kind} queues read `{name}` only on RabbitMQ {since} and later: {version} stores it and ignores it"
             );
-            (text, format!("remove `{key}` until the broker is {since}"))
+            (text, format!("remove `{key}` until the broker runs RabbitMQ {since} or later"))
         }
         NoEffect::Since(since) => (
-            format!("`{name}` has no effect since RabbitMQ {} (the broker is {version})", since.series()),
+            format!("`{name}` has had no effect since RabbitMQ {} (the broker runs {version})", since.series()),
             REMOVE.to_owned(),
         ),
         NoEffect::NoLonger => (format!("RabbitMQ {version} no longer reads `{name}`"), REMOVE.to_owned()),
@@ -117,7 +118,7 @@ fn explain_argument(known: &KnownArgument, why: NoEffect, version: BrokerVersion
             "add a type: `delayedRetryType: failed`".to_owned(),
         ),
         NoEffect::WithoutDeadLetterExchange => (
-            "the strategy has no effect: the queue has no dead-letter exchange".to_owned(),
+            "`deadLetterStrategy` has no effect, because the queue has no dead-letter exchange".to_owned(),
             "add a dead-letter target: `deadLetter: …`".to_owned(),
         ),
     })

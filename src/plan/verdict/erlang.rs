@@ -2,7 +2,7 @@
 
 use super::fields::{as_compared, atom};
 use crate::diff::{Field, FieldChange};
-use crate::model::{ArgumentValue, Object, VhostName};
+use crate::model::{ArgumentValue, BrokerVersion, Object, VhostName};
 use crate::rabbitmq::BrokerProfile;
 
 /// Formats a value without its type for an error message. Formats a string without quotes (`~ts`), and other values as
@@ -101,9 +101,10 @@ pub fn broker_error(vhost: &VhostName, object: &Object, change: &FieldChange, pr
 }
 
 /// Returns the error message for an exchange type that the broker does not support. The broker reports no other
-/// mismatch in that case.
-pub fn unknown_type(kind: &ArgumentValue) -> String {
-    format!("PRECONDITION_FAILED - unknown exchange type '{kind}'")
+/// mismatch in that case. The error code changed in 4.0 (`rabbit_exchange:check_type`).
+pub fn unknown_type(kind: &ArgumentValue, version: BrokerVersion) -> String {
+    let error = if version < BrokerVersion::new(4, 0, 0) { "COMMAND_INVALID" } else { "PRECONDITION_FAILED" };
+    format!("{error} - unknown exchange type '{kind}'")
 }
 
 #[cfg(test)]
