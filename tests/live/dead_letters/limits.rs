@@ -20,7 +20,7 @@ fn inspections_of_a_limited_queue_lose_no_message() {
     fixture.amqp.bind_queue("orders.dead.dlx", DEAD, "#", &[]);
     fixture.dead_letter(20);
     let refused = fixture.dlq("peek", &[]).expect_code(3);
-    refused.expect_text("inspection-cost").expect_text("delivery limit 20");
+    refused.expect_text("inspection-cost").expect_text("delivery limit of 20");
     let flags: &[&str] = &["--allow", "inspection-cost"];
     for _ in 0..25 {
         fixture.dlq("peek", flags).expect_code(0);
