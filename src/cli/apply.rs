@@ -92,7 +92,8 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     }
     if intent.reviewed.step_count() == 0 || arguments.dry_run {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &[], (&intent.reviewed, "nothing to do"))?;
+            let result = if intent.reviewed.step_count() == 0 { "nothing to do" } else { "dry run" };
+            print_json(&[], Some(&[]), &[], (&intent.reviewed, result))?;
         }
         return Ok(Exit::Done);
     }

@@ -110,6 +110,11 @@ impl PlanBuilder {
         self.infos.push(Info { address: address.clone(), text });
     }
 
+    /// Returns the objects that the plan deletes with separate changes. A recreation is not a deletion.
+    pub(super) fn deleted_ids(&self) -> BTreeSet<ObjectId> {
+        self.changes.iter().filter(|change| change.kind == ChangeKind::Delete).filter_map(PlannedChange::id).collect()
+    }
+
     /// Returns the bindings that the plan deletes with separate changes, not together with their source or destination.
     pub(super) fn undesired_bindings(&self) -> BTreeSet<Binding> {
         self.changes

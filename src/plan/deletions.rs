@@ -193,12 +193,7 @@ pub(super) fn last_binding_hazards(builder: &mut PlanBuilder, context: &PlanCont
 /// Blocks the plan if it deletes the last binding from an unmanaged auto-delete exchange, because the broker would then
 /// delete the exchange.
 pub(super) fn block_unmanaged_auto_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    let deleted: BTreeSet<ObjectId> = builder
-        .changes
-        .iter()
-        .filter(|change| change.kind == ChangeKind::Delete)
-        .filter_map(PlannedChange::id)
-        .collect();
+    let deleted = builder.deleted_ids();
     if deleted.is_empty() {
         return;
     }

@@ -148,6 +148,8 @@ fn dry_run_changes_nothing() {
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
     topo.run(["apply", "--dry-run"]).expect_code(0).expect_text("Plan: 3 objects and 2 bindings to create");
+    let json = topo.run(["apply", "--dry-run", "--format", "json"]).expect_code(0).json();
+    assert_eq!((&json["result"], &json["vhosts"]), (&json!("dry run"), &json!([])));
     assert_eq!(proxy.count(&any()), proxy.count(&gets()));
     let destroy = topo.run(["destroy"]).expect_code(64);
     destroy.expect_text("list the objects to delete under `removed:`").expect_text("topo apply --prune");

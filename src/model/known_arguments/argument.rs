@@ -180,14 +180,14 @@ fn short(version: BrokerVersion) -> String {
     }
 }
 
-/// Writes the range: `all`, `3.10 and later`, `before 4.3`, `3.12 and later, before 4.3.2`.
+/// Writes the range: `all`, `3.10 and later`, `before 4.3`, `from 3.12, before 4.3.2`.
 impl fmt::Display for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match (self.since == FIRST, self.until) {
             (true, None) => "all".to_owned(),
             (true, Some(until)) => format!("before {}", short(until)),
             (false, None) => format!("{} and later", short(self.since)),
-            (false, Some(until)) => format!("{} and later, before {}", short(self.since), short(until)),
+            (false, Some(until)) => format!("from {}, before {}", short(self.since), short(until)),
         };
         f.pad(&text)
     }
@@ -202,7 +202,7 @@ mod tests {
         let versions = Versions::since(3, 10).until_patch(4, 3, 2);
         let contains = |text: &str| versions.contains(text.parse().unwrap());
         assert_eq!(["3.9.29", "3.10.0", "4.3.1", "4.3.2"].map(contains), [false, true, true, false]);
-        assert_eq!(versions.to_string(), "3.10 and later, before 4.3.2");
+        assert_eq!(versions.to_string(), "from 3.10, before 4.3.2");
         assert_eq!(Versions::ALL.until(4, 0).to_string(), "before 4.0");
     }
 }

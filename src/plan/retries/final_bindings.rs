@@ -2,7 +2,7 @@
 //! a destination. A message may have two destinations only while the destination after the last retry changes.
 
 use super::super::context::PlanContext;
-use super::super::document::{ChangeKind, PlannedChange};
+use super::super::document::ChangeKind;
 use super::super::hazard::HazardKind;
 use super::leftovers::queue_of_exchange;
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, naming};
@@ -101,12 +101,7 @@ fn report_changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<
 /// exchanges.
 fn block_retired_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let PlanContext { current, desired, .. } = context;
-    let deleted: BTreeSet<ObjectId> = builder
-        .changes
-        .iter()
-        .filter(|change| change.kind == ChangeKind::Delete)
-        .filter_map(PlannedChange::id)
-        .collect();
+    let deleted = builder.deleted_ids();
     let retired: BTreeSet<QueueName> = builder.changes.iter().filter_map(|change| change.retires.clone()).collect();
     let is_retired = |exchange: &ExchangeName| {
         let id = ObjectId::Exchange(exchange.clone());
