@@ -57,7 +57,7 @@ impl Backup {
         for topology in &objects {
             secret.parameters.extend(broker.link_definitions(topology).await?);
         }
-        let left_out = objects.iter_mut().flat_map(Topology::remove_cut).collect();
+        let left_out = objects.iter_mut().flat_map(Topology::remove_truncated).collect();
         let mut topic_permissions = topic_permissions(broker, &parts, &snapshots).await?;
         for topology in &mut objects {
             let of_records = topology.take_topic_permissions();

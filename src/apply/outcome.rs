@@ -153,7 +153,7 @@ pub struct Consumers {
     pub before: usize,
     /// The number of consumers after the recreation or its rollback; `None` if unknown.
     pub after: Option<usize>,
-    /// The clients that have not returned, such as `2 consumers of Celery (py-amqp 5.4.2) at 10.0.0.4`. Empty if all
+    /// The clients that have not returned, such as `2 consumers using Celery (py-amqp 5.4.2) at 10.0.0.4`. Empty if all
     /// have returned, or if topo cannot determine them.
     pub missing: Vec<String>,
 }

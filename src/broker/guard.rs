@@ -13,8 +13,9 @@
 //! # Classic queues
 //!
 //! topo reads the total and deletes the queue with both flags, which the queue's process checks atomically. Without
-//! consumers, only messages that a client fetched with `basic.get` can be unacknowledged. If the queue has consumers,
-//! topo omits `if-unused`, because a guard protects only messages, and the plan may allow the disruption of consumers.
+//! consumers, the only unacknowledged messages are those that a client fetched with `basic.get`, and those of a
+//! consumer that has since been canceled. If the queue has consumers, topo omits `if-unused`, because a guard protects
+//! only messages, and the plan may allow the disruption of consumers.
 //!
 //! Two limitations remain. The delete also cancels consumers that the plan does not list. These consumers subscribed
 //! after topo read the statistics for the plan, or up to 5 s earlier. Messages that a consumer receives between the
@@ -26,8 +27,8 @@
 //! The total must therefore remain 0, or within the allowed loss, for two ticks. To prove that a queue is empty, topo
 //! uses every read of the vhost's totals, including reads for other queues
 //! ([`Emptiness`](super::emptiness::Emptiness)). A `get` immediately before the delete detects messages that arrived
-//! after the last tick. The broker does not expose the tick interval, so topo must observe two ticks unless a user
-//! specified the interval ([`Ticks`](super::ticks::Ticks)).
+//! after the last tick. The broker does not expose the tick interval, so topo must observe two ticks, unless a user
+//! specified the interval or an earlier observation of this run confirmed it ([`Ticks`](super::ticks::Ticks)).
 
 use super::connection::Broker;
 use super::deletion::Performed;
@@ -112,8 +113,8 @@ impl Broker {
             if queue_type(&totals) != Some(QueueType::Quorum) {
                 break;
             }
-            // The total of a quorum queue comes from its last tick. topo does not detect messages that arrive after the
-            // last read, because a `get` of all messages would increase the delivery count of each message.
+            // The total of a quorum queue comes from its last tick. topo does not detect messages that arrive after
+            // that tick, because a `get` of all messages would increase the delivery count of each message.
             let first = *first.get_or_insert_with(Instant::now);
             if ticks.have_passed(sent.saturating_duration_since(first)).await? {
                 break;
@@ -123,8 +124,9 @@ impl Broker {
         self.forget_and_delete(vhost, name, delete).await
     }
 
-    /// Waits until an unbound queue has been empty for [`SETTLE_TIME`], and deletes the queue. Messages that were
-    /// routed to the queue before the unbind can arrive later, for example from another node.
+    /// Deletes an unbound queue after the queue has been empty for [`SETTLE_TIME`]. Returns an error immediately if the
+    /// queue contains messages. Messages that were routed to the queue before the unbind can arrive later, for example
+    /// from another node.
     async fn delete_if_drained(
         &self,
         vhost: &VhostName,
@@ -251,7 +253,8 @@ impl Broker {
         sleep(self.intervals().poll_interval()).await;
     }
 
-    /// Returns [`BrokerError::NotEmpty`] if a quorum queue contains a ready message. Gets a message and requeues it
+    /// Returns [`BrokerError::NotEmpty`] if a quorum queue contains a ready message, and [`BrokerError::NoMembers`] if
+    /// no member of the queue runs. Gets a message and requeues it
     /// immediately before the delete, because the totals do not include messages that arrived after the last tick.
     ///
     /// The request does not change an empty queue. A requeued message returns to its position and is marked as
@@ -266,8 +269,8 @@ impl Broker {
         };
         let answer = match self.send_once(&get).await {
             // The user may have permission to delete the queue, but not to read it. A queue with a single active
-            // consumer refuses every `get`. In both cases, the two ticks are sufficient proof, because otherwise the
-            // queue could never be deleted.
+            // consumer refuses every `get`. In both cases, topo accepts the two ticks as proof. Otherwise, it
+            // could never delete the queue.
             Err(BrokerError::AccessRefused { .. }) => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("single active consumer") => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("noproc") => {

@@ -31,8 +31,8 @@ pub(super) fn hints(error: &BrokerError) -> Vec<String> {
             "check --url (or TOPO_URL); topo does not follow redirects, because the target would receive the password"
         }
         BrokerError::LockHeld { down: Some(_), .. } => {
-            "the holder cannot renew the lock, so topo deletes it when the node has been down for a minute; wait with \
-             --lock-timeout 2m"
+            "the holder cannot renew the lock; with --lock-timeout 2m, topo deletes the lock after it has observed for a \
+             minute that the node is down"
         }
         BrokerError::LockHeld { down: None, .. } => {
             "wait for the lock with --lock-timeout 5m, or show its holder with topo lock; the lock of a crashed holder \
@@ -137,7 +137,7 @@ fn permission_hints(username: &str, request: &str) -> Vec<String> {
         )],
         // Any other request requires a tag. In the vhost, any permission is sufficient.
         _ => vec![format!(
-            "this request requires the right tag and any permission in the vhost, even a permission that matches no \
+            "this request requires the tag in the broker's reason and any permission in the vhost, even a permission that matches no \
              object; to grant such a permission: {}",
             set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
         )],

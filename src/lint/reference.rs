@@ -10,7 +10,8 @@ const INTRODUCTION: &str = "\
 On this page you can look up lint rules. Each rule links to its own page. `topo validate` checks a valid spec against the rules, and
 `topo plan` reports the findings with the plan. This page is generated.
 
-An error makes `topo validate` fail, a warning indicates a probable mistake, and an info is advisory. The severity of some rules depends on the
+An error makes `topo validate` fail, a warning indicates a probable mistake, and an info finding is advisory. A rule with the severity `off` reports nothing
+until `lint` or `--lint` sets its level; the table shows its default level in parentheses. The severity of some rules depends on the
 RabbitMQ version or on the form of the setting, as the pages of these rules describe.
 
 | rule | severity | what it finds |

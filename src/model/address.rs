@@ -79,13 +79,16 @@ impl Address {
     }
 
     /// Parses an address that a user specified, without checking whether the object exists. Returns an error message if
-    /// `text` is not an address.
+    /// the kind is unknown or a segment is empty, except for the routing key of a binding.
     pub fn parse(text: &str) -> Result<Self, String> {
         let kinds = ["vhosts", "exchanges", "policies", "queues", "bindings"];
         let mut segments = text.split('/');
         let kind = segments.next().unwrap_or_default();
+        // A routing key can be empty.
+        let key = if kind == "bindings" { 4 } else { usize::MAX };
         let is_known = kinds.contains(&kind) || RECORD_KINDS.iter().any(|row| row.section == kind);
-        if text == CLUSTER || is_known && segments.all(|segment| !segment.is_empty()) && text.contains('/') {
+        let has_names = segments.enumerate().all(|(index, segment)| index == key || !segment.is_empty());
+        if text == CLUSTER || is_known && has_names && text.contains('/') {
             Ok(Self(text.to_owned()))
         } else {
             Err(format!(

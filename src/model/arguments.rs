@@ -65,16 +65,16 @@ impl Eq for Float {}
 /// could overflow the stack.
 pub const MAX_LEVELS: usize = 64;
 
-/// The maximum number of values in one argument, at any depth, that topo reads. An AMQP client cannot declare many more
-/// values, because a declaration must fit into one frame (128 KiB by default). The decoded mapping `{"":1}` needs more
-/// than 100 times the memory of its JSON text.
+/// The maximum number of values in one argument, at any depth, that topo reads. A declaration must fit
+/// into one AMQP frame (128 KiB by default), so clients rarely declare more values. The limit protects memory: the decoded
+/// mapping `{"":1}` needs more than 100 times the memory of its JSON text.
 pub const MAX_VALUES: usize = 10_000;
 
 impl ArgumentValue {
     /// Returns true if topo did not read the whole value. Such a value has more than [`MAX_LEVELS`] levels or
     /// [`MAX_VALUES`] values, or the arguments of its document exceed the memory limit ([`memory`]). topo cannot send a
-    /// cut value to the broker.
-    pub fn is_cut(&self) -> bool {
+    /// truncated value to the broker.
+    pub fn is_truncated(&self) -> bool {
         self.levels() > MAX_LEVELS
     }
 
@@ -144,7 +144,7 @@ impl ArgumentValue {
 impl fmt::Display for ArgumentValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::List(_) | Self::Table(_) if self.is_cut() => f.write_str("…"),
+            Self::List(_) | Self::Table(_) if self.is_truncated() => f.write_str("…"),
             Self::Null => f.write_str("null"),
             Self::Boolean(value) => write!(f, "{value}"),
             Self::Integer(value) => write!(f, "{value}"),
@@ -196,8 +196,8 @@ impl From<String> for ArgumentValue {
 pub type Arguments = BTreeMap<String, ArgumentValue>;
 
 /// Returns true if topo did not completely read the value of at least one argument.
-pub fn has_cut_value(arguments: &Arguments) -> bool {
-    arguments.values().any(ArgumentValue::is_cut)
+pub fn has_truncated_value(arguments: &Arguments) -> bool {
+    arguments.values().any(ArgumentValue::is_truncated)
 }
 
 impl<'de> Deserialize<'de> for ArgumentValue {
@@ -206,7 +206,7 @@ impl<'de> Deserialize<'de> for ArgumentValue {
         let values = Cell::new(MAX_VALUES + 1);
         let value = Part { levels: MAX_LEVELS, values: &values }.deserialize(deserializer)?;
         let is_whole = values.get() > 0;
-        Ok(if is_whole { value } else { (0..MAX_LEVELS).fold(Part::cut(), |cut, _| Self::List(vec![cut])) })
+        Ok(if is_whole { value } else { (0..MAX_LEVELS).fold(Part::truncated(), |inner, _| Self::List(vec![inner])) })
     }
 }
 
@@ -221,8 +221,8 @@ struct Part<'a> {
 
 impl Part<'_> {
     /// Returns the replacement for a list or mapping that topo does not read completely. At the last level, the
-    /// replacement is one level too deep, so [`ArgumentValue::is_cut`] returns true.
-    fn cut() -> ArgumentValue {
+    /// replacement is one level too deep, so [`ArgumentValue::is_truncated`] returns true.
+    fn truncated() -> ArgumentValue {
         ArgumentValue::List(vec!["…".into()])
     }
 
@@ -300,7 +300,7 @@ impl<'de> Visitor<'de> for Part<'_> {
             values.push(value);
         }
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Self::cut())
+        Ok(Self::truncated())
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ArgumentValue, M::Error> {
@@ -312,7 +312,7 @@ impl<'de> Visitor<'de> for Part<'_> {
             table.insert(key, map.next_value_seed(part)?);
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Self::cut())
+        Ok(Self::truncated())
     }
 }
 
@@ -327,51 +327,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_above_the_limit_are_cut() {
+    fn values_above_the_limit_are_truncated() {
         let read = |text: &str| serde_json::from_str::<ArgumentValue>(text).unwrap();
         let list = |length: usize| format!("[{}]", vec!["1"; length].join(","));
-        assert!(!read(&list(MAX_VALUES - 1)).is_cut());
+        assert!(!read(&list(MAX_VALUES - 1)).is_truncated());
         for length in [MAX_VALUES, 1_000_000] {
             let cut = read(&list(length));
-            assert!(cut.is_cut(), "{length}");
-            // A saved plan preserves a cut value.
+            assert!(cut.is_truncated(), "{length}");
+            // A saved plan preserves a truncated value.
             assert_eq!(read(&serde_json::to_string(&cut).unwrap()), cut);
-            assert!(read(&format!(r#"{{"a":{{"b":[0,{}],"c":[1]}},"d":2}}"#, list(length))).is_cut());
+            assert!(read(&format!(r#"{{"a":{{"b":[0,{}],"c":[1]}},"d":2}}"#, list(length))).is_truncated());
         }
         let tables = format!(r#"{{"a":[{}]}}"#, vec![r#"{"":1}"#; MAX_VALUES / 2].join(","));
-        assert!(read(&tables).is_cut());
+        assert!(read(&tables).is_truncated());
     }
 
     #[test]
     fn memory_of_arguments_is_limited_in_proportion_to_the_document() {
         let table = r#"{"":1}"#;
         let read = |text: &str| serde_json::from_str::<Vec<ArgumentValue>>(text).unwrap();
-        // After the limit is reached, each list or mapping is cut individually, and scalars are still read.
+        // After the limit is reached, each list or mapping is truncated individually, and scalars are still read.
         let many = format!("[{},1,\"a\"]", vec![table; 1_000_000].join(","));
         let values = memory::decode(many.len(), || read(&many));
-        let cut = values.iter().position(ArgumentValue::is_cut).unwrap();
+        let cut = values.iter().position(ArgumentValue::is_truncated).unwrap();
         assert!((30_000..60_000).contains(&cut), "{cut}");
-        assert!(values[cut..1_000_000].iter().all(ArgumentValue::is_cut));
+        assert!(values[cut..1_000_000].iter().all(ArgumentValue::is_truncated));
         assert_eq!(values[1_000_000..], [1.into(), "a".into()]);
         // Typical arguments of a real broker's queues.
         let queue = r#"{"x-queue-type":"quorum","x-max-length":1000,"x-dead-letter-exchange":"orders.dlx"}"#;
         let real = format!("[{}]", vec![queue; 300_000].join(","));
         let real = memory::decode(real.len(), || serde_json::from_str::<Vec<Arguments>>(&real)).unwrap();
-        assert!(real.len() == 300_000 && !real.iter().any(has_cut_value));
-        assert!(!read(&format!("[{table}]"))[0].is_cut(), "the limit applies to one document only");
+        assert!(real.len() == 300_000 && !real.iter().any(has_truncated_value));
+        assert!(!read(&format!("[{table}]"))[0].is_truncated(), "the limit applies to one document only");
     }
 
     #[test]
-    fn levels_above_the_limit_are_cut() {
+    fn levels_above_the_limit_are_truncated() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let read = |text: &str| serde_json::from_str::<ArgumentValue>(text).unwrap();
         let whole = read(&nested(MAX_LEVELS));
-        assert!(!whole.is_cut() && serde_json::to_string(&whole).unwrap() == nested(MAX_LEVELS));
+        assert!(!whole.is_truncated() && serde_json::to_string(&whole).unwrap() == nested(MAX_LEVELS));
         for levels in [MAX_LEVELS + 1, 5_000, 1_000_000] {
-            assert!(read(&nested(levels)).is_cut(), "{levels}");
+            assert!(read(&nested(levels)).is_truncated(), "{levels}");
         }
         let tables = format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200));
-        assert!(read(&tables).is_cut());
+        assert!(read(&tables).is_truncated());
         assert_eq!(read("18446744073709551615"), ArgumentValue::Float(Float(18_446_744_073_709_551_615.0)));
         assert_eq!(read(r#"[null,true,-1,1.5,"é"]"#).to_string(), "[null, true, -1, 1.5, é]");
     }

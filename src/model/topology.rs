@@ -1,6 +1,6 @@
 //! The topology of one vhost, including the settings of the vhost, or the topology of the cluster.
 
-use super::arguments::{Arguments, has_cut_value};
+use super::arguments::{Arguments, has_truncated_value};
 use super::binding::Binding;
 use super::names::{ExchangeName, PolicyName, QueueName, VhostName};
 use super::object::Vhost;
@@ -55,18 +55,19 @@ impl Topology {
 
     /// Removes the objects with a value that topo did not read completely, and all bindings of these objects. Returns
     /// the removed objects and bindings.
-    pub fn remove_cut(&mut self) -> BTreeSet<ObjectId> {
-        let mut cut = BTreeSet::new();
-        let mut record_if_cut = |arguments: &Arguments, id: ObjectId| has_cut_value(arguments) && cut.insert(id);
-        self.queues.retain(|name, it| !record_if_cut(&it.arguments, ObjectId::Queue(name.clone())));
-        self.exchanges.retain(|name, it| !record_if_cut(&it.arguments, ObjectId::Exchange(name.clone())));
-        self.policies.retain(|name, it| !record_if_cut(&it.definition, ObjectId::Policy(name.clone())));
-        self.records.retain(|id, it| !record_if_cut(&it.fields, ObjectId::Record(id.clone())));
-        let involves = |it: &&Binding| has_cut_value(&it.arguments) || cut.iter().any(|id| it.involves(id));
+    pub fn remove_truncated(&mut self) -> BTreeSet<ObjectId> {
+        let mut truncated = BTreeSet::new();
+        let mut record_if_truncated =
+            |arguments: &Arguments, id: ObjectId| has_truncated_value(arguments) && truncated.insert(id);
+        self.queues.retain(|name, it| !record_if_truncated(&it.arguments, ObjectId::Queue(name.clone())));
+        self.exchanges.retain(|name, it| !record_if_truncated(&it.arguments, ObjectId::Exchange(name.clone())));
+        self.policies.retain(|name, it| !record_if_truncated(&it.definition, ObjectId::Policy(name.clone())));
+        self.records.retain(|id, it| !record_if_truncated(&it.fields, ObjectId::Record(id.clone())));
+        let involves = |it: &&Binding| has_truncated_value(&it.arguments) || truncated.iter().any(|id| it.involves(id));
         let bindings: Vec<Binding> = self.bindings.iter().filter(involves).cloned().collect();
         self.bindings.retain(|it| !bindings.contains(it));
-        cut.extend(bindings.into_iter().map(ObjectId::Binding));
-        cut
+        truncated.extend(bindings.into_iter().map(ObjectId::Binding));
+        truncated
     }
 
     /// Removes the topic permissions from the records, and returns them.

@@ -49,16 +49,16 @@ pub(super) fn matching_groups(live: &QueueActivity, matches: impl Fn(&QueueClien
 }
 
 impl ClientGroup {
-    /// Returns the known clients that match the group: several if the broker cannot distinguish them, none for an
+    /// Returns the known clients that match the group: several if topo cannot distinguish them, none for an
     /// unknown product. `exists` returns true for the name of an existing queue of the vhost.
     pub fn known(&self, queue: &QueueName, exists: impl Fn(&str) -> bool) -> Vec<&'static KnownClient> {
         candidates(self.product.as_deref().unwrap_or_default(), queue.as_str(), exists)
     }
 
-    /// Describes the consumers: `2 consumers of Celery (py-amqp 5.4.2) at 10.0.0.4`. `known` is the result of
+    /// Describes the consumers: `2 consumers using Celery (py-amqp 5.4.2) at 10.0.0.4`. `known` is the result of
     /// [`known`](Self::known).
     pub fn text(&self, known: &[&KnownClient]) -> String {
-        format!("{} of {}", count(self.consumers, "consumer"), self.name(known))
+        format!("{} using {}", count(self.consumers, "consumer"), self.name(known))
     }
 
     /// Names the client and its hosts: `Celery (py-amqp 5.4.2) at 10.0.0.4`.
@@ -79,7 +79,7 @@ impl ClientGroup {
         name + &hosts
     }
 
-    /// Returns true if a canceled consumer of the group may declare the queue again. Returns true for an unknown
+    /// Returns true if a canceled consumer using the group may declare the queue again. Returns true for an unknown
     /// client.
     pub fn may_declare(&self, known: &[&KnownClient]) -> bool {
         let declares = |client: &&KnownClient| {
@@ -118,17 +118,17 @@ mod tests {
     fn consumers_of_the_same_client_are_one_group() {
         let celery = (Some("py-amqp"), Some("5.4.2"));
         let at = |address| (address, celery.0, celery.1);
-        assert_eq!(texts(&[at("10.0.0.4:5000")], &[]), ["1 consumer of Celery (py-amqp 5.4.2) at 10.0.0.4"]);
+        assert_eq!(texts(&[at("10.0.0.4:5000")], &[]), ["1 consumer using Celery (py-amqp 5.4.2) at 10.0.0.4"]);
         assert_eq!(
             texts(&[at("a:1"), at("a:2"), at("b:1"), at("c:1"), at("d:1"), at("::1:7")], &[]),
-            ["6 consumers of Celery (py-amqp 5.4.2) at a, b, c and 2 more"]
+            ["6 consumers using Celery (py-amqp 5.4.2) at a, b, c and 2 more"]
         );
         assert_eq!(
             texts(&[at("a:1"), ("a:2", Some("py-amqp"), Some("5.3")), ("", Some("py-amqp"), None)], &[]),
             [
-                "1 consumer of Celery (py-amqp)",
-                "1 consumer of Celery (py-amqp 5.3) at a",
-                "1 consumer of Celery (py-amqp 5.4.2) at a"
+                "1 consumer using Celery (py-amqp)",
+                "1 consumer using Celery (py-amqp 5.3) at a",
+                "1 consumer using Celery (py-amqp 5.4.2) at a"
             ]
         );
         assert!(client_groups(&QueueActivity::default()).is_empty());
@@ -136,12 +136,15 @@ mod tests {
 
     #[test]
     fn ambiguous_clients_are_named_after_the_library() {
-        assert_eq!(texts(&[("a:1", None, None)], &[]), ["1 consumer of an unidentified client at a"]);
-        assert_eq!(texts(&[("a:1", Some("lapin"), Some("4"))], &[]), ["1 consumer of the unknown client lapin 4 at a"]);
-        assert_eq!(texts(&[("a:1", Some("aiormq"), Some("6.9"))], &[]), ["1 consumer of aiormq 6.9 at a"]);
+        assert_eq!(texts(&[("a:1", None, None)], &[]), ["1 consumer using an unidentified client at a"]);
+        assert_eq!(
+            texts(&[("a:1", Some("lapin"), Some("4"))], &[]),
+            ["1 consumer using the unknown client lapin 4 at a"]
+        );
+        assert_eq!(texts(&[("a:1", Some("aiormq"), Some("6.9"))], &[]), ["1 consumer using aiormq 6.9 at a"]);
         let pika = ("a:1", Some("Pika Python Client Library"), Some("1.4.4"));
-        assert_eq!(texts(&[pika], &[]), ["1 consumer of pika 1.4.4 at a"]);
-        assert_eq!(texts(&[pika], &["jobs", "jobs.DQ", "jobs.XQ"]), ["1 consumer of dramatiq (pika 1.4.4) at a"]);
+        assert_eq!(texts(&[pika], &[]), ["1 consumer using pika 1.4.4 at a"]);
+        assert_eq!(texts(&[pika], &["jobs", "jobs.DQ", "jobs.XQ"]), ["1 consumer using dramatiq (pika 1.4.4) at a"]);
     }
 
     #[test]

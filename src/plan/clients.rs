@@ -108,7 +108,7 @@ fn client_texts(
     texts.collect()
 }
 
-/// Describes what happens to a client. `known` contains several clients if the broker cannot distinguish them.
+/// Describes what happens to a client. `known` contains several clients if topo cannot distinguish them.
 fn reactions(known: &[&KnownClient], change: &PlannedChange, has_pause: bool) -> String {
     let mut by_reaction: Vec<(String, Vec<&str>)> = Vec::new();
     for client in known {
@@ -345,14 +345,14 @@ mod tests {
         };
         assert_eq!(
             text("3.10.8", true, "recreate", "quorum").unwrap(),
-            "1 consumer of the unknown client other at h and 1 consumer of Celery (py-amqp) at h have a connection with a \
+            "1 consumer using the unknown client other at h and 1 consumer using Celery (py-amqp) at h have a connection with a \
              global prefetch count, which quorum queues do not support: the broker will refuse the subscription (540 \
              NOT_IMPLEMENTED); before the apply, change the application: set `x-queue-type: quorum` in `queue_arguments` of \
              the queue; set the prefetch count with global=false"
         );
         assert!(text("3.10.8", true, "recreate", "stream").unwrap().contains("which streams do not support"));
         assert!(text("4.0.5", false, "recreate", "quorum").unwrap().starts_with(
-            "1 consumer of Celery (py-amqp) at h uses a global prefetch count by default, which quorum queues do not support: \
+            "1 consumer using Celery (py-amqp) at h uses a global prefetch count by default, which quorum queues do not support: \
              the broker would then refuse the subscription"
         ));
         for (version, flagged, kind, after) in [

@@ -88,7 +88,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
     if let Some(binding) = bindings_of(context, &id).find(|binding| has_unrestorable_void(binding)) {
         let text = format!(
             "topo could not restore {binding} after the recreation: `undefined` can represent an AMQP void value, \
-             which cannot be sent over HTTP"
+             which the management API does not accept"
         );
         return Refusal::never(
             text,

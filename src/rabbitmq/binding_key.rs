@@ -24,7 +24,7 @@ pub fn is_reproducible_over_http(properties_key: &str, arguments: &Arguments) ->
 }
 
 /// Returns the hash of the AMQP table that HTTP creates. The outer `None` means that the hash is unknown. The inner
-/// `None` means that the table contains null, which cannot be sent over HTTP.
+/// `None` means that the table contains null, which the management API does not accept.
 fn hash(arguments: &Arguments) -> Option<Option<u32>> {
     let contains_any =
         |predicate: fn(&ArgumentValue) -> bool| arguments.values().any(|value| contains(value, predicate));

@@ -201,7 +201,10 @@ const CODES: &[(&str, &str)] = &[
         "The file is not valid YAML, or YAML reads a value differently than intended. For example, a plain string cannot \
          start with `*`, `&`, `!`, `#`, `%` or `@`.",
     ),
-    ("too-large", "A number needs more than 64 bits, or a file expands to far more values than it contains."),
+    (
+        "too-large",
+        "An integer does not fit into 64 bits (signed), or a file expands to far more values than it contains.",
+    ),
     ("too-many-delays", "There are more `delays` than retries. Each retry has one delay."),
     ("undeclared", "The spec refers to an object or a retry policy that it does not declare."),
     ("unknown-key", "The mapping does not have this key. Keys are in camelCase; `topo explain KEY` describes each."),

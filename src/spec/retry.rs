@@ -1,4 +1,4 @@
-//! Reads `maxRetries` and `retry` from one source: a queue, an entry of `retryPolicies` or `defaults`. `retry_layers`
+//! Reads `maxRetries` and `retry` from one source: a queue, `defaults`, or an entry of `retryPolicies`. `retry_layers`
 //! merges several sources for a queue, and `expand` creates the objects.
 
 use super::convert::declared_twice;
@@ -13,7 +13,7 @@ use crate::model::units::duration;
 pub(crate) fn read_policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for entry in document.get("retryPolicies").map_or(&[][..], Node::entries) {
         if entry.key == NO_RETRY {
-            let message = "a retry policy cannot be named `none`: this word disables a default retry";
+            let message = "a retry policy cannot be named `none`, because `retry: none` disables the default retries";
             diagnostics.push(Diagnostic::error("name", message, entry.at));
             continue;
         }

@@ -232,7 +232,7 @@ fn of_type(mut table: Value, queue_type: QueueType, definitions: &mut Map<String
 fn argument() -> Value {
     let inner = json!({"$ref": "#/definitions/Argument"});
     json!({
-        "description": "Any value except null, which cannot be sent over HTTP.",
+        "description": "Any value except null, which the management API does not accept.",
         "type": ["boolean", "number", "string", "array", "object"],
         "items": inner,
         "additionalProperties": inner,

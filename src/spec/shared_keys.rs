@@ -64,7 +64,7 @@ static INCOMING_BINDING: Object = Object {
     is_queue: false,
 };
 
-/// The word that disables a default retry.
+/// The value of `retry` that disables the default retries.
 pub(super) const NO_RETRY: &str = "none";
 
 const STRATEGIES: Shape = Shape::OneOf(&[

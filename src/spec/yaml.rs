@@ -256,13 +256,13 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
     Node { value, at, used_at: (used_at != at).then_some(used_at), written }
 }
 
-/// Resolves a plain scalar from its source. Reports an integer that needs more than 64 bits.
+/// Resolves a plain scalar from its source. Reports an integer outside the range of signed 64-bit integers.
 fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
     let value = scalar::resolve(source);
     let is_whole = source.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+');
     if is_whole && matches!(value, Value::Float(_)) {
-        let message = format!("integer {source} is too large");
-        let hint = "RabbitMQ's integers have 64 bits; put the value in quotes if it is a string";
+        let message = format!("integer {source} is out of range");
+        let hint = "RabbitMQ supports signed 64-bit integers; put the value in quotes if it is a string";
         diagnostics.push(Diagnostic::error("too-large", message, at).hint(hint));
     }
     value

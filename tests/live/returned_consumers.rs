@@ -82,7 +82,7 @@ fn clients_that_do_not_return_are_named() {
         }
         output
             .expect_code(4)
-            .expect_text("Queue q: 2 consumers before, 0 now; not returned: 2 consumers of the unknown client lapin")
+            .expect_text("Queue q: 2 consumers before, 0 now; not returned: 2 consumers using the unknown client lapin")
             .expect_text(" at 127.0.0.1 (restart applications that do not return).")
             .expect_text("Verified: the broker matches the spec.")
             .expect_error(" steps done, but 2 consumers have not returned");
@@ -117,7 +117,9 @@ fn missing_consumers_are_no_failure_by_default() {
     until_listed(&vhost, 1);
     let recreate = format!("--recreate=queues/{}/q=discard", vhost.name());
     let apply = ["apply", "-y", &recreate, ALLOWED, "--wait-consumers=0s", "--format=json"];
-    until("the client", || topo.run(["plan", &recreate]).says("1 consumer of the unknown client lapin").then_some(()));
+    until("the client", || {
+        topo.run(["plan", &recreate]).says("1 consumer using the unknown client lapin").then_some(())
+    });
     let report = topo.run(apply).expect_code(0).json();
     let consumers = &report["vhosts"][0]["consumers"][0];
     if may_keep_consumers(&vhost, "discard") && consumers["after"] == 1 {
@@ -125,7 +127,7 @@ fn missing_consumers_are_no_failure_by_default() {
     }
     assert_eq!((&consumers["before"], &consumers["after"]), (&json!(1), &json!(0)), "{report}");
     let missing = consumers["missing"][0].as_str().unwrap_or_else(|| panic!("no client: {report}"));
-    assert!(missing.starts_with("1 consumer of the unknown client lapin "), "{missing}");
+    assert!(missing.starts_with("1 consumer using the unknown client lapin "), "{missing}");
     drop(held);
 }
 

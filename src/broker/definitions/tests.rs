@@ -164,7 +164,7 @@ fn deeply_nested_parameters_are_read() {
     let file = FILE.replace("\"policies\"", &format!("\"parameters\":[{parameters}],\"policies\""));
     let snapshot = read(&file, &"shop".into(), None).unwrap();
     // The record stores the whole definition as one value.
-    let cut = snapshot.topology.clone().remove_cut();
+    let cut = snapshot.topology.clone().remove_truncated();
     assert_eq!(
         cut.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["operator policy p", "vhost limit max-queues", "parameter odd p"]

@@ -40,8 +40,8 @@ enum Source {
 }
 
 impl<'a> Target<'a> {
-    /// Determines the source of the topologies. Reads a definitions file, and prepares the connection to a broker
-    /// without a request.
+    /// Determines the source of the topologies. Reads a definitions file, and creates a client for a broker without
+    /// sending a request.
     pub(super) async fn connect(
         against: &str,
         arguments: &'a TestArguments,
@@ -69,7 +69,7 @@ impl<'a> Target<'a> {
         Ok(Self { arguments, global, source })
     }
 
-    /// Runs the cases of a file: once on a broker, and otherwise once for each version.
+    /// Runs the cases of a file: once for the topology of a broker, and otherwise once for each version.
     pub(super) async fn run_file(&self, read: &ReadFile) -> Result<Vec<FileReport>, Failure> {
         match &self.source {
             Source::Broker { access, is_planned } => {
@@ -142,7 +142,7 @@ impl<'a> Target<'a> {
         }
         drop(reading);
         let snapshot = snapshots.pop().ok_or_else(|| Failure::failed(format!("could not read vhost {vhost}")))?;
-        let hint = "to test the topology before the first apply, use --against planned";
+        let hint = "if the first apply has not created the vhost yet, use --against planned";
         expect_vhost(snapshot, &broker.shown_url()).map_err(|failure| failure.hint(hint))
     }
 

@@ -1,7 +1,7 @@
 //! Reports globs in `owns`, `protect` and `ignore` that look like regular expressions or topic patterns. Such globs
 //! match nothing, so `protect` does not protect the intended objects.
 
-use super::protect_misspelt::names;
+use super::protect_misspelled::names;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
 use crate::spec::Severity;
@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("glob_looks_like_pattern.md"),
 };
 
-/// Characters that have a meaning in regular expressions and shell globs, but are literal in these globs.
+/// Characters that have a meaning in regular expressions or shell globs, but are literal in these globs.
 const SPECIAL_CHARACTERS: [char; 11] = ['^', '$', '\\', '(', ')', '[', ']', '{', '}', '|', '+'];
 const GLOBS: &str =
     "in a glob, `*` matches any string, `?` matches one character, and any other character matches itself";
@@ -65,7 +65,7 @@ fn hint(key: &str, text: &str) -> String {
         return GLOBS.to_owned();
     }
     let globs: Vec<String> = intended.iter().map(|glob| format!("{glob:?}")).collect();
-    format!("write the glob `{key}: [{}]`", globs.join(", "))
+    format!("write `{key}: [{}]`", globs.join(", "))
 }
 
 /// Returns the globs that the author probably intended.

@@ -36,7 +36,7 @@ mod policy_matches_nothing;
 mod policy_on_generated_queue;
 mod policy_shadowed;
 mod policy_skipped_by_unsupported_key;
-mod protect_misspelt;
+mod protect_misspelled;
 mod prune_reaches_undeclared;
 mod quorum_even_size;
 mod refused_by_broker;
@@ -115,7 +115,7 @@ pub static RULES: &[&Rule] = &[
     &policy_on_generated_queue::RULE,
     &policy_shadowed::RULE,
     &policy_skipped_by_unsupported_key::RULE,
-    &protect_misspelt::RULE,
+    &protect_misspelled::RULE,
     &prune_reaches_undeclared::RULE,
     &quorum_even_size::RULE,
     &refused_by_broker::RULE,

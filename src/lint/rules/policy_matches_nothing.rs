@@ -1,4 +1,4 @@
-//! Reports policies whose patterns match no object of the spec. This can be intended, because clients also declare
+//! Reports policies that match no object of the spec. This can be intended, because clients also declare
 //! queues. A pattern that nearly matches, or that matches only objects of a different kind, is probably a mistake.
 
 use crate::lint::{Finding, Rule, Subject};
@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("policy_matches_nothing.md"),
 };
 
-/// Examples of names that brokers and clients generate. A policy for such names is intended.
+/// Examples of names that brokers and clients generate. topo assumes that a policy for such names is intentional.
 pub(super) const GENERATED_NAMES: &[&str] = &[
     "amq.gen-JzTY20BRgKO-HjmUJj0wLg",
     "mqtt-subscription-sensor-17qos0",

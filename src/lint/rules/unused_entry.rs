@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     other_severities: &[],
     is_optional: false,
-    summary: "no queue uses an entry of `deadLetterQueues` or `retryPolicies`",
+    summary: "an entry of `deadLetterQueues` or `retryPolicies` is not used",
     check,
     page: include_str!("unused_entry.md"),
 };

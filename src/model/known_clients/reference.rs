@@ -85,7 +85,7 @@ pub fn page(client: &KnownClient) -> String {
         text,
         "\n\n- **When the queue is deleted:** {}.\n- **When the queue does not exist yet (404):** {}.\n\
          - **When a running worker declares the queue with different arguments (406):** {}.\n\
-         - **When a worker declares the queue with different arguments at its start:** {}.\n\
+         - **When a worker declares the queue with different arguments on startup:** {}.\n\
          - **To skip the declaration:** {}.\n{}- **Type of integers in a 406 error:** `{}`, for the number 1000.\n\n\
          ## Declared objects\n\n{}\n\n{}## Advice\n\n{}\n",
         cancel_text(client.on_cancel),
@@ -174,7 +174,7 @@ fn missing_text(client: &KnownClient) -> &'static str {
 fn mismatch_text(client: &KnownClient) -> &'static str {
     match (client.on_cancel, client.on_missing) {
         (OnCancel::Declares, _) | (OnCancel::Subscribes, OnMissing::Declares) => reaction_text(client.on_mismatch),
-        (_, _) => "a running worker does not declare the queue again",
+        (_, _) => "not applicable: a running worker does not declare the queue again",
     }
 }
 

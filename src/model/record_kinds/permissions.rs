@@ -24,8 +24,8 @@ pub(super) const PERMISSION_FIELDS: &[RecordField] = &[
         comparison: Comparison::Always,
         example: "'^orders$'",
         doc: "A regular expression for the exchanges to which the user may publish, for the destinations of bindings, and \
-              for the dead-letter and alternate exchanges of objects that the user declares. The default exchange is \
-              `amq.default`.",
+              for the dead-letter and alternate exchanges of objects that the user declares. For the default exchange, \
+              the pattern must match `amq.default`.",
         ..RecordField::NEW
     },
     RecordField {

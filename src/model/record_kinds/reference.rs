@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Users, permissions, limits, shovels and parameters
 
-On this page you can look up the other kinds of objects that a spec can declare, with their keys: users, permissions, limits, shovels,
-federation and parameters.
+This page lists the kinds of objects that a spec can declare in addition to exchanges, queues, bindings and policies, with their keys:
+operator policies, limits, parameters, permissions, users, shovels, federation and deletion protection.
 This page is generated; do not edit it.
 
 topo changes these objects in place. The name in parentheses is the name of the field in RabbitMQ.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::model::version::BrokerVersion;
 
-const GLOBAL_PARAMETER_VALUE: RecordField = RecordField {
+const PARAMETER_VALUE: RecordField = RecordField {
     key: "value",
     name: "value",
     shape: FieldShape::Any,
@@ -40,7 +40,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         section: "operatorPolicies",
         scope: RecordScope::Vhost,
         place: Place::Section,
-        doc: "The operator policies, by name. They limit the values that arguments and policies can set. Writing \
+        doc: "The operator policies, by name. They limit the effective values of arguments and policies. Writing \
               operator policies requires the `administrator` tag.",
         removed_doc: "The names of operator policies to delete.",
         key: &["name"],
@@ -68,7 +68,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         section: "vhostLimits",
         scope: RecordScope::Vhost,
         place: Place::Vhost("limits"),
-        doc: "The limits of the vhost. If `limits` is set, topo deletes limits that it does not list. Writing limits requires the `administrator` \
+        doc: "The limits of the vhost. If `limits` is set, topo deletes the limits that `limits` omits. Writing limits requires the `administrator` \
               tag.",
         removed_doc: "",
         key: &[],
@@ -96,7 +96,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         section: "userLimits",
         scope: RecordScope::Cluster,
         place: Place::Entry(&USERS, "limits"),
-        doc: "The limits of the user; since RabbitMQ 3.8.10. If `limits` is set, topo deletes limits that it does not list. Writing limits \
+        doc: "The limits of the user; since RabbitMQ 3.8.10. If `limits` is set, topo deletes the limits that `limits` omits. Writing limits \
               requires the `administrator` tag.",
         removed_doc: "",
         key: &["user"],
@@ -142,7 +142,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         plugins: &[],
         list: ListPath::OfKind,
         order: WriteOrder::BeforeQueues,
-        layout: Layout::Value(&[GLOBAL_PARAMETER_VALUE]),
+        layout: Layout::Value(&[PARAMETER_VALUE]),
         definitions_key: "global_parameters",
         component: "",
         writer: Tag::Policymaker,
@@ -244,7 +244,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         schema: "Parameter",
         plural: "parameters",
         section: "parameters",
-        doc: "The runtime parameters of other plugins in the vhost, by component and name, each with its value. Requires the \
+        doc: "The vhost's runtime parameters of other plugins, by component and name, each with its value. Requires the \
               `policymaker` tag.",
         removed_doc: "",
         key: &["component", "name"],
@@ -261,7 +261,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         plugins: &[],
         list: ListPath::OfAllVhosts,
         order: WriteOrder::AfterObjects { rank: 2 },
-        layout: Layout::Value(&[GLOBAL_PARAMETER_VALUE]),
+        layout: Layout::Value(&[PARAMETER_VALUE]),
         component: "",
         ..UPSTREAM_SET
     },

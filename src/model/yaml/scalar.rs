@@ -1,5 +1,5 @@
 //! Resolves plain scalars and writes strings. topo resolves plain scalars from their source text with the YAML 1.2 core
-//! schema. The YAML library follows older versions in some cases: it reads `010` as a float and `1_000` as a number.
+//! schema. The YAML library deviates from this schema: it reads `010` as a float and `1_000` as an integer.
 //! topo writes a string without quotes only if YAML 1.1 and YAML 1.2 both read the unquoted text as this string.
 
 use crate::model::printable::is_hidden;
@@ -26,7 +26,7 @@ pub(crate) fn quote_if_needed(text: &str) -> String {
     }
 }
 
-/// Writes a string as one comment line. Replaces `topo:` with `topo :`, because topo interprets comments such as `#
+/// Escapes a string for a comment, so that it contains no line breaks. Replaces `topo:` with `topo :`, because topo interprets comments such as `#
 /// topo: allow …`.
 pub(crate) fn comment(text: &str) -> String {
     text.replace("topo:", "topo :").chars().map(|c| if is_escaped(c) { escaped(c) } else { c.to_string() }).collect()

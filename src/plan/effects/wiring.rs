@@ -73,12 +73,12 @@ fn misrouting(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<Str
                 continue;
             }
             return Some(match (effective.map(|it| &it.source), policy) {
-                (Some(Source::Argument), _) => format!("its own argument x-{key} overrides every policy"),
+                (Some(Source::Argument), _) => format!("the queue's own argument x-{key} overrides every policy"),
                 (_, Some(policy)) if policy.name != wired.name => {
                     format!("policy {} has precedence over this policy", policy.name)
                 }
-                (_, Some(_)) => format!("the {key} key of a policy has no effect on it"),
-                (_, None) => "no policy governs it".to_owned(),
+                (_, Some(_)) => format!("the {key} key of a policy has no effect on the queue"),
+                (_, None) => "no policy governs the queue".to_owned(),
             });
         }
     }
@@ -86,7 +86,7 @@ fn misrouting(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<Str
 }
 
 /// Describes the displaced policies; `None` if no policy is displaced. For example: `for queue work it will take
-/// precedence over policy limits (not in this spec), and includes its settings: max-length 100`.
+/// precedence over policy limits (not in this spec), and will include its settings: max-length 100`.
 fn displacement(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) -> Option<String> {
     let likely = displaced.likely()?;
     let declared = &sides.context.desired.topology.policies;
@@ -113,10 +113,10 @@ fn displacement(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>)
         .collect();
     let mut text = format!("for queue {} it will take precedence over policy {}", wired.queue_name, names.join(" or "));
     if !kept.is_empty() {
-        text += &format!(", and includes its settings: {}", kept.join(", "));
+        text += &format!(", and will include its settings: {}", kept.join(", "));
     }
     if !lost.is_empty() {
-        text += &format!("; but not its {}", lost.join(" and "));
+        text += &format!("; its {} will no longer apply", lost.join(" and "));
     }
     Some(text)
 }

@@ -44,7 +44,7 @@ pub(crate) fn contains_null(value: &ArgumentValue) -> bool {
 
 pub(super) fn null_refusal(arguments: &Arguments) -> Option<Refusal> {
     null_in(arguments).map(|name| {
-        Refusal::new(name, format!("argument {name} contains null, which cannot be sent over HTTP"))
+        Refusal::new(name, format!("argument {name} contains null, which the management API does not accept"))
             .hint("remove the argument")
     })
 }

@@ -88,7 +88,7 @@ impl<H: MessageHandler> Session<'_, H> {
         Ok(())
     }
 
-    /// Waits until all published messages are answered, and all acknowledgements are written.
+    /// Waits until the broker has answered all publishes, and all acknowledgements are written.
     pub(super) async fn settle_all(&mut self) -> Result<(), ProcessEnd> {
         while !self.pipeline.is_empty() {
             let settled = timeout(MAX_UNANSWERED, self.pipeline.settle()).await;
@@ -112,7 +112,7 @@ impl<H: MessageHandler> Session<'_, H> {
     }
 
     /// Starts a fence if the acknowledged messages fill half of the window, or if the window is full and no publish is
-    /// unanswered. Starts no second fence while a fence is pending.
+    /// unanswered. Does nothing while a fence is pending.
     pub(super) fn start_fence(&mut self) {
         let is_full = self.counts.in_doubt >= u64::from(self.order.window) && self.pipeline.is_empty();
         if self.fence.is_none() && self.unfenced > 0 && (self.unfenced * 2 >= u64::from(self.order.window) || is_full) {

@@ -2,7 +2,7 @@
 //!
 //! The refusals follow the order of the broker's checks:
 //!
-//! 1. values that HTTP does not support;
+//! 1. values that the management API does not accept;
 //! 2. the type of the dead-letter exchange argument (`rabbit_channel`);
 //! 3. the queue type;
 //! 4. argument values, and arguments of other queue types (`rabbit_amqqueue:check_declare_arguments`);
@@ -29,7 +29,11 @@ pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
     let queue = &with_default_type(queue, profile);
     let mut found = Vec::new();
     for (name, value) in queue.arguments.iter().filter(|(_, value)| contains_null(value)) {
-        found.push(refusal(name, format!("{name} is {value}: null cannot be sent over HTTP"), "remove the argument"));
+        found.push(refusal(
+            name,
+            format!("{name} is {value}: the management API does not accept null"),
+            "remove the argument",
+        ));
     }
     let dead_letter = "x-dead-letter-exchange";
     if let Some(value) = queue.arguments.get(dead_letter).filter(|value| value.as_text().is_none()) {
@@ -41,7 +45,7 @@ pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
         found.push(refusal(dead_letter, text, &hint(dead_letter)));
     }
     let kind = queue_type(queue, profile);
-    // RabbitMQ 3.9 and later check the queue type first and stop if the type is wrong. RabbitMQ 3.8 checks the type
+    // RabbitMQ 3.9 and later check the queue type before the other argument values, and stop if the type is wrong. RabbitMQ 3.8 checks the type
     // like any other argument.
     let is_first = version.is_at_least(3, 9);
     match (&kind, is_first) {
@@ -94,7 +98,7 @@ fn value_refusal(
     if let Some(text) = value::problem(name, value, desired) {
         let key = KnownArgument::named(name).map_or(name, |known| known.key);
         let maximum =
-            value::exceeded_maximum(value, desired).map(|maximum| format!("write `{key}: {maximum}` or less"));
+            value::exceeded_maximum(value, desired).map(|maximum| format!("set `{key}` to {maximum} or less"));
         return Some(refusal(name, text, &maximum.unwrap_or_else(|| hint(name))));
     }
     let is_alone = name == "x-dead-letter-routing-key" && !queue.arguments.contains_key("x-dead-letter-exchange");

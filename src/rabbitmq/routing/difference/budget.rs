@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// The error for a comparison with too many cases.
+/// The error for a comparison with too many cases, or with a header value that topo cannot compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooComplex;
 

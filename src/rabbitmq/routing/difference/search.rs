@@ -8,7 +8,7 @@ use crate::rabbitmq::routing::Keys;
 use crate::rabbitmq::routing::exchange::Unclear;
 use std::fmt;
 
-/// The maximum number of searches for one cause.
+/// The maximum number of demands that one call of [`Search::example`] tries, including its nested calls.
 const MAX_SEARCHES: usize = 500;
 
 /// The reason why the effect of a cause is unknown.
@@ -16,7 +16,7 @@ const MAX_SEARCHES: usize = 500;
 pub enum NotCompared {
     /// A route is uncertain.
     Unclear(Unclear),
-    /// The comparison has too many cases.
+    /// The comparison has too many cases, or involves a header value that topo cannot compare.
     TooComplex,
 }
 
@@ -76,7 +76,7 @@ impl<'s, 'r, 'a> Search<'s, 'r, 'a> {
     ///
     /// If a candidate message reaches the queue, the search blocks one hop of its path at a time. To block a hop over
     /// bindings, it requires that none of the bindings match. To block a hop to an alternate exchange, it requires that
-    /// a binding of the exchange match.
+    /// at least one binding of the exchange before the hop match.
     fn example(&mut self, demand: &Demand<'a>) -> Result<Option<ExampleMessage>, NotCompared> {
         self.searches += 1;
         if self.searches > MAX_SEARCHES {

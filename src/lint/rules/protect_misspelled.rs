@@ -7,13 +7,13 @@ use crate::spec::Severity;
 use std::collections::BTreeSet;
 
 pub(super) static RULE: Rule = Rule {
-    name: "protect-misspelt",
+    name: "protect-misspelled",
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
     summary: "`protect` lists a name that is not declared but resembles a declared name",
     check,
-    page: include_str!("protect_misspelt.md"),
+    page: include_str!("protect_misspelled.md"),
 };
 
 /// The minimum length of a name to compare. If a shorter name differs in one character, it is often a different word.
