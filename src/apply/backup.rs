@@ -7,7 +7,8 @@ use crate::plan::{Plan, TopicPermissions, VhostPlan, affected_users, deletes_exc
 /// The first version that can import exchanges and their topic permissions from the same file.
 const SINGLE_FILE_SINCE: BrokerVersion = BrokerVersion::new(4, 3, 0);
 
-/// The current definitions of the objects that a plan deletes, changes or recreates. A backup contains no messages.
+/// The current definitions of the objects that a plan deletes, changes or recreates. A backup contains neither messages
+/// nor global parameters.
 #[derive(Clone, Debug)]
 pub struct Backup {
     /// The objects, as one topology for each affected vhost.
@@ -15,7 +16,7 @@ pub struct Backup {
     /// The users, shovels and upstreams, with their passwords or hashes.
     pub secret: SecretDefinitions,
     /// The topic permissions that the plan changes or deletes, or that the broker deletes together with an exchange or
-    /// a user. If this user may not read the permissions on deleted exchanges, the backup does not contain them.
+    /// a user. If topo's own user may not read the permissions on deleted exchanges, the backup does not contain them.
     pub topic_permissions: Vec<(VhostName, TopicPermission)>,
     /// The broker's version.
     pub version: String,
@@ -36,8 +37,8 @@ pub struct BackupError {
 }
 
 impl Backup {
-    /// Reads the objects. Returns `None` if no part of the plan is destructive ([`VhostPlan::is_destructive`]) and the
-    /// plan affects no existing user.
+    /// Reads the objects. Returns `None` if no vhost's plan is destructive ([`VhostPlan::is_destructive`]) and the plan
+    /// affects no existing user.
     pub(super) async fn read(broker: &Broker, plan: &Plan) -> Result<Option<Self>, BrokerError> {
         let parts: Vec<&VhostPlan> = plan.vhosts.iter().filter(|part| part.is_destructive()).collect();
         let mut secret = match &plan.cluster {

@@ -73,8 +73,9 @@ pub async fn apply(
         }
         let must_finish = wave.iter().any(|step| recreates.must_run(step));
         let halt = Cell::new(stopped && !must_finish);
-        // Checks the lock before each wave, because the next renewal may be 15 s away.
-        let lock_error = Cell::new(if halt.get() { None } else { broker.confirm().await.err() });
+        // Checks the lock before each wave, because the next renewal may be 15 s away. A started recreation continues
+        // without the lock.
+        let lock_error = Cell::new(if halt.get() || must_finish { None } else { broker.confirm().await.err() });
         let notify_step = |progress: Progress<'_>| (observe.borrow_mut())(progress);
         let outcomes = stream::iter(wave)
             .map(|step| {
@@ -100,8 +101,8 @@ pub async fn apply(
                     notify(Progress::Failed(&step, &error));
                     stopped = true;
                     if error.is_after_processing() {
-                        // After a deletion, the old object no longer exists, even if a client has declared the name
-                        // again. The recreation continues and restores the bindings.
+                        // After a deletion, the old object no longer exists, even if a client has declared an object
+                        // with the same name. The recreation continues and restores the bindings.
                         recreates.record_done(&step);
                     } else {
                         recreates.record_failed(&step, &error);

@@ -114,8 +114,8 @@ pub struct Migrated {
     /// The number of messages that were in the holding queue when new messages overtook them, because new messages
     /// arrived as fast as topo moved messages. `None` if unknown, or if new messages overtook none.
     pub reordered: Option<u64>,
-    /// The number of messages that are behind newer messages, because the rollback began before the old queue was
-    /// empty. `None` if there are none, or if the number is unknown.
+    /// The number of messages that are behind newer messages, for example because the rollback began before the old
+    /// queue was empty. `None` if there are none, or if the number is unknown.
     pub behind: Option<u64>,
     /// The messages that were moved out of the queue and did not return, for example because they expired or because a
     /// policy removed them. `None` if all messages returned, if the number is unknown, and for a shovel, whose counts
@@ -123,15 +123,15 @@ pub struct Migrated {
     pub missing: Option<Missing>,
     /// The reason why a shovel took over from AMQP; `None` if no shovel took over.
     pub fallback: Option<String>,
-    /// The description of a policy that removes messages from the holding queues, and was created after the plan was
-    /// made; `None` if there is no such policy.
+    /// The description of a policy that removes messages from the holding queues, and was created or changed after the
+    /// plan was made; `None` if there is no such policy.
     pub conflicting_policy: Option<String>,
     /// The total time for which the queue did not exist; `None` if the queue always existed.
     pub gap: Option<Duration>,
     /// The number of times that a client declared the old queue again after topo deleted it.
     pub redeclared: usize,
-    /// The clients that may have declared the old queue again, such as `Celery (py-amqp 5.4.2) at 10.0.0.4`. Empty if no
-    /// client did, or if topo cannot determine them.
+    /// The clients that may have declared the old queue again, such as `Celery (py-amqp 5.4.2) at 10.0.0.4`. Empty if
+    /// no client did, or if topo cannot determine them.
     pub redeclared_by: Vec<String>,
 }
 

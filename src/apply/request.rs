@@ -45,7 +45,8 @@ pub struct RunOptions {
     /// The maximum time to wait for a lock that another apply holds.
     pub lock_timeout: Duration,
     /// The maximum total time for retired tiers to drain, and the maximum time for which a migration can make no
-    /// progress. After this time, retired tiers are left for the next apply, and a migration is rolled back.
+    /// progress. After this time, retired tiers are left for the next apply. A migration is rolled back if the old
+    /// queue still exists, and fails otherwise.
     pub drain_timeout: Duration,
     /// The maximum time to wait for the consumers of recreated queues; `None` for
     /// [`Intervals::consumers_return`](crate::model::Intervals::consumers_return).
@@ -137,8 +138,8 @@ pub enum Progress<'a> {
     Done(&'a Step),
     /// A step failed.
     Failed(&'a Step, &'a BrokerError),
-    /// A step is left for the next run, because it deletes a retired tier that has not drained, or because it depends on
-    /// such a step.
+    /// A step is left for the next run, because it deletes a retired tier that has not drained, or because it depends
+    /// on such a step.
     Waiting(&'a Step),
     /// Messages are being moved or consumed. The values are the step, the number of moved messages, the number of
     /// remaining messages, and the reason for a stall. A number is `None` if unknown.

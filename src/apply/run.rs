@@ -80,8 +80,8 @@ async fn run_under_locks(
     Ok(outcome)
 }
 
-/// Plans again under the locks. Approves the new plan if it differs from the reviewed plan only in completed steps, and if
-/// no blockers remain.
+/// Plans again under the locks. Approves the new plan if it differs from the reviewed plan only in completed steps, and
+/// if no blockers remain.
 async fn approve(request: &RunRequest<'_>) -> Result<ApprovedPlan, RunError> {
     let now = plan(request.access, request.desired, &request.reviewed.options).await?;
     match staleness(request.reviewed, &now) {
@@ -139,7 +139,8 @@ async fn execute(
                 report
             }
         };
-        // A failure prevents only further vhosts from starting. Vhosts in progress continue, because they are independent.
+        // A failure prevents only further vhosts from starting. Vhosts in progress continue, because they are
+        // independent.
         stopped.set(stopped.get() || !report.is_complete());
         report
     };

@@ -65,8 +65,8 @@ pub(super) fn check(raw: RawResponse<'_>, context: RequestContext<'_>) -> Result
     };
     let username = username.to_owned();
     Err(match status {
-        // The second reason concerns policies: the user has neither the `policymaker` nor the `administrator` tag
-        // (`rabbit_web_dispatch_access_control:is_authorized_policies`).
+        // The second reason concerns policies and parameters: usually, the user has neither the `policymaker` nor the
+        // `administrator` tag (`rabbit_web_dispatch_access_control:is_authorized_policies`).
         401 if reason.starts_with("Not ") && reason.ends_with(" user")
             || reason == "User not authorised to access object" =>
         {
@@ -114,7 +114,7 @@ fn unescape_html(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
 }
 
-/// Returns the start of a response body without HTML tags, with each run of whitespace as one space.
+/// Returns the start of a response body, without HTML tags and with each run of whitespace replaced by one space.
 fn excerpt(body: &[u8]) -> String {
     // This length suffices for the tags before the first words.
     let text = String::from_utf8_lossy(&body[..body.len().min(16 * 1024)]);

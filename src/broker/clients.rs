@@ -62,7 +62,7 @@ struct Statistics {
     message_stats: Counts,
 }
 
-/// The messages that one exchange has published to a queue. The broker lists them only with `management.rates_mode =
+/// The messages that one exchange has routed to a queue. The broker lists them only with `management.rates_mode =
 /// detailed`.
 #[derive(Deserialize)]
 struct Incoming {

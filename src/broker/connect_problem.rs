@@ -122,7 +122,7 @@ impl ConnectProblem {
 
     /// Converts an error from the TLS library.
     fn of_tls(error: &TlsError) -> Self {
-        // Both enums are non-exhaustive. The message for other variants is "TLS: …".
+        // These enums are non-exhaustive. The message for other variants is "TLS: …".
         #[allow(clippy::wildcard_enum_match_arm)]
         match error {
             TlsError::InvalidCertificate(certificate) => match certificate {

@@ -1,6 +1,6 @@
 //! Parses a node's entry in `rabbitmqadmin.conf`, in either generation of the file format.
 //!
-//! Generation 1 is the INI file of the Python tool that is part of the broker (`priv/www/cli/rabbitmqadmin` in
+//! Generation 1 is the INI file of the Python tool that is part of older brokers (`priv/www/cli/rabbitmqadmin` in
 //! rabbitmq_management), with a section per node. The tool reads the file with `configparser`. Generation 2 is the TOML
 //! file of rabbitmqadmin-ng (`SharedSettings` in its `src/config.rs`), with a table per node. Keys that do not concern
 //! the connection are ignored.
@@ -223,9 +223,9 @@ impl NodeSettings {
         Ok(self)
     }
 
-    /// Returns the management API URL: `base_uri`, or a URL with the host and the port, followed by the path prefix. As
-    /// in both generations of rabbitmqadmin, the defaults are the host `localhost` and the port 15672, or 15671 with
-    /// TLS.
+    /// Returns the management API URL: `base_uri`, or a URL with the host and the port, followed by the path prefix.
+    /// The default host is `localhost`. The default port is 15672, or 15671 with TLS. In contrast, the Python tool uses
+    /// the port 15672 even with TLS.
     pub fn base_url(&self) -> Result<BaseUrl, BaseUrlError> {
         let prefix = self.path_prefix.as_deref().unwrap_or_default();
         if let Some(url) = &self.base_uri {

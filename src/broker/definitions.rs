@@ -85,9 +85,9 @@ impl<'a> File<'a> {
         self.list(key).into_iter().flat_map(Part::elements)
     }
 
-    /// Returns the version of the broker that wrote the file. On 3.8 and later, an export of the whole broker contains
-    /// both fields, and an export of one vhost contains only `rabbit_version`. Returns `None` if the file contains no
-    /// valid version.
+    /// Returns the version of the broker that wrote the file; `None` if the file contains no valid version. On 3.8 and
+    /// later, an export of the whole broker contains the fields `rabbit_version` and `rabbitmq_version`. An export of
+    /// one vhost contains only `rabbit_version`.
     fn version(&self) -> Option<BrokerVersion> {
         let named = ["rabbit_version", "rabbitmq_version"].into_iter().find_map(|key| self.fields.get(key));
         serde_json::from_str::<String>(named?.text).ok()?.parse().ok()

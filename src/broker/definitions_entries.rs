@@ -1,7 +1,7 @@
 //! Splits a definitions file into the entries of its lists, and completes an entry with the broker's defaults.
 //!
 //! Handwritten definitions files may omit fields. The default of a missing field depends on the list, the field and the
-//! broker's version (`rabbit_definitions`). It was measured with imports into 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+//! broker's version (`rabbit_definitions`). The defaults were observed in imports into 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 use crate::model::BrokerVersion;
 use serde::Deserialize;

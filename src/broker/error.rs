@@ -119,8 +119,8 @@ pub enum BrokerError {
         /// The broker's reason.
         reason: String,
     },
-    /// The object exists with other properties. Over AMQP, the broker returns the same reason with the status `406
-    /// PRECONDITION_FAILED`.
+    /// The object exists with other properties. Over AMQP, the broker returns the same reason with the reply code 406
+    /// (`PRECONDITION_FAILED`).
     #[error("the object exists with other properties: {reason}")]
     Inequivalent {
         /// The method and the path.
@@ -297,7 +297,7 @@ pub enum BrokerError {
         /// The reason.
         reason: String,
     },
-    /// topo would not be able to restore an unmanaged binding after the recreation. Nothing was deleted.
+    /// topo would not be able to restore a binding after the recreation. Nothing was deleted.
     #[error("{object} was not deleted: topo would not be able to restore its binding {binding} ({reason})")]
     NotRestorable {
         /// The queue or exchange.
@@ -319,8 +319,8 @@ pub enum BrokerError {
     },
     /// The binding would make all bindings of its vhost unreadable. topo did not send the request.
     #[error(
-        "binding {binding} was not created: with a `~` in the routing key and additional arguments, the management API \
-         would return 500 for every later list of the vhost's bindings"
+        "binding {binding} was not created: because its routing key contains a `~` and it has arguments, the \
+         management API would return 500 for every request that lists the vhost's bindings"
     )]
     Unlistable {
         /// The binding.

@@ -196,7 +196,8 @@ impl Broker {
             }
             Some(QueueType::Quorum | QueueType::Stream) => match self.forget_and_delete(vhost, name, delete).await {
                 // The delete was incomplete. The broker deleted the members, and then the metadata store had no leader,
-                // because its node stopped (4.3.6). topo has proven that the queue was empty, so no messages are lost.
+                // because the leader's node stopped (4.3.6). topo has proven that the queue was empty, so no messages
+                // are lost.
                 Err(_) if self.missing_members(vhost, name).await.is_some() => {
                     self.forget_and_delete(vhost, name, delete).await
                 }
@@ -254,8 +255,8 @@ impl Broker {
     }
 
     /// Returns [`BrokerError::NotEmpty`] if a quorum queue contains a ready message, and [`BrokerError::NoMembers`] if
-    /// no member of the queue runs. Gets a message and requeues it
-    /// immediately before the delete, because the totals do not include messages that arrived after the last tick.
+    /// no member of the queue is running. Gets a message and requeues it immediately before the delete, because the
+    /// totals do not include messages that arrived after the last tick.
     ///
     /// The request does not change an empty queue. A requeued message returns to its position and is marked as
     /// redelivered, and its delivery count increases by one (not on 4.3). At the delivery limit, the broker
@@ -269,8 +270,8 @@ impl Broker {
         };
         let answer = match self.send_once(&get).await {
             // The user may have permission to delete the queue, but not to read it. A queue with a single active
-            // consumer refuses every `get`. In both cases, topo accepts the two ticks as proof. Otherwise, it
-            // could never delete the queue.
+            // consumer refuses every `get`. In both cases, topo accepts the two ticks as proof. Otherwise, topo could
+            // never delete the queue.
             Err(BrokerError::AccessRefused { .. }) => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("single active consumer") => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("noproc") => {

@@ -141,9 +141,9 @@ fn uri_kind(value: &ArgumentValue) -> UriKind {
 type Parsed = Option<AmqpUri>;
 
 /// Compares the URIs in a field with those of the desired record, and replaces them with the desired URIs if they
-/// match. Adds the field that represents the password. If the password matches, this field contains the desired
-/// record's reference. Otherwise, it contains only whether a password is set. Returns the reason if topo cannot compare
-/// the passwords.
+/// match. Adds the field that represents the password, if any password is set. If the password matches or cannot be
+/// compared, this field contains the desired record's reference. Otherwise, the field shows only whether one or several
+/// passwords are set. Returns the reason if topo cannot compare the passwords.
 fn split(
     fields: &mut Arguments,
     kind: RecordKind,

@@ -240,8 +240,8 @@ impl LockedBroker {
 
     /// Releases the lock. Does not delete a lock that another apply has acquired.
     ///
-    /// If the broker does not respond, retries until the lease expires, but for at least 15 s. A lock whose node is
-    /// down does not expire with its lease.
+    /// Retries after transient errors, at most until the lease expires or for 15 s, whichever is later. A lock whose
+    /// node is down does not expire with its lease.
     pub async fn release(self) -> Result<(), BrokerError> {
         // A running renewal could reach the broker after the delete and create the lock again. Every renewal ends by
         // the time at which the lease expires.

@@ -97,7 +97,7 @@ impl HeaderValue {
         if let Self::List(items) = self { items } else { &[] }
     }
 
-    /// Returns the value of a table entry; `None` if the entry does not exist, or if the value is not a table.
+    /// Returns the value of a table entry; `None` if the entry does not exist, or if this value is not a table.
     pub fn entry(&self, name: &str) -> Option<&Self> {
         let Self::Table(entries) = self else { return None };
         entries.iter().find(|(known, _)| known == name).map(|(_, value)| value)

@@ -19,7 +19,8 @@ impl Broker {
     /// # Errors
     /// [`BrokerError::HomeNodeDown`] for a queue whose node is down. If a delete guard is not satisfied, topo deletes
     /// nothing, and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`],
-    /// [`BrokerError::EmptinessUnknown`] or [`BrokerError::NoMembers`].
+    /// [`BrokerError::EmptinessUnknown`] or [`BrokerError::NoMembers`]. For a binding that the management API could not
+    /// list or delete, the error is [`BrokerError::Unlistable`] or [`BrokerError::Undeletable`].
     pub async fn perform(&self, vhost: &VhostName, action: &Action) -> Result<Performed, BrokerError> {
         self.perform_observed(vhost, action, &|_| {}).await
     }

@@ -130,7 +130,7 @@ fn by_kind(lists: [(&str, Vec<String>); 2]) -> NamesByKind {
     listed.filter(|(_, names)| !names.is_empty()).collect()
 }
 
-/// The first version that can store metadata in Khepri.
+/// The first version that fully supports Khepri. On 3.13, Khepri is experimental.
 const KHEPRI: BrokerVersion = BrokerVersion::new(4, 0, 0);
 /// The first version that always stores metadata in Khepri.
 const ONLY_KHEPRI: BrokerVersion = BrokerVersion::new(4, 3, 0);

@@ -22,8 +22,8 @@ impl Broker {
         self.read_records_of(snapshot, kinds, &nothing).await
     }
 
-    /// Like [`read_records`](Self::read_records), but also compares passwords, including passwords in URIs, with those
-    /// of the desired records.
+    /// Adds records as [`read_records`](Self::read_records) does. Also compares passwords, including passwords in URIs,
+    /// with those of the desired records.
     async fn read_records_of(
         &self,
         snapshot: &mut Snapshot,

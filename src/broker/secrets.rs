@@ -1,5 +1,5 @@
-//! Reads the value of each secret once, inserts the values into requests, and hides responses in errors that may
-//! contain a value.
+//! Reads the value of each secret once, and inserts the values into requests. Hides a broker's response in an error if
+//! the response may contain a value.
 
 use super::error::BrokerError;
 use crate::model::secret::Template;

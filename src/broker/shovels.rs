@@ -113,7 +113,7 @@ impl Broker {
     }
 }
 
-/// Returns the ends of a shovel that are queues in this vhost, or may be.
+/// Returns the ends of a shovel that are, or may be, queues in this vhost.
 fn shovel_ends(parameter: &Parameter, vhost: &VhostName) -> Vec<ShovelEnd> {
     let Parameter { vhost: home, name, value } = parameter;
     let end = |queue: &Option<Plain>, address: &Option<Plain>, uris: &Option<Plain>, is_source| {

@@ -5,7 +5,7 @@
 //!
 //! At each tick, the queue also reports its process statistics. The `reductions` value changes with each report,
 //! because the tick itself consumes reductions. Two changes of `reductions` therefore prove two ticks (measured on
-//! 3.8.9, 3.10.8, 4.0.5 and 4.3.6). The broker collects the statistics every 5 s or less often, which delays the
+//! 3.8.9, 3.10.8, 4.0.5 and 4.3.6). The broker collects the statistics at intervals of 5 s or longer, which delays the
 //! observation. The second change still proves that a tick occurred after the first read, because the broker collected
 //! the previous value before that tick.
 //!

@@ -195,7 +195,7 @@ impl Broker {
     async fn current_user(&self, request: &Request) -> Result<Map<String, Value>, BrokerError> {
         match self.get::<Map<String, Value>>(request.path.as_str()).await {
             Ok(mut current) => {
-                // The request requires a comma-separated string. Versions after 3.8 return a list.
+                // Most 3.8 versions accept only a comma-separated string. Later versions return a list.
                 if let Some(tags) = current.get("tags").and_then(Value::as_array) {
                     let tags: Vec<&str> = tags.iter().filter_map(Value::as_str).collect();
                     current.insert("tags".to_owned(), tags.join(",").into());

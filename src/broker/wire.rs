@@ -31,7 +31,7 @@ pub(super) struct Overview {
 #[derive(Debug, Deserialize)]
 pub(super) struct DeprecatedFeature {
     name: String,
-    /// The configured state, `permitted` or `denied` (4.2.9 and later, `rabbit_depr_ff_extra`).
+    /// The configured state, `permitted` or `denied` (4.1.3 and later, `rabbit_depr_ff_extra`).
     state: Option<String>,
     deprecation_phase: Option<String>,
 }
@@ -177,8 +177,8 @@ pub(super) struct Exchange {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) durable: bool,
-    /// `None` if the broker returns the string `undefined`. On 4.2 and earlier, importing an exchange without
-    /// `auto_delete` stores this value.
+    /// `None` if the broker returns the string `undefined`. Before 4.2.2, importing an exchange without `auto_delete`
+    /// stores this value.
     #[serde(deserialize_with = "flag")]
     pub(super) auto_delete: Option<bool>,
     #[serde(default)]

@@ -163,7 +163,8 @@ impl Expected {
         self.to.is_some() && without_to == Self::default()
     }
 
-    /// Returns true if the case can fail. `within` alone is not sufficient, because it also passes if no message moves.
+    /// Returns true if the case has an expectation other than `within`. `within` alone is not sufficient, because it
+    /// also passes if no message moves.
     pub fn can_fail(&self) -> bool {
         self.to.is_some()
             || self.reaches.is_some()

@@ -31,7 +31,7 @@ pub enum Aspect {
     Refused,
     /// The dead-lettered messages.
     DeadLettered,
-    /// The list of behaviors of a worker.
+    /// The deliveries to a worker: at least one, and at most one for each listed behavior.
     Workers,
     /// The simulation does not know the result.
     Unknown,
@@ -119,7 +119,7 @@ pub(super) fn unpublishable(case: &Case, subject: &Subject<'_>) -> Option<Mismat
 pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> Vec<Mismatch> {
     let mut comparison = Comparison { subject, delivered: &outcome.attempts, found: Vec::new() };
     let expected = &case.expected;
-    // The queues to which the message is routed first are known even if the later results are not.
+    // The routing of the published message can be known even if later results are unknown.
     let unknown: Vec<&String> = match expected.checks_only_routing() {
         true => outcome.unknown_route.iter().collect(),
         false => outcome.unknown.iter().collect(),

@@ -29,7 +29,7 @@ pub struct PartCoverage {
     /// The state.
     pub state: PartState,
     /// The names of the cases that fail without the part. If no case fails, the names of the cases whose messages use
-    /// it.
+    /// the part.
     pub cases: BTreeSet<String>,
 }
 
@@ -172,7 +172,8 @@ fn part_coverage(
         RoutingPart::DeadLettering(queue, reason) => {
             let without = simulation.without_dead_lettering(queue, *reason);
             let covering = failing(&without);
-            // The final states are the same without the dead-lettering, for example because no queue is bound.
+            // Returns true if the final states are the same without the dead-lettering, for example because no queue is
+            // bound.
             let has_same_ends = || {
                 let scenario = Scenario::of(subject, queue, *reason)?;
                 Some(scenario.run(simulation).ends == scenario.run(&without).ends)

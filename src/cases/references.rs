@@ -8,9 +8,9 @@ use crate::simulation::{Behavior, Worker};
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, closest};
 
 /// Checks the cases of a file that apply to the version of the subject. Reports names that the topology does not
-/// contain, publishes to internal exchanges, workers whose queue has no contract, and expected attempts without a
-/// worker. Warns about routing keys that look like patterns. If `knows_external` is true, the cases run in a topology
-/// that contains the external objects.
+/// contain, publishes to internal exchanges, and expected attempts without a worker. Reports `fail` and `giveUp` for a
+/// queue without a contract. Warns about routing keys that look like patterns. If `knows_external` is true, the cases
+/// run in a topology that contains the external objects.
 pub fn check(file: &TestFile, subject: &Subject<'_>, knows_external: bool) -> Diagnostics {
     let mut checker = Checker { subject, knows_external, diagnostics: Diagnostics::new() };
     let version = subject.profile.version;

@@ -1,9 +1,9 @@
 //! Writes snapshots: test files that record the routing of a topology.
 //!
-//! A snapshot contains a table of routes for each exchange. For each binding, the table contains a message that is
-//! routed differently without the binding. The table also contains a message that no binding matches. For each reason
-//! for which a queue dead-letters messages, the snapshot contains a case. If a topology lacks one of these bindings,
-//! alternate exchanges or reasons, a case therefore fails.
+//! A snapshot contains a table of routes for each exchange. For each binding and alternate exchange that affects the
+//! routing, a table contains a message that is routed differently without it. The table also contains a message that no
+//! binding matches. For each reason for which a queue dead-letters messages, the snapshot contains a case. If a
+//! topology lacks one of these bindings, alternate exchanges or reasons, a case therefore fails.
 
 use super::compare::time;
 use super::parts::{Scenario, changes_without, is_unknown, parts};
@@ -125,8 +125,9 @@ fn distinguishing_message(
     changes.into_iter().next().map(|change| (change.entry, change.example))
 }
 
-/// Returns two routing keys in which no words and two words replace each wildcard of a pattern. These keys detect most
-/// changes that make the pattern narrower or wider. Returns no keys for a pattern without wildcards.
+/// Returns two routing keys that are derived from a pattern: one without the wildcards, and one with two words in place
+/// of each wildcard. These keys detect most changes that make the pattern narrower or wider. Returns no keys for a
+/// pattern without wildcards.
 fn variants(pattern: &str) -> Vec<String> {
     if !pattern.split('.').any(|word| matches!(word, "*" | "#")) {
         return Vec::new();
@@ -143,7 +144,7 @@ fn variants(pattern: &str) -> Vec<String> {
 
 /// Returns a message that matches only this binding of a direct or topic exchange. Returns `None` for other exchange
 /// types, and if the exchange has an alternate exchange. Also returns `None` if the simplest message for the binding
-/// does not match only this binding.
+/// matches other bindings too.
 fn own_message(subject: &Subject<'_>, binding: &Binding) -> Option<ExampleMessage> {
     if !subject.routing.alternates(&binding.source).is_empty() {
         return None;

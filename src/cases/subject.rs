@@ -149,8 +149,8 @@ impl<'a> Subject<'a> {
         self.declared(queue).filter(|_| !self.is_other)?.retry.as_ref().map(|it| &it.max_retries)
     }
 
-    /// Describes the binding that routes a message to a queue, with its position in the spec; `None` if no binding of
-    /// the exchange does.
+    /// Describes the binding that routes a message to a queue, with the binding's position in the spec; `None` if no
+    /// binding on the message's route leads to the queue.
     pub(super) fn binding_to(&self, queue: &QueueName, published: &Publication) -> Option<(String, Option<Location>)> {
         let message = published.message();
         let taken = self.routing.taken(&published.exchange, &message);

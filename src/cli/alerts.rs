@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-/// The first version with the `/metrics/detailed` endpoint.
+/// The first series in which all releases have the `/metrics/detailed` endpoint. 3.9.7 introduced the endpoint.
 const FIRST_WITH_DETAILED: (u16, u16) = (3, 10);
 
 pub(super) fn run(arguments: &AlertsArguments) -> Result<Exit, Failure> {
@@ -70,7 +70,7 @@ fn metrics(arguments: &AlertsArguments) -> Result<Metrics, Failure> {
     let old = arguments.broker_version.filter(|version| !version.is_at_least(major, minor));
     match (arguments.metrics, old) {
         (Some(MetricsName::Detailed), Some(version)) => {
-            Err(Failure::usage(format!("RabbitMQ {version} has no /metrics/detailed endpoint"))
+            Err(Failure::usage(format!("--metrics detailed requires RabbitMQ 3.10 or later, not {version}"))
                 .hint("use --metrics per-object for RabbitMQ 3.9 and earlier"))
         }
         (Some(MetricsName::PerObject), _) | (None, Some(_)) => Ok(Metrics::PerObject),

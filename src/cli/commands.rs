@@ -34,20 +34,20 @@ Exit codes:
     4  incomplete or not verified: the report states what remains;
        run topo apply again
     5  stale: the broker no longer matches the saved plan
-    6  another apply holds the lock; for topo lock: a lock is held
+    6  another apply or topo dlq holds the lock; for topo lock: a lock is held
    64  usage error: unknown or conflicting flags
    65  invalid spec: syntax error or unresolved reference
   130  interrupted, nothing was changed
 
 Environment:
-  TOPO_VAR_NAME sets ${NAME} in the specs. Specs read no other variables.
+  TOPO_VAR_NAME sets ${NAME} in the specs; the variable NAME does not.
   Most flags have an environment variable, such as TOPO_URL;
   topo COMMAND --help shows it. Flags take precedence over the environment.
   An empty value counts as unset. For a setting without a TOPO_ variable, topo
   reads RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME,
   _PASSWORD, _NODE_ALIAS and _CONFIG_FILE_PATH.
   The password comes from --password-file, TOPO_PASSWORD or
-  ~/.rabbitmqadmin.conf. There is no flag for the password, because other
+  ~/.rabbitmqadmin.conf. No flag accepts the password itself, because other
   users on the machine can see command lines. If a URL contains a password,
   set TOPO_URL instead of --url.";
 

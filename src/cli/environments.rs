@@ -66,8 +66,8 @@ impl Environments {
         of_selected.flat_map(|(it, folder)| it.specs.iter().map(|spec| folder.join(&spec.value))).collect()
     }
 
-    /// Returns the canonical paths of the additional specs of all other environments, which must not be read as part of a
-    /// folder.
+    /// Returns the canonical paths of the additional specs of all other environments, which must not be read as part of
+    /// a folder.
     pub(super) fn other_specs(&self, selected: Option<&Environment>) -> BTreeSet<PathBuf> {
         let canonical = |path: PathBuf| path.canonicalize().ok();
         let all = self.0.iter().flat_map(|(it, folder)| it.specs.iter().map(|spec| folder.join(&spec.value)));

@@ -130,7 +130,7 @@ fn read_bytes(path: &Path, hint: &str) -> Result<Vec<u8>, Failure> {
 /// Returns the failure for a file that is not a usable definitions file.
 pub(super) fn definitions_failure(path: &Path, text: &str, error: &DefinitionsError) -> Failure {
     let failure = Failure::spec(unusable_message(path));
-    let hint = "use a file that `rabbitmqctl export_definitions FILE` wrote, or a response of GET /api/definitions";
+    let hint = "use a file that `rabbitmqctl export_definitions FILE` wrote, or a response to GET /api/definitions";
     match error {
         DefinitionsError::Shape(_) if is_spec(text) => failure.because("it is a spec").hint(hint),
         DefinitionsError::Shape(_) | DefinitionsError::Nothing => failure.because(error.to_string()).hint(hint),

@@ -171,8 +171,9 @@ fn addresses(finding: &Finding, part: &VhostPlan) -> impl Iterator<Item = Addres
     finding.objects.iter().map(|id| Address::of(&part.vhost, id))
 }
 
-/// Returns true if a finding concerns an object of the plan, or a target if the run has `--target`. A finding about the
-/// whole spec is relevant only if `--fail-on` makes the run fail because of the finding, and the run has no `--target`.
+/// Returns true if a finding concerns an object. If the run has `--target`, the object must be a target. A finding
+/// about the whole spec is relevant only if `--fail-on` makes the run fail because of the finding, and the run has no
+/// `--target`.
 fn is_relevant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option<Severity>) -> bool {
     let targets = &plan.options.targets;
     if finding.objects.is_empty() {

@@ -137,8 +137,8 @@ fn permission_hints(username: &str, request: &str) -> Vec<String> {
         )],
         // Any other request requires a tag. In the vhost, any permission is sufficient.
         _ => vec![format!(
-            "this request requires the tag in the broker's reason and any permission in the vhost, even a permission that matches no \
-             object; to grant such a permission: {}",
+            "this request requires a tag and any permission in the vhost, even a permission that matches no object; to \
+             grant such a permission: {}",
             set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
         )],
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The stack size of the thread that runs the command: the usual stack size of a main thread on Linux.
 const STACK: usize = 8 << 20;
 
-/// True if [`second_signal`] handles the signals.
+/// True if [`interrupted`] or [`second_signal`] handles the signals.
 static IS_HANDLED: AtomicBool = AtomicBool::new(false);
 
 /// True if a command that does not handle the signals may have changed the broker.
@@ -174,7 +174,7 @@ fn read_answer() -> Result<String, Failure> {
 }
 
 /// Asks the user to confirm a plan, and returns true if the user confirms. If the plan can lose messages, the answer
-/// must be the name of the vhost, or the names of several vhosts, separated by commas.
+/// must be the names of all vhosts of the plan, separated by commas.
 pub(super) fn confirm_plan(plan: &Plan) -> Result<bool, Failure> {
     let loses = plan.hazards().any(|hazard| hazard.kind.loses_messages());
     let vhosts: Vec<&str> = plan.vhosts.iter().map(|part| part.vhost.as_str()).collect();

@@ -90,7 +90,7 @@ struct Vhosts {
     environment: Option<Environment>,
 }
 
-/// Returns the vhosts whose locks are shown. With `--vhost` and without a spec or an environment on the command line,
+/// Returns the vhosts whose locks are shown. If `--vhost` is set, and neither a spec nor an environment is specified,
 /// returns the vhost of `--vhost`. Otherwise, returns the vhosts of the specs. If a spec declares or removes cluster
 /// objects, also returns the vhost whose lock protects the cluster.
 fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {

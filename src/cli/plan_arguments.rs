@@ -72,8 +72,8 @@ pub(super) struct ApplyArguments {
     /// the next apply
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
     pub(super) drain_timeout: Duration,
-    /// Maximum time to wait for the consumers of recreated queues to return [default: 12s, or twice the statistics
-    /// interval if it is longer]
+    /// Maximum time to wait for the consumers of recreated queues to return [default: 12s, or about twice the
+    /// statistics interval if that is longer]
     #[arg(long, value_name = "DURATION", value_parser = duration, env = "TOPO_WAIT_CONSUMERS", help_heading = "Applying")]
     pub(super) wait_consumers: Option<Duration>,
     /// Exit with code 4 unless all consumers of recreated queues return in time

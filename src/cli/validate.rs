@@ -23,8 +23,8 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
         return validate(&arguments.spec, arguments, global);
     }
     if arguments.format == FindingsFormat::Json {
-        return Err(Failure::usage("--format json requires --env, because its result is one document")
-            .hint(format!("select one with --env NAME: {}", clean(&environments.join(", ")))));
+        return Err(Failure::usage("--format json requires --env, because JSON output is a single document")
+            .hint(format!("select an environment with --env NAME: {}", clean(&environments.join(", ")))));
     }
     let mut first_failed = Exit::Done;
     for name in environments {

@@ -1,4 +1,5 @@
-//! Reads the values of spec variables from `TOPO_VAR_NAME`, from files of `NAME=VALUE` lines, and from flags.
+//! Reads the values of spec variables from `TOPO_VAR_NAME`, from the selected environment of the specs, from files of
+//! `NAME=VALUE` lines, and from flags.
 
 use super::arguments::SpecArguments;
 use super::failure::Failure;
@@ -6,8 +7,8 @@ use super::files::{is_shell_pipe, read_failure, refuse_unsafe_links};
 use crate::spec::{Environment, SourceFile, Variables, closest};
 use std::path::Path;
 
-/// The prefix of environment variables that set a spec variable. Specs cannot read other environment variables, because
-/// a spec could publish a secret of the process as a queue name.
+/// The prefix of environment variables that set a spec variable. Specs cannot read other environment variables.
+/// Otherwise, a spec could publish a secret of the process as a queue name.
 const PREFIX: &str = "TOPO_VAR_";
 /// The suffix of `TOPO_VAR_FILE`, which sets `--var-file` and not a spec variable.
 const NOT_A_VALUE: &str = "FILE";
@@ -42,8 +43,8 @@ pub(super) fn variables(arguments: &SpecArguments, selected: Option<&Environment
     Ok(variables)
 }
 
-/// Reads a variable file. Refuses kernel files and links out of the file's directory, because both can expose secrets.
-/// For example, a pull request could replace the file with a link and publish a secret as a queue name.
+/// Reads a variable file. Refuses kernel files, and links to targets outside the link's directory, because both can
+/// expose secrets. For example, a pull request could replace the file with a link and publish a secret as a queue name.
 fn read(path: &Path) -> Result<String, Failure> {
     refuse_unsafe_links(path)?;
     let is_kernel_file = path.canonicalize().is_ok_and(|path| path.starts_with("/proc") || path.starts_with("/sys"));
@@ -77,7 +78,8 @@ impl LineError {
     }
 }
 
-/// Parses a line literally. Refuses shell syntax, because it would silently become part of the value.
+/// Parses a line literally. Refuses `export NAME=VALUE` and quoted values, because the shell syntax would silently
+/// become part of the name or the value.
 fn parse_line(line: &str) -> Result<(&str, &str), LineError> {
     let written = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
     let Some((name, value)) = written.filter(|(name, _)| !name.is_empty()) else {
@@ -106,7 +108,7 @@ fn parse_line(line: &str) -> Result<(&str, &str), LineError> {
 }
 
 /// Refuses `--var` flags for variables that no spec uses. Otherwise, a typo would silently select the default.
-/// Environment variables are not checked, because they may be intended for other specs.
+/// Environment variables and variable files are not checked, because they may be intended for other specs.
 pub(super) fn check_used(arguments: &SpecArguments, files: &[SourceFile]) -> Result<(), Failure> {
     let by_environment = std::env::var("TOPO_VAR").ok();
     let is_typed = |name: &str, value: &str| by_environment.as_ref() != Some(&format!("{name}={value}"));

@@ -1,4 +1,4 @@
-//! Collects the properties of a vhost's queues that the configuration of a client framework contains.
+//! Collects the queues of a vhost, with the properties that the configuration of a client framework requires.
 
 use super::context::{Context, EffectiveQueue};
 use super::declaration::Declaration;
@@ -17,7 +17,7 @@ pub struct ClientVhost {
     pub vhost: VhostName,
     /// The queue type that the broker adds to a declaration without `x-queue-type`; `None` if the spec does not set it.
     pub default_queue_type: Option<QueueType>,
-    /// The selected queues, by name.
+    /// The selected queues, in the order of their names.
     pub queues: Vec<ClientQueue>,
     /// The declarations of all queues that topo declares in the vhost.
     pub declared: BTreeMap<QueueName, Declaration>,
@@ -69,16 +69,17 @@ impl OnFailure {
     }
 }
 
-/// Returns the classic and quorum queues in `only`. If `only` is empty, returns all classic and quorum queues in the
-/// `queues` section of the spec. `only` can also contain dead-letter queues, from which workers do not consume by
-/// default.
+/// Returns the vhost with the classic and quorum queues in `only`. If `only` is empty, selects all classic and quorum
+/// queues in the `queues` section of the spec. `only` can also contain dead-letter queues, which are not selected by
+/// default because workers do not consume from them.
 pub fn client_vhost(
     spec: &Spec,
     expansion: &Expansion,
     profile: &BrokerProfile,
     only: &BTreeSet<QueueName>,
 ) -> ClientVhost {
-    let context = Context::new(spec, expansion, profile);
+    let operator_policies = expansion.topology.operator_policies();
+    let context = Context::new((spec, expansion), &operator_policies, profile);
     let of_name = |name: &QueueName| {
         let queue = EffectiveQueue::of(name, &context).filter(|queue| queue.queue_type != QueueType::Stream)?;
         let contract = contract_of(&queue);
@@ -96,8 +97,8 @@ pub fn client_vhost(
 }
 
 /// Returns the route of the first binding in the spec through which a client can publish to the queue. The binding must
-/// have no arguments, and its source must be a direct, fanout or topic exchange that is not internal. The routing key
-/// of a topic binding must not contain wildcards.
+/// have no arguments, and its source must be a declared direct, fanout or topic exchange that is not internal. The
+/// routing key of a topic binding must not contain wildcards.
 fn route(queue: &QueueName, spec: &Spec, expansion: &Expansion) -> Option<PublishRoute> {
     spec.bindings.keys().filter(|binding| binding.leads_to_queue(queue) && binding.arguments.is_empty()).find_map(
         |binding| {

@@ -4,10 +4,11 @@
 
 use super::document::DeadLetters;
 use crate::expand::{Expansion, Retry};
-use crate::model::{ExchangeName, ObjectId, Queue, QueueName, QueueType, Reach};
+use crate::model::{ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, QueueType, Reach};
 use crate::rabbitmq::routing::{Arrivals, DeadLettering, Fate, Keys, Message, RouteOutcome, Routing, Unclear};
-use crate::rabbitmq::{ActivePolicies, BrokerProfile, EffectiveSettings, OverflowBehavior};
+use crate::rabbitmq::{BrokerProfile, EffectiveSettings, OverflowBehavior};
 use crate::spec::{DeadLetter, QueueSpec, Spec};
+use std::collections::BTreeMap;
 
 /// The spec of one vhost, its topology, and the routing of its messages.
 pub(crate) struct Context<'a> {
@@ -19,10 +20,15 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Creates the context of a vhost and simulates the routing of its messages.
-    pub(crate) fn new(spec: &'a Spec, expansion: &'a Expansion, profile: &'a BrokerProfile) -> Self {
+    /// Creates the context of a vhost and simulates the routing of its messages. `operator_policies` contains the
+    /// operator policies of the expansion.
+    pub(crate) fn new(
+        (spec, expansion): (&'a Spec, &'a Expansion),
+        operator_policies: &'a BTreeMap<PolicyName, Policy>,
+        profile: &'a BrokerProfile,
+    ) -> Self {
         let scope = &expansion.scope;
-        let routing = Routing::new(&expansion.topology, [], &scope.external, profile)
+        let routing = Routing::new(&expansion.topology, operator_policies, &scope.external, profile)
             .with_external_bindings(&scope.external_dead_letter_queues);
         let arrivals = Arrivals::new(&routing, &expansion.scope.families);
         Self { spec, expansion, profile, routing, arrivals }
@@ -43,7 +49,7 @@ pub(crate) struct EffectiveQueue<'c, 'a> {
     /// The destination of dead-lettered messages; `None` if the queue has no dead-letter exchange.
     pub(crate) dead_letters: Option<DeadLetters>,
     /// True if the dead-letter exchange is internal, so that clients cannot publish to it.
-    pub(crate) is_internal: bool,
+    pub(crate) is_dead_letter_exchange_internal: bool,
     pub(crate) profile: &'c BrokerProfile,
     pub(super) context: &'c Context<'a>,
 }
@@ -57,10 +63,10 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         let declaration = spec.queues.get(name).or_else(dead_letter_queue)?;
         let queue: &Queue = expansion.topology.queues.get(name)?;
         let queue_type = queue.queue_type()?;
-        let effective = ActivePolicies::of(routing.policies(), profile).likely(name, queue);
+        let effective = routing.settings_of(name, queue);
         let dead_letters = context.dead_letters(name, declaration, &effective);
         let exchange = dead_letters.as_ref().and_then(|it| expansion.topology.exchanges.get(&it.exchange));
-        let is_internal = exchange.is_some_and(|exchange| exchange.internal);
+        let is_dead_letter_exchange_internal = exchange.is_some_and(|exchange| exchange.internal);
         let retry = expansion.retries.get(name);
         Some(Self {
             name,
@@ -70,7 +76,7 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
             retry,
             effective,
             dead_letters,
-            is_internal,
+            is_dead_letter_exchange_internal,
             profile,
             context,
         })
@@ -81,11 +87,12 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         self.dead_letters.as_ref().filter(|it| it.reach != Reach::Never)
     }
 
-    /// Returns true if dead-lettered messages can reach a queue by a routing key in the `CC` header that their
-    /// publisher set. Always false for a queue with retries, because retries change the routing keys.
+    /// Returns true if dead-lettered messages can reach a queue by a routing key in the `CC` or `BCC` header that their
+    /// publisher set. Always false for a queue whose retries change the routing keys of messages.
     pub(crate) fn can_route_by_cc(&self) -> bool {
         let key = self.dead_letters.as_ref().and_then(|it| it.routing_key.as_deref());
-        self.retry.is_none() && self.context.routing.can_route_by_cc(self.name, key)
+        !matches!(self.retry, Some(Retry::Ladder(_) | Retry::Republish(_)))
+            && self.context.routing.can_route_by_cc(self.name, key)
     }
 
     /// Returns true if the queue keeps unroutable dead-lettered messages instead of dropping them.

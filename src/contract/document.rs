@@ -198,7 +198,8 @@ pub struct Original {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetters {
-    /// The queue that receives the messages; null if several queues do, or if the spec does not declare the queue.
+    /// The queue that `deadLetter` names, or otherwise the only queue that receives the messages; null if no such queue
+    /// is known to receive the messages.
     pub queue: Option<QueueName>,
     /// The dead-letter exchange; empty for the default exchange.
     pub exchange: ExchangeName,
@@ -221,8 +222,8 @@ pub struct DeadLetters {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetteredMessage {
-    /// The copy with these headers, which a worker publishes after the last attempt and before `basic.ack`. Null if
-    /// clients cannot publish to the dead-letter queue.
+    /// The copy with these headers, which a worker publishes after the last attempt and before `basic.ack`. Null if no
+    /// publish is known to reach a dead-letter queue.
     pub publish: Option<Publish>,
     /// The recommended headers.
     pub headers: Vec<DeadLetterHeader>,

@@ -39,7 +39,8 @@ use crate::spec::Spec;
 
 /// Returns the contracts of all queues of a vhost that retry, dead-letter, or drop failed messages on purpose.
 pub fn contracts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) -> VhostContracts {
-    let context = Context::new(spec, expansion, profile);
+    let operator_policies = expansion.topology.operator_policies();
+    let context = Context::new((spec, expansion), &operator_policies, profile);
     let names = spec.queues.keys().chain(spec.dead_letter_queues.keys());
     let all = names.filter_map(|name| Some((name.clone(), of_queue(name, &context)?)));
     VhostContracts {
@@ -53,9 +54,11 @@ pub fn thresholds(spec: &Spec) -> impl Iterator<Item = (QueueName, QueueThreshol
     spec.thresholds().into_iter().filter_map(|(name, it)| Some((name, QueueThresholds::of(&it)?)))
 }
 
-/// Returns the contract of one queue; `None` for unknown and external queues, and for streams, which do not retry.
+/// Returns the contract of one queue; `None` for unknown and external queues, for streams, which do not retry, and for
+/// queues whose type a plugin provides.
 pub fn contract(name: &QueueName, spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) -> Option<Contract> {
-    of_queue(name, &Context::new(spec, expansion, profile))
+    let operator_policies = expansion.topology.operator_policies();
+    of_queue(name, &Context::new((spec, expansion), &operator_policies, profile))
 }
 
 /// Returns the contract of a queue from an existing context.

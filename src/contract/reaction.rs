@@ -15,9 +15,9 @@ pub struct Reaction<'c> {
 }
 
 impl Contract {
-    /// Returns the reaction after `retries` retries. The worker reads this number from the
-    /// [`RETRY_COUNT`](crate::model::message_headers::RETRY_COUNT) header. A worker that counts the retries gives up
-    /// after the last retry. If `gives_up` is true, the worker gives up regardless of the number of retries.
+    /// Returns the reaction after `retries` retries. A worker that counts the retries reads this number from the
+    /// [`RETRY_COUNT`](crate::model::message_headers::RETRY_COUNT) header, and gives up after the last retry. If
+    /// `gives_up` is true, the worker gives up regardless of the number of retries.
     pub fn reaction(&self, retries: u32, gives_up: bool) -> Reaction<'_> {
         let is_worker = self.counter.as_ref().is_some_and(|it| it.counted_by == AttemptCounter::Worker);
         let gives_up = gives_up || is_worker && retries >= self.max_retries;

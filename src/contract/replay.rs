@@ -19,7 +19,8 @@ pub(super) fn replay(it: &EffectiveQueue<'_, '_>) -> Option<Replay> {
         warnings.push("if the copy keeps x-retry-count, its first failure dead-letters it again".to_owned());
     }
     warnings.push(
-        "publishing to the original exchange routes the copy to every queue that is bound there, not only to this queue"
+        "publishing to the original exchange routes the copy to every queue with a matching binding, not only to this \
+         queue"
             .to_owned(),
     );
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();

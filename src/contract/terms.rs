@@ -165,7 +165,9 @@ fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMess
     let publish = match it.retry {
         Some(Retry::Ladder(_)) => give_up_publish(it),
         // The broker refuses publishes to an internal exchange.
-        Some(_) | None => Some(by_exchange()).filter(|publish| !it.is_internal && is_routable(it, publish)),
+        Some(_) | None => {
+            Some(by_exchange()).filter(|publish| !it.is_dead_letter_exchange_internal && is_routable(it, publish))
+        }
     };
     let publish = publish.or_else(|| dead_letters.queue.as_ref().map(direct));
     Some(DeadLetteredMessage { publish, headers })

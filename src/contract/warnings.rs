@@ -115,14 +115,16 @@ fn drop_warning(it: &EffectiveQueue<'_, '_>, to: Option<&DeadLetters>) -> String
 
 /// Describes the redeliveries of a message that a worker requeues repeatedly.
 fn redeliveries(it: &EffectiveQueue<'_, '_>) -> String {
-    let end = if it.reachable_dead_letters().is_some() { "dead-lettered" } else { "dropped" };
+    let end = match &it.dead_letters {
+        _ if it.reachable_dead_letters().is_some() => "is dead-lettered",
+        Some(_) if it.keeps_unroutable_messages() => "stays in the queue",
+        Some(_) | None => "is dropped",
+    };
     match (it.queue_type, it.delivery_limit()) {
         (QueueType::Quorum, Some(limit)) if it.profile.version.is_at_least(4, 3) => {
-            format!(
-                "without limit after basic.nack; after basic.reject or a crash, up to {limit} times, then it is {end}"
-            )
+            format!("without limit after basic.nack; after basic.reject or a crash, up to {limit} times, then it {end}")
         }
-        (QueueType::Quorum, Some(limit)) => format!("up to {limit} times, then it is {end}"),
+        (QueueType::Quorum, Some(limit)) => format!("up to {limit} times, then it {end}"),
         (QueueType::Quorum, None) | (QueueType::Classic | QueueType::Stream, _) => "without limit".to_owned(),
     }
 }

@@ -14,8 +14,9 @@ use std::collections::BTreeSet;
 /// A declared object is created if it does not exist, and altered if it differs. Differences in arguments that `scope`
 /// accepts on an existing queue are ignored. An undeclared current object is deleted if `removed` lists it, if `owns`
 /// matches it, or if it is a setting that the spec omits. See [`binding_reason`] for bindings. External objects,
-/// objects that `ignore` matches, and all other undeclared objects are not deleted. Records without effect are neither
-/// created nor deleted.
+/// objects that `ignore` matches, and all other undeclared objects are not deleted. If the spec does not have the
+/// section of a record, the record is deleted only if `removed` lists it. Records without effect are neither created
+/// nor deleted.
 pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change> {
     let mut changes = Vec::new();
     let settings = desired.settings.clone().unwrap_or_default();

@@ -11,9 +11,9 @@ pub use compare::{binding_reason, diff, fields};
 use crate::model::{Binding, Object, ObjectId, ObjectKind, Scope, Topology};
 use std::collections::BTreeSet;
 
-/// Returns the topology after an apply that prunes objects of the kinds in `prune`. It contains all desired objects,
-/// and all current objects that the apply does not delete. Retired objects are not recognized, and are treated as
-/// unmanaged.
+/// Returns the topology after an apply that prunes objects of the kinds in `prune`. This topology contains all desired
+/// objects, and all current objects that the apply does not delete. Retired objects are not recognized, and are treated
+/// as unmanaged.
 pub fn merge(current: &Topology, desired: &Topology, scope: &Scope, prune: &BTreeSet<ObjectKind>) -> Topology {
     let mut merged = current.clone();
     for change in diff(current, desired, scope) {

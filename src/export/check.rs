@@ -80,7 +80,7 @@ pub(super) fn mismatches(
         origins.keys().chain(&scope.external).map(|id| (Address::of(&topology.vhost, id), id)).collect();
     mismatches.extend(plan.blocks.iter().map(|block| {
         let id = by_address.get(&block.address).copied();
-        // The export itself declared the object as external, so the text of the block would be misleading.
+        // The export itself declared the object as external, so the text of the blocker would be misleading.
         let why = match id.filter(|id| scope.external.contains(id)) {
             Some(missing) => format!("{missing} does not exist"),
             None => block.text.clone(),

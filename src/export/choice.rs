@@ -8,13 +8,13 @@ use super::transient;
 use crate::model::naming::{self, TierName};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue,
-    QueueName, RecordId, Topology, Vhost, has_cut_value,
+    QueueName, RecordId, Topology, Vhost, has_truncated_value,
 };
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
 /// Collects the objects that are left out, with the reasons, and the governing policies that the filter does not
-/// select. `convergence` later adds objects whose exported spec does not reproduce them.
+/// select. `convergence` later adds the objects that the exported spec does not reproduce.
 pub(super) fn find_left_out(current: &CurrentVhost<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
     for (name, queue) in current.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
@@ -91,10 +91,11 @@ fn is_chosen_record(globs: &[Glob], id: &RecordId) -> bool {
 /// Returns the reason to leave out an object if topo could not completely read a value, because the value is too large.
 /// The values are arguments, the definition of a policy, or the fields of a record.
 fn reason_for_size(arguments: &Arguments) -> Option<Reason> {
-    has_cut_value(arguments).then(|| Reason::NotRepresentable(format!("a value has {}", ArgumentValue::too_large())))
+    has_truncated_value(arguments)
+        .then(|| Reason::NotRepresentable(format!("a value has {}", ArgumentValue::too_large())))
 }
 
-/// Returns the policies that apply to exported objects and that the filter does not select, each with the names of
+/// Returns the policies that can apply to exported objects and that the filter does not select, each with the names of
 /// these objects.
 ///
 /// Without these policies, the spec does not completely define the behavior of its objects. topo only reports them,

@@ -18,8 +18,8 @@ pub struct ClusterExport {
     pub left_out: BTreeMap<RecordKind, BTreeSet<String>>,
 }
 
-/// Exports the records whose names match one of the globs. Without globs, exports all records. The exported document
-/// declares exactly the records in [`ClusterExport::records`].
+/// Exports the records whose names match one of the globs. Without globs, exports all records. Of the exported kinds,
+/// the document declares exactly the records in [`ClusterExport::records`].
 pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
     let is_chosen = |name: &str| globs.is_empty() || globs.iter().any(|glob| glob.matches(name));
     let mut records = live.clone();
@@ -41,8 +41,8 @@ pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
     ClusterExport { text: text(&records), records, left_out }
 }
 
-/// Returns true if the exported document declares exactly these records. For example, a document with the limits of a
-/// user also declares the user.
+/// Returns true if the exported document declares exactly these records. Ignores declared records of other kinds: a
+/// document with the limits of a user also declares the user.
 fn is_declared_exactly(records: &Records) -> bool {
     let file = SourceFile { name: "export".to_owned(), text: text(records) };
     let Some(cluster) = parse(&[file], &Variables::new()).ok().and_then(|specs| specs.cluster) else { return false };
@@ -62,8 +62,9 @@ fn has_unknown_password(user: &Record) -> bool {
 
 fn text(records: &Records) -> String {
     let mut sections: BTreeMap<&str, Vec<Entry>> = BTreeMap::new();
-    // The entries that several kinds share, such as `users`, by section and name.
+    // The users whose passwords are not exported.
     let mut commented: BTreeSet<&str> = BTreeSet::new();
+    // The entries that several kinds share, such as `users`, by section and name.
     let mut shared: BTreeMap<&str, BTreeMap<&str, Vec<Entry>>> = BTreeMap::new();
     for row in RecordRow::of_scope(RecordScope::Cluster) {
         let names: BTreeSet<&str> =

@@ -23,7 +23,7 @@ pub struct Export {
     pub topology: Topology,
 }
 
-/// The error if topo finds no spec for a vhost whose plan contains no changes. This error is a bug in topo.
+/// The error if topo cannot write a spec whose plan contains no changes. This error is a bug in topo.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ExportError(String);

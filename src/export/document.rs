@@ -88,8 +88,8 @@ impl Document<'_> {
         Text::of(&sections)
     }
 
-    /// Returns the `ignore` entry with globs for transient objects that are left out, so that `--prune` never deletes
-    /// these objects. Returns `None` if there are no such objects.
+    /// Returns the `ignore` entry with globs for temporary objects that are left out. `--prune` never deletes an object
+    /// that one of these globs matches. Returns `None` if there are no such objects.
     fn ignore(&self) -> Option<Entry> {
         let Topology { queues, exchanges, policies, records, .. } = self.kept;
         let is_exported = |glob: &Glob| {
@@ -99,7 +99,7 @@ impl Document<'_> {
                 || records.keys().filter_map(RecordId::name).any(|name| glob.matches(name))
         };
         let Ignored { globs, omitted } = self.left_out.ignored(is_exported);
-        let mut comments = vec!["transient objects of clients: topo neither reports nor deletes them".to_owned()];
+        let mut comments = vec!["temporary objects of clients: topo neither reports nor deletes them".to_owned()];
         if omitted > 0 {
             let omitted = count(omitted as u64, "more name");
             comments.push(format!("the list omits {omitted}: add a glob that matches only these objects"));
@@ -121,7 +121,7 @@ impl Document<'_> {
             is_counted: self.recognized.counted.contains(name),
             dead_letter_queue_at: &at,
             is_dead_letter_queue: as_dead_letter_queue.is_some(),
-            has_own_limit: as_dead_letter_queue.is_some_and(|it| it.has_own_limit),
+            has_default_limit: as_dead_letter_queue.is_some_and(|it| it.has_default_limit),
         };
         let wiring = self.recognized.dead_lettering(self.kept, name).map(|(to, by)| (to, by == Wiring::Policy));
         Some(queue_keys(self.kept.queues.get(name)?, wiring, &parts))

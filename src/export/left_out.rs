@@ -53,7 +53,7 @@ pub struct LeftOut {
     objects: BTreeMap<ObjectId, Reason>,
     /// The records of kinds that were not requested.
     pub(super) records: BTreeMap<RecordKind, Vec<String>>,
-    /// The policies that the filter does not select and that apply to exported objects, with the names of these
+    /// The policies that the filter does not select and that can apply to exported objects, with the names of these
     /// objects.
     pub(super) governing: BTreeMap<PolicyName, Vec<String>>,
     /// The objects of kinds that specs do not support, by kind.
@@ -94,7 +94,7 @@ impl LeftOut {
         is_bare && self.governing.is_empty() && self.other_objects.is_empty()
     }
 
-    /// Returns the `ignore` list for the transient objects of clients and the queues that expire. A glob for a group of
+    /// Returns the `ignore` list for the temporary objects of clients and the queues that expire. A glob for a group of
     /// objects must not match an exported object. If it does, the list contains the names of the objects instead.
     pub(super) fn ignored(&self, is_exported: impl Fn(&Glob) -> bool) -> Ignored {
         let mut ignored = Ignored::default();
@@ -161,7 +161,7 @@ impl LeftOut {
         if lines.len() > MAX_LINES {
             let more = lines.len() - MAX_LINES;
             lines.truncate(MAX_LINES);
-            lines.push(format!("and {} more", count(more as u64, "line")));
+            lines.push(format!("and {}", count(more as u64, "more line")));
         }
         lines
     }

@@ -6,8 +6,8 @@ use crate::model::{AmqpUri, ArgumentValue, Record, SecretRef, Topology};
 use std::collections::BTreeSet;
 
 /// Replaces the placeholders for passwords in the records of a topology with references to environment variables. The
-/// name of a variable consists of the record, the mapping and the key, such as `FROM_OLD_SOURCE_PASSWORD`. `variables`
-/// contains the variables that other vhosts use, and receives the new variables.
+/// name of a variable consists of the names of the record, the mapping and the key, such as `FROM_OLD_SOURCE_PASSWORD`.
+/// `variables` contains the variables that other vhosts use, and receives the new variables.
 pub fn reference_passwords(topology: &mut Topology, variables: &mut BTreeSet<String>) {
     for (id, record) in topology.records.iter_mut().filter(|(id, _)| id.kind.row().has_uris()) {
         for field in id.kind.row().settings() {

@@ -1,5 +1,5 @@
-//! Recognizes temporary objects of clients, which do not belong in a spec. These are the transient objects of known
-//! clients, and queues that expire and are not connected to other objects.
+//! Recognizes temporary objects, which do not belong in a spec. These are the temporary objects of known clients, and
+//! queues that expire and are not connected to other objects.
 
 use super::left_out::Reason;
 use crate::model::known_clients::owner_of_transient;
@@ -8,7 +8,7 @@ use crate::model::{ArgumentValue, Destination, ObjectId, QueueName, Topology};
 use crate::rabbitmq::{dead_lettering, queue_wiring};
 use std::collections::BTreeSet;
 
-/// Returns the reason to leave out a queue or an exchange if a known client uses the name for a transient object.
+/// Returns the reason to leave out a queue or an exchange if a known client uses the name for a temporary object.
 pub(super) fn reason_for_name(name: &str, expires: bool) -> Option<Reason> {
     owner_of_transient(name, expires).map(|(client, group)| Reason::OwnedByClient { client: client.name, group })
 }
@@ -36,7 +36,7 @@ pub(super) fn temporary_queues(topology: &Topology, is_left_out: impl Fn(ObjectI
     let exported = topology.queues.iter().filter(|(name, _)| !is_left_out(ObjectId::Queue((*name).clone())));
     let of_queues = exported.filter_map(|(_, queue)| dead_lettering(&queue.arguments, "x-"));
     let of_policies = topology.policies.values().filter_map(|it| dead_lettering(&it.definition, ""));
-    // The default exchange routes to the queue with the name of the routing key.
+    // The default exchange routes a message to the queue whose name equals the routing key.
     let to_default = of_queues.chain(of_policies).filter(|to| to.exchange.as_str().is_empty());
     let targets = to_default.filter_map(|to| to.routing_key);
     let exported = topology.records.iter().filter(|(id, _)| !is_left_out(ObjectId::Record((*id).clone())));
@@ -98,7 +98,7 @@ mod tests {
 
     /// Returns the comments on the `ignore` list, except the first comment, and the items of the list.
     fn ignored(text: &str) -> Vec<String> {
-        let lines = text.lines().skip_while(|line| !line.starts_with("# transient objects of clients: ")).skip(1);
+        let lines = text.lines().skip_while(|line| !line.starts_with("# temporary objects of clients: ")).skip(1);
         let lines = lines.take_while(|line| !line.is_empty()).filter(|line| *line != "ignore:");
         lines.map(|line| line.trim_start().trim_start_matches("- ").trim_matches('"').to_owned()).collect()
     }

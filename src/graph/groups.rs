@@ -31,7 +31,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// The link counts from one box to another box.
+/// The number of links from one box to another box, by kind.
 #[derive(Clone, Copy, Default)]
 struct Way {
     bindings: usize,

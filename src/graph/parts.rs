@@ -265,7 +265,7 @@ pub struct Label {
 pub(super) const EVERY_MESSAGE: &str = "every message";
 
 /// Returns the label of a binding from an exchange of type `kind`. Returns `None` for a headers binding without
-/// arguments, and for a fanout binding without a routing key and arguments. Such bindings match every message.
+/// arguments, and for a fanout binding without a routing key or arguments. Such bindings match every message.
 pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String> {
     match (kind, binding.arguments.is_empty()) {
         (Some("fanout"), true) if binding.routing_key.is_empty() => None,

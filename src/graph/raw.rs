@@ -9,7 +9,7 @@ use crate::model::{
 use crate::plan::{Desired, PlannedChange, Source};
 use crate::rabbitmq::routing::{Arrivals, Fate};
 use crate::rabbitmq::{
-    ActivePolicies, BrokerProfile, Governed, Policies, Routing, effective::effective_alternate, predeclared_type,
+    BrokerProfile, EffectiveSettings, Governed, Policies, Routing, effective::effective_alternate, predeclared_type,
     routing::DeadLettering,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,8 +143,9 @@ impl Raw {
 /// A graph under construction.
 struct Drawing<'a> {
     desired: &'a Desired,
-    profile: &'a BrokerProfile,
     policies: Policies<'a>,
+    /// The effective settings of the queues that are not drawn yet.
+    settings: BTreeMap<&'a QueueName, EffectiveSettings>,
     /// The destinations of dead-lettered messages, by queue.
     fates: BTreeMap<&'a QueueName, Fate>,
     /// The queue of each object that is generated for retries.
@@ -156,14 +157,15 @@ struct Drawing<'a> {
 impl<'a> Drawing<'a> {
     fn of(desired: &'a Desired, profile: &'a BrokerProfile) -> Self {
         let scope = &desired.scope;
-        let routing = Routing::new(&desired.topology, [], &scope.external, profile)
+        let operator_policies = desired.topology.operator_policies();
+        let routing = Routing::new(&desired.topology, &operator_policies, &scope.external, profile)
             .with_external_bindings(&scope.external_dead_letter_queues);
         let arrivals = Arrivals::new(&routing, &desired.scope.families);
-        let queues = desired.topology.queues.keys();
+        let queues = &desired.topology.queues;
         Self {
             desired,
-            profile,
-            fates: queues.filter_map(|name| Some((name, routing.fate(name, &arrivals)?))).collect(),
+            fates: queues.keys().filter_map(|name| Some((name, routing.fate(name, &arrivals)?))).collect(),
+            settings: queues.iter().map(|(name, queue)| (name, routing.settings_of(name, queue))).collect(),
             policies: Policies::new(&desired.topology.policies, profile.version),
             families: members(desired),
             sources: desired.sources.iter().map(|(id, source)| (id, source)).collect(),
@@ -198,12 +200,12 @@ impl<'a> Drawing<'a> {
         };
         let kind = match kind {
             ArrowKind::Binding | ArrowKind::DeadLetter if is_inside => ArrowKind::Retry,
-            // A binding from a generated exchange to an object outside the family routes only messages after their last
-            // retry.
+            // A binding from a generated exchange to an object outside the family routes only messages that are not
+            // retried again.
             ArrowKind::Binding if from_family.is_some() => ArrowKind::DeadLetter,
             ArrowKind::Binding | ArrowKind::DeadLetter | ArrowKind::Alternate | ArrowKind::Retry => kind,
         };
-        // The broker drops these messages, so an arrow would be wrong. The queue has a note instead.
+        // No queue receives these messages, so an arrow would be wrong. The queue has a note instead.
         let queue = from_family.as_ref().unwrap_or(from);
         if kind == ArrowKind::DeadLetter && matches!(queue, ObjectId::Queue(queue) if self.drops(queue)) {
             return;
@@ -241,7 +243,7 @@ impl<'a> Drawing<'a> {
             self.desired.scope.families.iter().map(|family| (&family.queue, family)).collect();
         for (name, queue) in &self.desired.topology.queues {
             let id = ObjectId::Queue(name.clone());
-            let settings = ActivePolicies::of(&self.policies, self.profile).likely(name, queue);
+            let Some(settings) = self.settings.remove(name) else { continue };
             let effective = settings.iter().map(|(key, it)| (key.to_owned(), it.value.clone()));
             self.raw.effective.insert(id.clone(), effective.collect());
             if let Some(DeadLettering { exchange, routing_key }) = settings.dead_lettering() {
@@ -250,7 +252,7 @@ impl<'a> Drawing<'a> {
                     ("", Some(key)) => (ObjectId::Queue(QueueName::from(key)), None),
                     (exchange, key) => (ObjectId::Exchange(ExchangeName::from(exchange)), key.map(parts::of_key)),
                 };
-                // The routing key of a tier is the number of the retry, which does not help readers.
+                // The dead-letter routing key of a tier contains the number of the retry, which does not help readers.
                 let label = label.filter(|_| !self.families.contains_key(&id));
                 self.add_link(&id, &to, ArrowKind::DeadLetter, label);
             }

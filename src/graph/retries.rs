@@ -9,10 +9,10 @@ use super::parts::{ArrowKind, Mark, Retries, Tier};
 use super::raw::{Link, Raw, members};
 use crate::model::naming::TierName;
 use crate::model::units::duration;
-use crate::model::{ObjectId, PolicyName, Queue, QueueName, Strategy};
+use crate::model::{ObjectId, Queue, QueueName, Strategy};
 use crate::plan::{Desired, PlannedChange};
 use crate::rabbitmq::routing::{Keys, Message, Reason};
-use crate::rabbitmq::{ActivePolicies, BrokerProfile, Routing};
+use crate::rabbitmq::{BrokerProfile, Routing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A map from each folded object to the object whose box includes it.
@@ -146,12 +146,12 @@ pub(super) fn mark_retries(raw: &mut Raw, now: &BTreeSet<ObjectId>, before: &BTr
 /// to the main queue. A main queue dead-letters rejected messages only to its waiting queues.
 pub(super) fn manual_retry_queues(desired: &Desired, profile: &BrokerProfile) -> BTreeSet<ObjectId> {
     let topology = &desired.topology;
-    let no_operator: BTreeMap<PolicyName, _> = BTreeMap::new();
-    let routing = Routing::new(topology, &no_operator, &desired.scope.external, profile)
+    let operator_policies = topology.operator_policies();
+    let routing = Routing::new(topology, &operator_policies, &desired.scope.external, profile)
         .with_external_bindings(&desired.scope.external_dead_letter_queues);
     let generated = members(desired);
     let age = |name: &QueueName, queue: &Queue| {
-        let settings = ActivePolicies::of(routing.policies(), profile).likely(name, queue);
+        let settings = routing.settings_of(name, queue);
         settings.integer("message-ttl").filter(|age| *age > 0)
     };
     let sends = |name: &QueueName| routing.dead_lettering(name).iter().any(Option::is_some);

@@ -143,7 +143,7 @@ impl<'a> Subject<'a> {
         self.arrivals().keys_at_queue(queue)
     }
 
-    /// Returns the routing keys of the messages that a queue dead-letters. Empty if no binding routes messages to the
+    /// Returns the routing keys of the messages that a queue dead-letters. Empty if no messages are known to reach the
     /// queue and the queue sets no dead-letter routing key.
     pub(super) fn dead_lettered_keys(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
         if self.keys_at(queue).is_empty() && to.routing_key.is_none() {

@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// progress. Sets `has_declared` if objects may have been declared.
 ///
 /// # Errors
-/// The broker refused an object or could not be reached, or another run uses the vhost.
+/// The broker refused an object or could not be reached, the plan is blocked, another run uses the vhost, or the run
+/// was interrupted.
 pub(super) async fn declare(
     access: &Access,
     vhost: &VhostName,

@@ -19,7 +19,8 @@ use tokio::time::sleep;
 
 /// The time that topo waits for unexpected messages after the last simulated event.
 const SETTLE_TIME: Duration = Duration::from_millis(250);
-/// The maximum time without progress while topo waits for messages that the simulation expects.
+/// The maximum time that topo waits for late messages that the simulation expects: for the next delivery, and for the
+/// messages in the queues.
 const MAX_DELAY: Duration = Duration::from_secs(10);
 /// The maximum time to wait until a queue requeues the unacknowledged messages of a closed connection.
 const MAX_REQUEUE_TIME: Duration = Duration::from_secs(5);

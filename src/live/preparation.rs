@@ -147,8 +147,8 @@ fn depends_on_speed(publication: &Publication, workers: &BTreeMap<QueueName, Wor
     publication.count > 1 && workers.iter().any(is_sensitive)
 }
 
-/// Returns the objects to declare. Removes vhost limits and the cluster-name guard, which apply only to the vhost and
-/// the broker of the spec.
+/// Returns the objects to declare. Removes the scope, and all records except operator policies. For example, vhost
+/// limits and the cluster name apply only to the vhost and the broker of the spec.
 fn desired(scaled: &Expansion) -> Desired {
     let mut desired = scaled.clone().into_desired();
     desired.topology.records.retain(|id, _| id.kind == RecordKind::OperatorPolicy);

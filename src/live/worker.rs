@@ -84,7 +84,7 @@ impl<'c> LiveWorker<'c> {
         delivered: &Delivered,
         gives_up: bool,
     ) -> Result<(), BrokerError> {
-        // `check` refuses these behaviors for a queue without a contract.
+        // `cases::check` refuses these behaviors for a queue without a contract.
         let Some(contract) = self.contract else { return delivered.reply(WorkerReply::Nack(false)).await };
         let message = &delivered.message;
         let reaction = contract.reaction(retries(message), gives_up);

@@ -65,9 +65,9 @@ impl Eq for Float {}
 /// could overflow the stack.
 pub const MAX_LEVELS: usize = 64;
 
-/// The maximum number of values in one argument, at any depth, that topo reads. A declaration must fit
-/// into one AMQP frame (128 KiB by default), so clients rarely declare more values. The limit protects memory: the decoded
-/// mapping `{"":1}` needs more than 100 times the memory of its JSON text.
+/// The maximum number of values in one argument, at any depth, that topo reads. A declaration must fit into one AMQP
+/// frame (128 KiB by default), so clients rarely declare more values. The limit protects memory: the decoded mapping
+/// `{"":1}` needs more than 100 times the memory of its JSON text.
 pub const MAX_VALUES: usize = 10_000;
 
 impl ArgumentValue {

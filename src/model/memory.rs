@@ -1,7 +1,7 @@
 //! Limits the memory for nested arguments in proportion to the size of a document.
 //!
 //! Most values need about as much memory as their text. Lists and mappings in arguments need more: the text `{"":1}`
-//! has 6 bytes, but the decoded value needs 700 bytes. At the limit, topo cuts arguments that contain lists or
+//! has 6 bytes, but the decoded value needs 700 bytes. At the limit, topo truncates arguments that contain lists or
 //! mappings. It always reads scalar arguments.
 
 use std::cell::Cell;
@@ -19,7 +19,7 @@ thread_local! {
     static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Runs `read`, which decodes a document of `bytes` bytes. While `read` runs, topo cuts the nested arguments that
+/// Runs `read`, which decodes a document of `bytes` bytes. While `read` runs, topo truncates the nested arguments that
 /// exceed the memory limit of the document.
 pub fn decode<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
     let outer = BUDGET.replace(bytes.saturating_mul(FACTOR).saturating_add(BASE).min(MAX));

@@ -1,4 +1,4 @@
-//! Lists the message headers that brokers, workers and topo set.
+//! Lists the message headers that brokers, publishers, workers and topo set.
 
 /// The number of retries so far. With the `republish` strategy, the worker increments this header.
 pub const RETRY_COUNT: &str = "x-retry-count";

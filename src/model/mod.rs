@@ -37,7 +37,7 @@ pub(crate) mod yaml;
 
 pub use address::Address;
 pub use amqp_uri::AmqpUri;
-pub use arguments::{ArgumentValue, Arguments, Float, MAX_LEVELS, MAX_VALUES, has_cut_value};
+pub use arguments::{ArgumentValue, Arguments, Float, MAX_LEVELS, MAX_VALUES, has_truncated_value};
 pub use binding::{Binding, Destination};
 pub use intervals::Intervals;
 pub use names::{ExchangeName, PolicyName, QueueName, UserName, VhostName};

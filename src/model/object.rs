@@ -239,7 +239,7 @@ pub struct Vhost {
     /// The tags; absent if the spec does not set them. Since RabbitMQ 3.10, a PUT without tags removes all tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<BTreeSet<String>>,
-    /// The type of queues that are declared without a type; since RabbitMQ 3.10.
+    /// The type of queues that are declared without a type; since RabbitMQ 3.10.8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_queue_type: Option<String>,
 }

@@ -1,5 +1,5 @@
 //! Records: objects that consist of a key and fields, such as operator policies and limits. A record changes in place:
-//! one PUT writes it, and one DELETE deletes it. [`record_kinds`](super::record_kinds) contains the table of kinds.
+//! one request writes it, and one DELETE deletes it. [`record_kinds`](super::record_kinds) contains the table of kinds.
 
 use super::amqp_uri::AmqpUri;
 use super::arguments::{ArgumentValue, Arguments};

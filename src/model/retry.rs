@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The maximum delay: ten years, in milliseconds. RabbitMQ 3.10 and later refuse a longer TTL
-/// (`rabbit_amqqueue:check_expires_arg`).
+/// The maximum delay: ten years, in milliseconds. RabbitMQ 3.10.2 and later refuse a longer TTL
+/// (`rabbit_misc:check_expiry`).
 pub const MAX_DELAY: i64 = 315_360_000_000;
 
 /// Returns the infinite sequence of backoff delays. `initial`, `max` and the delays are in milliseconds. The default of
@@ -18,7 +18,7 @@ pub fn backoff_delays(initial: i64, factor: f64, max: Option<i64>) -> impl Itera
     let max = max.unwrap_or(MAX_DELAY);
     let mut next = initial as f64;
     std::iter::repeat_with(move || {
-        // `f64` represents integers up to 2^53 exactly, and ten years are fewer milliseconds.
+        // `f64` represents integers up to 2^53 exactly, and `MAX_DELAY` is smaller.
         let delay = next.min(max as f64).round() as i64;
         next *= factor;
         delay

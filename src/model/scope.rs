@@ -129,8 +129,8 @@ impl Scope {
         matches_any(&self.ignore, name)
     }
 
-    /// Returns true if the spec owns an object with a name. A glob of `owns` must match the name. For the record of a
-    /// user, the cluster document must declare or own the user.
+    /// Returns true if the spec owns the object: a glob of `owns` matches its name. For the record of a user, the
+    /// cluster document must declare or own the user.
     pub fn owns_object(&self, id: &ObjectId) -> bool {
         id.name().is_some_and(|name| match is_of_user(id) {
             true => self.users.declared.contains(name) || matches_any(&self.users.owns, name),
@@ -162,8 +162,8 @@ impl Scope {
     }
 
     /// Returns true if topo accepts an existing queue with this argument although the spec does not set the argument.
-    /// This is the leader locator of a stream in a super stream. On RabbitMQ 4.0 and later, `rabbitmq-streams
-    /// add_super_stream` sets this argument, which affects only the creation of a stream.
+    /// The only such argument is the leader locator of a stream in a super stream. On RabbitMQ 4.0 and later,
+    /// `rabbitmq-streams add_super_stream` sets this argument, which affects only the creation of a stream.
     pub fn is_accepted_on_existing(&self, queue: &QueueName, argument: &str) -> bool {
         argument == "x-queue-leader-locator" && self.super_stream_of(queue).is_some()
     }

@@ -20,7 +20,7 @@ pub struct Topology {
     pub vhost: VhostName,
     /// The settings of the vhost; `None` if the vhost does not exist on the broker, or is not visible to this user.
     pub settings: Option<Vhost>,
-    /// All exchanges except the default exchange.
+    /// All exchanges except the predeclared exchanges.
     pub exchanges: BTreeMap<ExchangeName, Exchange>,
     /// All queues.
     pub queues: BTreeMap<QueueName, Queue>,

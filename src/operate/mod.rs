@@ -1,4 +1,4 @@
-//! Observes and repairs a running topology: dead-letter queues, states and alerts.
+//! Observes and repairs a running topology: alerts, status and dead-letter queues.
 //!
 //! Unlike `apply`, this module does not change the objects of a spec. It reads counts, and it reads, moves and deletes
 //! messages.

@@ -43,7 +43,7 @@ pub struct Activity {
     /// changes or deletes permissions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub connections: Option<BTreeMap<String, u64>>,
-    /// The shovels and federation upstreams, by the user as which they connect. Set only if the plan changes or deletes
+    /// The shovels and federation upstreams, by the user that they connect as. Set only if the plan changes or deletes
     /// users, and this user may read the shovels and upstreams.
     #[serde(skip)]
     pub links: Option<BTreeMap<String, BTreeSet<String>>>,
@@ -208,8 +208,8 @@ pub struct DefaultExchangePublishes {
 }
 
 impl QueueActivity {
-    /// Returns the number of consumers; `None` if it is unknown. If the broker lists consumers of the queue, topo does
-    /// not count unlisted consumers.
+    /// Returns the number of consumers, including unlisted consumers; `None` if the broker does not report the
+    /// consumers.
     pub fn consumer_count(&self) -> Option<u64> {
         let listed = self.consumers.as_ref()?.len() as u64;
         Some(listed + self.unlisted_consumers.unwrap_or(0))

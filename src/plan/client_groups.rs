@@ -22,13 +22,13 @@ pub struct ClientGroup {
     pub hosts: Vec<String>,
 }
 
-/// Groups the consumers of a queue by product and version. Returns an empty list if the consumers or
-/// their clients are unknown.
+/// Groups the consumers of a queue by product and version. Returns an empty list if the consumers or their clients are
+/// unknown.
 pub fn client_groups(live: &QueueActivity) -> Vec<ClientGroup> {
     matching_groups(live, |_| true)
 }
 
-/// Groups the consumers of a queue that match a condition.
+/// Groups the consumers of a queue whose clients match a condition.
 pub(super) fn matching_groups(live: &QueueActivity, matches: impl Fn(&QueueClient) -> bool) -> Vec<ClientGroup> {
     let (Some(addresses), Some(clients)) = (&live.consumers, &live.clients) else { return Vec::new() };
     let mut groups: BTreeMap<(&Option<String>, &Option<String>), ClientGroup> = BTreeMap::new();
@@ -49,8 +49,8 @@ pub(super) fn matching_groups(live: &QueueActivity, matches: impl Fn(&QueueClien
 }
 
 impl ClientGroup {
-    /// Returns the known clients that match the group: several if topo cannot distinguish them, none for an
-    /// unknown product. `exists` returns true for the name of an existing queue of the vhost.
+    /// Returns the known clients that match the group: several if topo cannot distinguish them, none for an unknown
+    /// product. `exists` returns true for the name of an existing queue of the vhost.
     pub fn known(&self, queue: &QueueName, exists: impl Fn(&str) -> bool) -> Vec<&'static KnownClient> {
         candidates(self.product.as_deref().unwrap_or_default(), queue.as_str(), exists)
     }
@@ -79,7 +79,7 @@ impl ClientGroup {
         name + &hosts
     }
 
-    /// Returns true if a canceled consumer using the group may declare the queue again. Returns true for an unknown
+    /// Returns true if a canceled consumer of the group may declare the queue again. Returns true for an unknown
     /// client.
     pub fn may_declare(&self, known: &[&KnownClient]) -> bool {
         let declares = |client: &&KnownClient| {

@@ -196,9 +196,9 @@ fn declared(change: &PlannedChange, prefix: &str) -> String {
 }
 
 /// Describes consumers with a global prefetch count on a queue that becomes a quorum queue or a stream, which refuses
-/// such consumers with 540 NOT_IMPLEMENTED. RabbitMQ 4.0 and later does not list the global prefetch count, so topo
-/// knows only the clients that use it by default. Returns `None` on 4.3 and later, where quorum queues accept such
-/// consumers.
+/// such consumers with 540 NOT_IMPLEMENTED. RabbitMQ 4.0 and later do not list the global prefetch count, so topo knows
+/// only the clients that use it by default. Returns `None` on 4.3 and later: by default, these versions apply a global
+/// prefetch count to each consumer separately.
 fn global_prefetch_text(
     (queue, before): (&QueueName, &Queue),
     change: &PlannedChange,

@@ -1,10 +1,10 @@
 //! Compares the queues that receive the dead-lettered messages of a queue before and after the steps of a plan.
 //!
-//! [`compare_routing`](super::compare_routing) compares the messages that applications publish, or queues dead-letter,
-//! to an entry exchange. This module covers the remaining cases. It compares queues whose dead-letter exchange or
-//! routing key changes, and queues whose dead-letter exchange is not an entry, such as a generated exchange. The
-//! comparison uses example messages: one for each routing key or pattern with which messages reach the queue, and one
-//! for each binding of the dead-letter exchange.
+//! [`compare_routing`](super::compare_routing) compares the messages that are published or dead-lettered to an entry
+//! exchange. This module covers the remaining cases. It compares queues whose dead-letter exchange or routing key
+//! changes, and queues whose dead-letter exchange is not an entry, such as a generated exchange. The comparison uses
+//! example messages: one for each routing key or pattern with which messages reach the queue, and one for each binding
+//! of the dead-letter exchange.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -37,7 +37,7 @@ struct FinalQueues {
 }
 
 /// Compares the dead-lettered messages of each queue before and after the plan. Adds a hazard for each queue that still
-/// has a dead-letter exchange, but whose dead-lettered messages no longer reach a queue.
+/// has a dead-letter exchange, if some of its dead-lettered messages no longer reach a queue.
 pub(super) fn compare(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -293,7 +293,7 @@ fn final_queues(
             found.unclear = found.unclear.take().or_else(|| route.unclear.map(|unclear| unclear.to_string()));
             for target in route.certain_queues.into_iter().chain(route.possible_queues) {
                 match TierName::parse(&target).filter(|tier| tier.queue == *queue) {
-                    // Without a rejection, RabbitMQ 3.12 and earlier treats the tier as part of a cycle, and drops the
+                    // Without a rejection, RabbitMQ 3.12 and earlier treat the tier as part of a cycle, and drop the
                     // message.
                     Some(_) if reason != Reason::Rejected && !version.is_at_least(3, 13) => {}
                     Some(tier) => open.push(retry_key(queue, tier.number)),

@@ -1,8 +1,8 @@
 //! Compares the routing before and after the steps of a plan: which messages reach different queues, and which become
 //! unroutable.
 //!
-//! The comparison covers messages that applications publish, or queues dead-letter, to an exchange that exists before
-//! and after. [`compare_dead_letters`](super::compare_dead_letters) covers changes to a queue's dead-letter exchange.
+//! The comparison covers messages that are published or dead-lettered to an exchange that exists before and after the
+//! steps. [`compare_dead_letters`](super::compare_dead_letters) covers changes to a queue's dead-letter exchange.
 //! Neither module considers permissions, or messages with a CC or BCC header.
 
 use super::action::Action;

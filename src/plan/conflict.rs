@@ -51,7 +51,7 @@ pub(super) fn alter(
     let address = context.address(&id);
     for (field, _) in verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
         let text = format!(
-            "argument {} differs ({} → {}); RabbitMQ does not support it, and topo will not change it",
+            "argument {} differs ({} → {}); the broker does not use it, and topo will not change it",
             field.field,
             value_text(field.before.as_ref()),
             value_text(field.after.as_ref())
@@ -152,8 +152,8 @@ fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: Pl
     builder.changes.push(planned);
 }
 
-/// Returns the flag that recreates an exchange or a queue without message loss; `None` for a stream, for a queue whose
-/// activity is unknown, and for other objects.
+/// Returns the flag that recreates an exchange, or a queue without losing its messages; `None` for a stream, for a
+/// queue whose activity is unknown, and for other objects.
 fn lossless_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<String> {
     match &planned.before {
         Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),

@@ -19,8 +19,8 @@ pub struct PlanContext<'a> {
     /// The keys under which the broker lists each current binding; empty for a binding that the management API cannot
     /// delete.
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
-    /// Current objects that topo never changes: exclusive, auto-delete or server-named queues, objects that belong to a
-    /// plugin or to topo itself, and bindings from or to such objects.
+    /// Current objects that topo never changes: exclusive, auto-delete, server-named and plugin-owned queues,
+    /// auto-delete exchanges, topo's own objects, and all bindings from or to any of these objects.
     pub untouchable: &'a BTreeSet<ObjectId>,
     /// Exchanges that the broker stores without a value for `auto_delete`, after a definitions import on RabbitMQ 4.2
     /// or earlier. The broker refuses every declaration of such an exchange.

@@ -168,7 +168,7 @@ impl Plan {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ClusterPlan")]
 struct ClusterDocument {
-    /// The objects that differ, by kind and name.
+    /// The objects that differ. Creations and changes precede deletions.
     changes: Vec<PlannedChange>,
     /// Unmanaged objects that match `owns`. topo keeps these objects, because `--prune` does not include their kind.
     unmanaged: Vec<Unmanaged>,

@@ -147,8 +147,8 @@ pub fn blockers_of(plan: &Plan, allowed: &[Allowance]) -> Blockers {
 }
 
 /// Returns a line for each allowance with an address that matches no hazard of a plan, and for each limit that is too
-/// small. The line contains the reason and a value to use instead. All allowances are checked together, because several
-/// allowances may cover the same hazard.
+/// small. The line contains the reason, and a value to use instead if there is one. All allowances are checked
+/// together, because several allowances may cover the same hazard.
 pub fn allowances_without_effect(plan: &Plan, allowed: &[Allowance]) -> Vec<String> {
     let open = blockers_of(plan, allowed).hazards;
     allowed.iter().flat_map(|one| warnings_about(plan, &open, one, allowed)).collect()

@@ -10,7 +10,8 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HazardKind {
-    /// Messages are deleted with their queue, or can be dropped if topo is killed during a migration.
+    /// Messages are deleted with their queue, can be dropped if topo is killed during a migration, or are lost because
+    /// a shovel or upstream with `no-ack` restarts.
     MessageLoss,
     /// Messages that applications publish to a queue through the default exchange are lost while the queue does not
     /// exist.
@@ -25,14 +26,15 @@ pub enum HazardKind {
     /// The password of a user with open connections, shovels or upstreams changes or is removed. Clients that use the
     /// old password can no longer connect.
     CredentialChange,
-    /// Messages are not routed to a queue or through an exchange, temporarily or permanently.
+    /// Messages are not routed to a queue or through an exchange, temporarily or permanently, or a shovel or a
+    /// federation link no longer moves messages.
     RoutingGap,
     /// Messages to an exchange that reach a queue before the apply are unroutable after it, or dead-lettered messages
-    /// of a queue are dropped.
+    /// of a queue no longer reach a queue.
     RoutingLoss,
     /// A shovel uses a queue that is deleted or recreated: the shovel may declare the queue again, or lose messages.
     ShovelInterference,
-    /// Connected consumers are canceled.
+    /// Connected consumers are canceled, or no longer receive messages.
     ConsumerDisruption,
     /// Messages may be delivered twice.
     Duplicates,
@@ -40,7 +42,8 @@ pub enum HazardKind {
     Reorder,
     /// A queue starts to reject publishes, immediately or when the queue is full.
     PublisherBlock,
-    /// A limit is at or below the current number of connections or queues, so the broker refuses new ones.
+    /// A limit is at or below the current number of connections or queues, or limits the channels of a user with open
+    /// connections.
     LimitReached,
     /// A different policy governs an object, or a policy changes the alternate exchange or the delay of an object.
     PolicyShift,
@@ -104,7 +107,8 @@ impl HazardKind {
         match self {
             Self::MessageLoss => {
                 "Messages are deleted with a queue that is deleted, or that is recreated without a migration. If topo \
-                 is killed during a migration, messages that have reached their delivery limit can be dropped."
+                 is killed during a migration, messages that have reached their delivery limit can be dropped. If a \
+                 shovel or upstream with `no-ack` restarts, the messages in flight are lost."
             }
             Self::PublishLoss => {
                 "Applications publish to a queue through the default exchange, and the queue is deleted or recreated. \
@@ -116,9 +120,9 @@ impl HazardKind {
                  unmanaged policy breaks generated retries or dead-letter queues."
             }
             Self::AccessGain => {
-                "Users gain access: a user has or gains the `administrator` or `policymaker` tag, a topic permission is \
-                 deleted, or the broker deletes topic permissions together with their exchange, and topo cannot \
-                 restore them."
+                "Users gain access: a user has or gains the `administrator` or `policymaker` tag, a topic permission \
+                 is deleted or no longer restricts routing keys, or the broker deletes topic permissions together with \
+                 their exchange, and topo cannot restore them."
             }
             Self::AccessLoss => {
                 "Users lose access: a user is deleted or loses a tag, a permission is deleted or no longer matches an \
@@ -126,17 +130,19 @@ impl HazardKind {
                  permissions that an interrupted recreation appears to have stored."
             }
             Self::CredentialChange => {
-                "The password of a user with open connections changes or is removed. Open connections stay open, and clients \
-                 with the old password can no longer connect."
+                "The password of a user with open connections, shovels or upstreams changes or is removed. Open \
+                 connections stay open, and clients with the old password can no longer connect."
             }
             Self::RoutingGap => {
                 "Messages are not routed to a queue or through an exchange: temporarily while topo recreates the \
-                 object, or permanently because the object or its bindings are deleted."
+                 object, or permanently because the object or its bindings are deleted. The hazard also covers a \
+                 deleted shovel, upstream or member of an upstream set."
             }
             Self::RoutingLoss => {
-                "Messages to an exchange that currently reach a queue will be unroutable, because bindings, the alternate \
-                 exchange or the type of an exchange change. The broker drops these messages, or returns them to \
-                 publishers that set `mandatory`."
+                "Messages to an exchange that currently reach a queue will be unroutable, because bindings, the \
+                 alternate exchange or the type of an exchange change. The broker drops these messages, or returns \
+                 them to publishers that set `mandatory`. The hazard also covers dead-lettered messages that will no \
+                 longer reach a queue."
             }
             Self::ShovelInterference => {
                 "A dynamic shovel reads from or writes to a queue that is deleted or recreated. The shovel may declare \
@@ -154,12 +160,13 @@ impl HazardKind {
                 "A queue starts to reject messages that are published to it, immediately or when the queue is full."
             }
             Self::LimitReached => {
-                "A limit is at or below the current number of connections or queues. The broker keeps existing \
-                 connections or queues and refuses new ones."
+                "A limit is at or below the current number of connections or queues, or limits the channels of a user \
+                 with open connections. The broker keeps existing connections or queues and refuses new ones. It \
+                 closes a connection that opens too many channels."
             }
             Self::PolicyShift => {
-                "The policy that governs an object changes. If several policies match an object, only one of them \
-                 applies."
+                "The policy that governs an object changes, or a policy changes an alternate exchange or the delay of \
+                 a tier. If several policies match an object, only one of them applies."
             }
             Self::ContractChange => {
                 "Before the apply, workers must be changed to handle failures or declare the queue differently: see \

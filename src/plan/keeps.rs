@@ -1,5 +1,5 @@
-//! Stores the bindings and topic permissions of an object in a *keep* while topo recreates the object, so that a killed
-//! run loses nothing. A keep is an exchange whose arguments contain these bindings and permissions.
+//! Stores the unmanaged bindings and the topic permissions of an object in a *keep* while topo recreates the object, so
+//! that a killed run loses nothing. A keep is an exchange whose arguments contain these bindings and permissions.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -27,10 +27,10 @@ pub(super) struct Kept {
     pub(super) topic_permissions: Vec<TopicPermission>,
 }
 
-/// Returns the keep of an object: an exchange that stores the object's bindings and topic permissions while the object
-/// is recreated. After a killed run, the keep still exists on the broker, and the next plan restores the bindings and
-/// topic permissions. topo binds the keep to auto-delete source exchanges, so that the broker does not delete these
-/// exchanges together with their last binding.
+/// Returns the keep of an object: an exchange that stores the object's unmanaged bindings and topic permissions while
+/// the object is recreated. After a killed run, the keep still exists on the broker, and the next plan restores the
+/// bindings and topic permissions. topo binds the keep to auto-delete source exchanges, so that the broker does not
+/// delete these exchanges together with their last binding.
 pub(super) fn keep(
     id: &ObjectId,
     bindings: &[Binding],

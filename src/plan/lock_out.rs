@@ -76,15 +76,15 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
         .collect();
     if !lost.is_empty() {
         let text = format!(
-            "the plan removes permissions that topo requires from user {own}, which topo uses to connect: {}",
+            "user {own}, which topo uses to connect, would lose permissions that topo requires: {}",
             lost.join("; ")
         );
         builder.block(&address, text, Some(REMEDY.to_owned()));
     }
 }
 
-/// Blocks the plan if a new topic permission of this user does not permit a binding of the plan. To add or remove a
-/// binding of a topic exchange, the broker requires the read permission for the routing key.
+/// Blocks the plan if a new or changed topic permission of this user does not permit a binding of the plan. To add or
+/// remove a binding of a topic exchange, the broker requires the read permission for the routing key.
 fn check_topics(builder: &mut PlanBuilder, context: &PlanContext<'_>, own: &str, steps: &[Step]) {
     let is_topic = |name: &ExchangeName| {
         let declared = context.current.exchanges.get(name).or_else(|| context.desired.topology.exchanges.get(name));

@@ -10,7 +10,8 @@
 //!
 //! The broker updates the message count of a quorum queue on each tick, so a count of 0 may not include newer messages.
 //! A plan that lowers a length limit cannot rely on this count. The list of consumers comes from the statistics, so a
-//! plan that deletes a queue may miss a new consumer. Only a query over AMQP returns both current counts.
+//! plan that deletes a queue may miss a new consumer. Only a query over AMQP returns the current numbers of messages
+//! and consumers.
 
 use super::activity::Activity;
 use super::activity::{ShovelEnd, Shovels, UnqueriedQueues};
@@ -51,8 +52,8 @@ fn deleted_or_recreated<'p>(changes: &'p [PlannedChange], migrations: &'p [Migra
     of_changes.chain(of_migrations).collect()
 }
 
-/// Adds a hazard for each deleted or recreated queue that a shovel uses, or one hazard if this user may not read the
-/// shovels.
+/// Adds a hazard for each shovel that uses a deleted or recreated queue, or one hazard if this user may not read the
+/// shovels. Adds no hazard for a shovel that the plan deletes or redirects before it deletes the queue.
 pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let deleted = deleted_or_recreated(&builder.changes, &builder.migrations);
     let ends = match &context.activity.shovels {
@@ -127,13 +128,13 @@ const CONNECTIONS: &str = "max-connections";
 const QUEUES: &str = "max-queues";
 const CHANNELS: &str = "max-channels";
 
-/// Returns true if the plan sets or lowers a connection or channel limit. topo reads the number of connections only in
-/// that case.
+/// Returns true if the plan sets or lowers a connection or channel limit. In that case, topo reads the number of
+/// connections.
 pub fn limits_connections(part: &VhostPlan) -> bool {
     lowered_limits(&part.changes).any(|(_, record)| matches!(record.id.setting(), Some(CONNECTIONS | CHANNELS)))
 }
 
-/// Adds a hazard for each set or lowered limit that is reached, or whose current number is unknown.
+/// Adds a hazard for each set or lowered limit if the current usage reaches the limit or is unknown.
 pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let found: Vec<_> = lowered_limits(&builder.changes)
         .filter_map(|(change, record)| {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub struct VhostPlan {
     /// The name of the vhost.
     pub vhost: VhostName,
-    /// The objects that differ, by kind and name.
+    /// The objects that differ.
     pub changes: Vec<PlannedChange>,
     /// Unmanaged objects that match `owns`. topo keeps these objects, because `--prune` does not include their kind.
     pub unmanaged: Vec<Unmanaged>,
@@ -150,7 +150,7 @@ pub struct FieldVerdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
-    /// The broker's error message for an application that declares the desired object now. `None` for drift: the broker
+    /// The broker's error message for an application that declares the desired object now. `null` for drift: the broker
     /// accepts the declaration and changes nothing. The type of an integer in the message depends on the client.
     pub broker_error: Option<String>,
     /// The broker's error message for an application that still declares the current settings after the object is
@@ -237,8 +237,8 @@ pub struct Block {
 pub struct Step {
     /// The number of the step, from 1.
     pub id: usize,
-    /// The wave of the step. Steps of one wave do not depend on each other and may run concurrently; waves run in
-    /// sequence.
+    /// The wave of the step. Steps of one wave may run concurrently, except that the steps of one migration run in
+    /// sequence. Waves run in sequence.
     pub wave: usize,
     /// The numbers of the steps that must be completed before this step.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

@@ -1,9 +1,9 @@
 //! Adds hazards for changed permissions and topic permissions: the objects and routing keys that a user can no longer
 //! use, and the connections that keep the old permissions.
 //!
-//! The broker matches the patterns of permissions in the same way as the patterns of policies (measured with
-//! 684 declarations on 3.8.9 to 4.3.6). An open channel caches permissions while it is busy, and consumers receive messages until they are
-//! canceled (measured on the same versions).
+//! The broker matches the patterns of permissions in the same way as the patterns of policies (measured with 684
+//! declarations on 3.8.9 to 4.3.6). An open channel caches permissions while it is busy, and consumers receive messages
+//! until they are canceled (measured on the same versions).
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -22,8 +22,8 @@ const EVERYTHING: [&str; 7] = [".*", "^.*", ".*$", "^.*$", ".+", "^", "."];
 /// The maximum number of objects that a message lists for each permission.
 const MAX_NAMED: usize = 3;
 
-/// Returns true if a plan changes or deletes permissions, or writes or deletes topic permissions. topo reads the
-/// connections of the vhost only in that case.
+/// Returns true if a plan changes or deletes permissions, or writes or deletes topic permissions. In that case, topo
+/// reads the connections of the vhost.
 pub fn changes_permissions(part: &VhostPlan) -> bool {
     part.changes.iter().any(|change| changed_permission(change).is_some() || topic_permissions(change).is_some())
 }
@@ -76,8 +76,8 @@ fn topic_permissions(change: &PlannedChange) -> Option<(Option<TopicPermission>,
     (before.is_some() || after.is_some()).then(|| (before.flatten(), after.flatten()))
 }
 
-/// Adds a hazard for each change that revokes the access of a permission, and for each change that revokes or grants the
-/// access of a topic permission.
+/// Adds a hazard for each change to a permission that revokes access, and for each change to a topic permission that
+/// revokes or grants access.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     permission_hazards(builder, context);
     topic_hazards(builder, context);
@@ -224,7 +224,8 @@ impl Names {
     }
 }
 
-/// The objects that the first pattern matches or may match, but that the second pattern does not match or may not match.
+/// The objects that the first pattern matches or may match, but that the second pattern does not match or may not
+/// match.
 #[derive(Default)]
 struct Difference<'a> {
     names: Vec<&'a str>,

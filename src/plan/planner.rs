@@ -36,7 +36,7 @@ fn is_operator_policy(object: &Object) -> bool {
     matches!(object, Object::Record(record) if record.id.kind == RecordKind::OperatorPolicy)
 }
 
-/// Returns true if the plan may move messages. Does not consider the contents of queues. topo checks the transports
+/// Returns true if the plan may move messages, regardless of the contents of the queues. topo checks the transports
 /// only in that case.
 pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerProfile, options: &Options) -> bool {
     let desired = &*wiring::adapt(desired, current, profile, options);

@@ -11,7 +11,9 @@ use super::migrate::{self, MigrationBlocker};
 use super::topic_permissions;
 use super::verdict::Verdict;
 use crate::model::count::number;
-use crate::model::{Address, ArgumentValue, Binding, Object, ObjectId, OnConflict, Queue, QueueType, has_cut_value};
+use crate::model::{
+    Address, ArgumentValue, Binding, Object, ObjectId, OnConflict, Queue, QueueType, has_truncated_value,
+};
 
 /// The reason why topo does not recreate an object to resolve its conflict.
 pub(super) struct Refusal {
@@ -59,15 +61,15 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         return Refusal::never(text, "wait until it is deleted, or use a different name");
     }
     let is_complete = |object: &Object| match object {
-        Object::Exchange(_, exchange) => !has_cut_value(&exchange.arguments),
-        Object::Queue(_, queue) => !has_cut_value(&queue.arguments),
+        Object::Exchange(_, exchange) => !has_truncated_value(&exchange.arguments),
+        Object::Queue(_, queue) => !has_truncated_value(&queue.arguments),
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => true,
     };
     if !planned.before.as_ref().is_none_or(is_complete) {
         let text = format!("topo cannot recreate {id}: one of its arguments has {}", ArgumentValue::too_large());
         return Refusal::never(text, "delete it manually, or use a different name");
     }
-    if let Some(binding) = bindings_of(context, &id).find(|binding| has_cut_value(&binding.arguments)) {
+    if let Some(binding) = bindings_of(context, &id).find(|binding| has_truncated_value(&binding.arguments)) {
         let text = format!(
             "topo could not restore {binding} after the recreation: one of its arguments has {}",
             ArgumentValue::too_large()
@@ -190,8 +192,8 @@ pub(super) fn kept_bindings(context: &PlanContext<'_>, planned: &PlannedChange) 
     kept
 }
 
-/// Removes bindings that the plan deletes from the list of bindings to restore after a recreation. The broker deletes
-/// these bindings together with the old object.
+/// Drops bindings that the plan deletes: topo does not restore them after a recreation. The broker deletes these
+/// bindings together with the old object.
 pub(super) fn drop_undesired_bindings(builder: &mut PlanBuilder) {
     let undesired = builder.undesired_bindings();
     for kept in builder.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {

@@ -1,5 +1,5 @@
-//! Turns actions into management API requests. The conversion is a pure function, so a plan shows the exact request
-//! that an apply sends.
+//! Turns actions into management API requests. The conversion is a pure function, so a plan can show the requests that
+//! an apply sends.
 
 use super::action::Action;
 use super::{link_request, user_request};
@@ -86,9 +86,9 @@ impl Request {
         self
     }
 
-    /// Returns the first dot segment (`.` or `..`) of the path, which no HTTP request can contain. Cowboy decodes a
-    /// path and then removes dot segments (`cowboy_router:split_path`), so encoding `..` as `%2E%2E` does not help.
-    /// HTTP clients also remove dot segments.
+    /// Returns the first dot segment (`.` or `..`) of the path. No HTTP request can address an object whose path has a
+    /// dot segment. Cowboy decodes a path and then removes dot segments (`cowboy_router:split_path`), so encoding `..`
+    /// as `%2E%2E` does not help. HTTP clients also remove dot segments.
     pub fn unaddressable_segment(&self) -> Option<&'static str> {
         let path = self.path.split('?').next().unwrap_or_default();
         path.split('/').find_map(|segment| match segment {
@@ -117,15 +117,16 @@ pub(crate) fn path(kind: &str, segments: &[&str]) -> String {
 /// versions).
 ///
 /// The request does not include the guard of an [`Action::DeleteQueue`]. The flags that a guarded delete may use depend
-/// on the type of the current queue, which an action does not contain. Classic queues accept `if-empty` and
-/// `if-unused`, quorum queues respond to both flags with 400, and streams ignore both flags. The broker layer adds the
-/// flags, and performs the reads before and after this request.
+/// on the type of the current queue, which an action does not contain. The broker supports `if-empty` and `if-unused`
+/// for classic queues, responds to both flags with 400 for quorum queues, and ignores both flags for streams. The
+/// broker layer adds the flags, and performs the reads before and after this request.
 pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
     let in_vhost = |kind: &str, name: &str| path(kind, &[vhost.as_str(), name]);
     Some(match action {
         Action::PutVhost { vhost: settings } => {
             // Sends all settings, because a PUT clears a missing description and missing tags on RabbitMQ 3.10 and
-            // later. Omits a default queue type that is not set, because no value means "none" on all versions.
+            // later. Omits a default queue type that is not set, because there is no value that means "none" on all
+            // versions.
             let mut body = json!({
                 "description": settings.description.as_deref().unwrap_or_default(),
                 // A string, not a list: 3.8 splits the string, and later versions accept both
@@ -134,7 +135,8 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
             });
             if let Some(default) = &settings.default_queue_type {
                 body["default_queue_type"] = json!(default);
-                // The original name of the setting, which 3.10 and early 3.11 require and other versions ignore.
+                // The original name of the setting. 3.10 and early 3.11 require this name, and later versions use it as
+                // a fallback.
                 body["defaultqueuetype"] = json!(default);
             }
             Request::put(path("vhosts", &[vhost.as_str()]), body)

@@ -34,13 +34,13 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
         let address = context.address(&ObjectId::Exchange(name.clone()));
         if !undeclared.is_empty() {
             let text = format!(
-                "the broker has partitions of super stream {name} that the spec does not declare at the same position: {}; \
-                 topo does not remove or reorder partitions, because messages with the same routing key would go to a \
-                 different partition",
+                "the broker has partitions of super stream {name} that the spec does not declare at the same position: \
+                 {}; topo does not remove or reorder partitions, because messages with the same routing key would go \
+                 to a different partition",
                 undeclared.join(", ")
             );
-            let remedy = "declare these partitions at the same positions, and add new partitions only at the end; or create a \
-                          super stream with another name";
+            let remedy = "declare these partitions at the same positions, and add new partitions only at the end; or \
+                          create a super stream with another name";
             builder.block(&address, text, Some(remedy.to_owned()));
         }
         let is_extra = |binding: &&Binding| !binding.arguments.contains_key(PARTITION_ORDER);

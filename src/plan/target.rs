@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// A targeted change to a queue or its retries includes all changes to the retries of the queue. A targeted change that
 /// is not a deletion also includes its dependencies: the vhost, the source and destination of a binding, and an
-/// alternate or dead-letter exchange, with all exchanges to which that exchange routes. Without these exchanges, the
-/// broker would silently drop messages.
+/// alternate or dead-letter exchange, with its bindings and all exchanges to which it routes. Without these exchanges,
+/// the broker would silently drop messages.
 pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     if options.targets.is_empty() {
         return;

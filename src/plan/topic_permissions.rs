@@ -101,7 +101,7 @@ pub(super) fn restore_hazard(
         more => format!("; {more} more"),
     };
     let text = format!(
-        "{} from {}, which an interrupted recreation or another user declared: {}{more}",
+        "{} will be restored from {}, which an interrupted recreation or another user declared: {}{more}",
         count(permissions.len() as u64, "topic permission"),
         keeps::keep(id, &[], &[]).0,
         shown.join("; ")

@@ -17,7 +17,7 @@ const WRITER_TAGS: [&str; 2] = ["administrator", "policymaker"];
 /// The maximum number of shovels and upstreams that a message lists.
 const MAX_NAMED: usize = 3;
 
-/// Returns true if a plan changes or deletes users. topo reads the connections of all vhosts only in that case.
+/// Returns true if a plan changes or deletes users. In that case, topo reads the connections of all vhosts.
 pub fn changes_users(part: &VhostPlan) -> bool {
     part.changes.iter().any(|change| change.kind != ChangeKind::Create && changed_user(change).is_some())
 }
@@ -81,7 +81,9 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for ChangedUser { name, address, before, after } in changed_users(builder) {
         match (before, after) {
             (None, Some(after)) if !PASSWORD_FIELDS.iter().any(|field| after.fields.contains_key(*field)) => {
-                let remedy = "set `password`, `initialPassword` or `passwordHash`; for a user without a password, set `password: none`".to_owned();
+                let remedy = "set `password`, `initialPassword` or `passwordHash`; for a user without a password, set \
+                              `password: none`"
+                    .to_owned();
                 let text = format!("user {name} does not exist, and the spec sets no password");
                 builder.block(&address, text, Some(remedy));
             }

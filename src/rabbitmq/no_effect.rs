@@ -25,7 +25,7 @@ pub enum NoEffect {
     WithoutDelayedRetryType,
     /// A dead-letter strategy requires a dead-letter exchange (`rabbit_quorum_queue:dlh/5`).
     WithoutDeadLetterExchange,
-    /// `at-least-once` requires `overflow: reject-publish`. Without this overflow, dead-lettering is at-most-once.
+    /// `at-least-once` requires `overflow: reject-publish`. Otherwise, dead-lettering is at-most-once.
     WithoutRejectPublish,
 }
 

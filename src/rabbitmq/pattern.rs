@@ -1,14 +1,14 @@
 //! Evaluates policy patterns as the broker does.
 //!
 //! The broker runs `re:run(Name, Pattern)` without `unicode` (`rabbit_policy:matches`, all versions). A pattern is
-//! therefore an unanchored PCRE over bytes. Since 4.3, the broker sets a match limit of 50,000 (`rabbit_re`). A result
-//! that topo cannot predict is `None`.
+//! therefore an unanchored PCRE over bytes. Since 4.2.8 and 4.3.2, the broker sets a match limit of 50,000
+//! (`rabbit_re`). A result that topo cannot predict is `None`.
 
 use pcre2::bytes::{Regex, RegexBuilder};
 use std::cell::Cell;
 
-/// The prefix that topo adds to every pattern to limit the matching time. RabbitMQ 4.3 and later use the same match
-/// limit. A name has at most 255 bytes. The heap limit is in KiB.
+/// The prefix that topo adds to every pattern to limit the matching time. RabbitMQ has used the same match limit since
+/// 4.2.8 and 4.3.2. A name has at most 255 bytes. The heap limit is in KiB.
 const LIMITS: &str = "(*LIMIT_MATCH=50000)(*LIMIT_HEAP=20000)";
 
 /// The number of names that can exhaust the match limit before topo stops evaluating a pattern. Each exhausted match

@@ -254,12 +254,13 @@ pub(super) fn activity(live: &QueueActivity) -> String {
             for host in hosts.iter().filter(|host| !host.is_empty()) {
                 *by_host.entry(host).or_default() += 1;
             }
+            let is_abbreviated = by_host.len() > MAX_HOSTS;
             let mut hosts_text: Vec<String> = by_host
                 .into_iter()
-                .take(5)
+                .take(MAX_HOSTS)
                 .map(|(host, times)| if times == 1 { clean(host) } else { format!("{} ×{times}", clean(host)) })
                 .collect();
-            if hosts_text.len() == 5 {
+            if is_abbreviated {
                 hosts_text.push("…".to_owned());
             }
             let details = if hosts_text.is_empty() { String::new() } else { format!(" ({})", hosts_text.join(", ")) };
@@ -268,6 +269,9 @@ pub(super) fn activity(live: &QueueActivity) -> String {
     };
     format!("{messages}{unacknowledged} · {consumers}")
 }
+
+/// The maximum number of hosts in a list of consumers.
+const MAX_HOSTS: usize = 5;
 
 /// Formats a binding with its destination, for lists that are not grouped by destination.
 pub(super) fn full_binding(binding: &Binding) -> String {
@@ -278,9 +282,9 @@ pub(super) fn full_binding(binding: &Binding) -> String {
     clean(&format!("{binding}{kind}"))
 }
 
-/// Returns a remark if a broker error contains the integer type that the management API sends. Applications can receive
-/// the error with different types, because client libraries send other integer types ([`Library::integer_type`]), also
-/// for the current value. Otherwise, returns an empty string.
+/// Returns a remark if a broker error contains the integer type that the management API sends. Otherwise, returns an
+/// empty string. The error that an application receives can contain other types, because client libraries send other
+/// integer types ([`Library::integer_type`]). The type of the current value also depends on a client.
 ///
 /// [`Library::integer_type`]: crate::model::known_clients::Library::integer_type
 pub(super) fn integer_remark(broker_error: &str) -> &'static str {

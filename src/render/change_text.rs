@@ -35,8 +35,8 @@ pub(super) struct Shape {
     pub(super) lists_all: bool,
 }
 
-/// The minimum indentation of a broker error message.
-const ERROR: usize = 17;
+/// The column at which the text after a label starts. The other lines of the text start two columns later.
+const INDENT: usize = 17;
 
 /// Writes an object, its differences, its changed bindings and its retries.
 pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Shape) {
@@ -123,7 +123,7 @@ fn field_line(text: &mut String, field: &FieldVerdict) {
     let remark = match field.verdict {
         Verdict::Drift => "   (the broker ignores it in a redeclaration)",
         Verdict::Unknown => "   (not supported by RabbitMQ; not changed)",
-        Verdict::Invalid => "   (the broker refuses to declare this value)",
+        Verdict::Invalid => "   (the broker refuses this value)",
         Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",
     };
     let _ = writeln!(text, "      {} {name:<22} {before} → {after}{remark}", Painted(YELLOW, "~"));
@@ -135,8 +135,8 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
     // Users search for an error by its text, so lines break only at spaces.
     let mut line = |label: &str, value: String| {
         let words: Vec<String> = value.split(' ').map(str::to_owned).collect();
-        let lines = wrap(&words, " ", width.saturating_sub(ERROR + 2));
-        let value = lines.join(&format!("\n{}", " ".repeat(ERROR + 2)));
+        let lines = wrap(&words, " ", width.saturating_sub(INDENT + 2));
+        let value = lines.join(&format!("\n{}", " ".repeat(INDENT + 2)));
         let _ = writeln!(text, "        {label:<8} {value}");
     };
     let Some(conflict) = &change.conflict else { return };

@@ -176,8 +176,8 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     }
 }
 
-/// Formats the properties of a declaration, such as `durable, x-queue-type=quorum, x-delivery-limit=5`. The type comes
-/// first.
+/// Formats the properties of a declaration, such as `durable, x-queue-type=quorum, x-delivery-limit=5`. The type is the
+/// first argument.
 pub(super) fn declaration(declaration: &Declaration) -> String {
     let mut parts = vec![if declaration.durable { "durable" } else { "not durable" }.to_owned()];
     parts.extend(declaration.auto_delete.then(|| "auto-delete".to_owned()));

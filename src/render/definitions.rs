@@ -97,8 +97,8 @@ fn permissions_of_users(topology: &Topology) -> Vec<Value> {
 /// same component and name, such as all limits of a vhost.
 fn parameters(topology: &Topology) -> Vec<Value> {
     let mut values: BTreeMap<(&str, &str), Value> = BTreeMap::new();
-    // Omits shovels and upstreams, because the URIs in a topology contain no passwords, so they could not restore a
-    // connection. A backup adds them from `SecretDefinitions`.
+    // Omits shovels and upstreams, because their URIs in a topology contain no passwords and could not restore a
+    // connection. A backup adds the shovels and upstreams from `SecretDefinitions`.
     let records = topology.records.iter().filter(|(id, _)| !id.kind.row().has_uris());
     for (id, record) in records {
         let row = id.kind.row();

@@ -15,8 +15,8 @@ use std::fmt::Write;
 /// The remark on a line that summarizes generated objects.
 const HOW_TO_SEE: &str = "--show all lists them";
 
-/// The objects generated for retries that a plan creates or retires. The plan text shows these objects with their
-/// queue.
+/// The objects that topo generates for retries. Contains only objects that a plan creates or retires. The plan text
+/// shows these objects with their queue.
 pub(super) struct FoldedRetries<'a> {
     families: BTreeMap<&'a QueueName, RetryChanges<'a>>,
     /// The IDs of the objects that the plan text shows only as part of their family.

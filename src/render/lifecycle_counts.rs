@@ -47,7 +47,7 @@ pub(super) fn live_counts(live: Live<'_>, vhost: &VhostName, queue: &QueueName) 
     format!(" · {messages}{held}{consumers}")
 }
 
-/// Adds the name of a queue to its counts, if there are several queues.
+/// Adds the name of a queue to its counts, for a list of several queues.
 pub(super) fn counts_of_one(queue: &QueueName, counts: &str) -> String {
     counts.strip_prefix(" · ").map_or_else(String::new, |counts| format!(" · {queue}: {counts}"))
 }

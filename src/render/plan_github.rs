@@ -7,8 +7,8 @@ use crate::model::Address;
 use crate::plan::{Applicability, Blockers, ChangeKind, Plan, Source};
 use std::fmt::Write;
 
-/// Renders annotations, one on each line. Blockers are errors. Hazards that do not block the plan and interrupted
-/// migrations are warnings. Changes and routing changes are notices. The last annotation is the summary.
+/// Renders annotations, one on each line. Blockers are errors. Interrupted migrations are warnings, and so are hazards
+/// that do not block the plan. Changes and routing changes are notices. The last annotation is the summary.
 pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
     let mut text = String::new();
     for part in plan.parts() {
@@ -72,7 +72,7 @@ pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
                 &mut text,
                 "error",
                 source(&block.address).as_ref().map(|it| (it, None)),
-                "conflict",
+                if conflict.is_some() { "conflict" } else { "blocker" },
                 &lines.join("\n"),
             );
         }

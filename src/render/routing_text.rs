@@ -17,7 +17,7 @@ const MAX_LISTED: usize = 20;
 /// The listed routing changes of one vhost.
 struct Listed<'a> {
     changes: Vec<Group<'a>>,
-    /// The number of changes that only route messages to new queues. The plan shows these bindings anyway.
+    /// The number of changes that only route messages to new queues. The plan shows the bindings of new queues anyway.
     to_new_queues: usize,
     /// The changes to the routing of dead-lettered messages.
     dead_letters: &'a [DeadLetterChange],
@@ -54,8 +54,8 @@ impl<'a> Listed<'a> {
         Self { changes, to_new_queues, dead_letters, not_compared, omitted }
     }
 
-    /// Returns a sentence about the changes that are not listed. Mentions changes that only affect new queues only if
-    /// other changes are listed. Returns `None` if there is nothing to mention.
+    /// Returns a sentence about the changes that are not listed. If `changes` is empty, does not mention changes that
+    /// only affect new queues. Returns `None` if there is nothing to mention.
     fn rest(&self) -> Option<String> {
         let mut parts = Vec::new();
         if self.omitted > 0 {

@@ -86,9 +86,9 @@ pub fn environment_lines(groups: &[Vec<(String, String)>]) -> String {
 }
 
 /// Returns the command to run after a plan. If nothing blocks the plan except hazards, returns the apply command with
-/// the flags that allow these hazards. If `--recreate` flags resolve all other blockers, returns the plan command with
-/// these flags, because a recreation can add hazards. Otherwise, or if the apply command uses a saved plan, returns a
-/// sentence.
+/// the flags that allow these hazards. If `--recreate` flags resolve all other blockers, and the apply command does not
+/// use a saved plan, returns the plan command with these flags, because a recreation can add hazards. Otherwise,
+/// returns a sentence.
 pub fn next_command(apply: &str, blockers: &Blockers) -> String {
     if blockers.blocks.is_empty() {
         return with_allowances(apply, blockers);

@@ -1,6 +1,6 @@
 //! Formats text for a terminal: colors, counts, line breaks, and Markdown pages.
 //!
-//! Rendered text always contains color codes. The output stream strips them if the target does not support colors.
+//! [`Painted`] always writes color codes. The output stream strips them if the target does not support colors.
 
 use crate::model::BrokerVersion;
 use crate::model::count::number;

@@ -38,7 +38,7 @@ pub(super) struct Copy {
     pub(super) expiration: Option<i64>,
     /// The time at which the copy expires in its queue.
     pub(super) expires_at: Option<i64>,
-    /// The number of deliveries that its queue has counted.
+    /// The number of counted deliveries. On 4.3 and later, this includes the deliveries by earlier queues.
     pub(super) delivery_count: i64,
     /// The number of retries that a worker has counted in a header.
     pub(super) retries: u32,

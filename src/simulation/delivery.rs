@@ -128,7 +128,8 @@ impl Run<'_, '_, '_> {
         }
     }
 
-    /// Returns a message to its queue. `is_counted` is true if a quorum queue counts the delivery.
+    /// Returns a message to its queue. `is_counted` is true if a quorum queue counts the delivery. If the count exceeds
+    /// the delivery limit, dead-letters the message instead.
     fn requeue(&mut self, queue: &QueueName, mut copy: Copy, is_counted: bool) {
         let settings = self.simulation.settings.get(queue);
         let Some(settings) = settings.filter(|it| it.kind() == Some(QueueType::Quorum)) else {

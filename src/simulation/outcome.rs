@@ -17,7 +17,7 @@ pub struct Outcome {
     pub publisher: BTreeMap<PublisherResult, u64>,
     /// The delivery times of each queue, in order.
     pub attempts: BTreeMap<QueueName, Vec<i64>>,
-    /// All queues that received a copy.
+    /// All queues to which a copy was routed, including full queues that rejected it, but not external queues.
     pub reached: BTreeSet<QueueName>,
     /// The ends of all copies.
     pub ends: Vec<EndedCopy>,

@@ -25,11 +25,11 @@ pub(super) struct QueueState {
     pub(super) ready: VecDeque<Copy>,
     /// The number of deliveries.
     pub(super) deliveries: usize,
-    /// True if the worker has not replied to a delivery.
+    /// True if the queue delivers no more messages, because the worker has not replied or a message loops.
     pub(super) is_blocked: bool,
 }
 
-/// A change at the current time. Tasks run from a queue instead of recursively, so that long chains of changes do not
+/// A change at the current time. Tasks run from a list instead of recursively, so that long chains of changes do not
 /// overflow the stack.
 pub(super) enum Task {
     /// A queue delivers its messages to its worker.

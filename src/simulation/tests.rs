@@ -1,4 +1,4 @@
-//! Tests the simulation of each strategy, of full queues, expiry, versions and endless chains.
+//! Tests the simulation: each strategy, full queues, expiry, versions and endless chains.
 
 use super::{Behavior, End, Outcome, Publication, PublisherResult, Simulation, Worker};
 use crate::contract::contracts;

@@ -24,8 +24,8 @@ pub(crate) static CLUSTER_DOCUMENT: Object = Object {
                 key(
                     "requires",
                     Shape::Object(&REQUIRES),
-                    "The version, plugins and feature flags that the cluster must have. If one of them is missing, the plan is \
-                     blocked. topo never changes them.",
+                    "The version, plugins and feature flags that the cluster must have. If a requirement is not met, \
+                     the plan is blocked. topo never changes the version, plugins or feature flags.",
                 )
                 .with_example("{version: \">= 3.12\"}"),
                 key(

@@ -37,7 +37,7 @@ pub fn environments(files: &[SourceFile]) -> Vec<Environment> {
     environments_with_errors(files).0
 }
 
-/// Returns the environments that the files declare, and the problems of their declarations.
+/// Returns the environments that the files declare, and the problems in their declarations.
 pub fn environments_with_errors(files: &[SourceFile]) -> (Vec<Environment>, Diagnostics) {
     let (mut found, mut diagnostics) = (Vec::new(), Diagnostics::new());
     for (index, file) in files.iter().enumerate().filter(|(_, file)| file.text.contains(ENVIRONMENTS)) {
@@ -77,7 +77,8 @@ fn environment(entry: &Entry, diagnostics: &mut Diagnostics) -> Environment {
     for variable in entry.node.get("variables").map_or(&[][..], Node::entries) {
         if !is_name(&variable.key) {
             let message = format!("invalid variable name `{}`", variable.key);
-            diagnostics.push(Diagnostic::error("variable", message, variable.at).hint("use A-Z, a-z, 0-9 and `_`"));
+            let hint = "use A-Z, a-z, 0-9 and `_`, without a digit at the start";
+            diagnostics.push(Diagnostic::error("variable", message, variable.at).hint(hint));
             continue;
         }
         let value = match &variable.node.value {

@@ -203,7 +203,9 @@ const CODES: &[(&str, &str)] = &[
     ),
     (
         "too-large",
-        "An integer does not fit into 64 bits (signed), or a file expands to far more values than it contains.",
+        "An integer does not fit into 64 bits (signed), or a file or an argument contains too many values. The error \
+         also occurs if mappings and lists are nested too deeply, or if a file expands to far more values than it \
+         contains.",
     ),
     ("too-many-delays", "There are more `delays` than retries. Each retry has one delay."),
     ("undeclared", "The spec refers to an object or a retry policy that it does not declare."),

@@ -122,7 +122,8 @@ fn items<'a>(each: &'a Entry, diagnostics: &mut Diagnostics) -> Option<(&'a str,
     };
     let name = variable.key.as_str();
     if !is_name(name) {
-        return refuse(format!("invalid variable name `{name}`"), variable.at, "use a-z, A-Z, 0-9 and `_`");
+        let hint = "use a-z, A-Z, 0-9 and `_`, without a digit at the start";
+        return refuse(format!("invalid variable name `{name}`"), variable.at, hint);
     }
     let mut found = Vec::new();
     match &variable.node.value {

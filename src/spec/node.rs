@@ -6,9 +6,10 @@
 pub(crate) struct Node {
     /// The value.
     pub(crate) value: Value,
-    /// The position in the source; for an alias or a merged value, the position of the anchor.
+    /// The position in the source. If an alias, a merge key or a placeholder of `forEach` inserts the value, this is
+    /// the position of the original value.
     pub(crate) at: Location,
-    /// The position of the alias or the merge key, if the value comes from an anchor.
+    /// The position of the alias, the merge key or the placeholder, if one of these inserts the value.
     pub(crate) used_at: Option<Location>,
     /// The source text, if the value does not reproduce it: `1.0`, `007`, or a string with variables.
     pub(crate) written: Option<Box<str>>,

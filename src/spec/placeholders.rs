@@ -22,7 +22,7 @@ pub(super) struct Item {
 pub(super) enum Problem {
     /// The item has no such value.
     Unknown(String),
-    /// The value is a list or a mapping, and the string contains more than the placeholder.
+    /// The value is null, a list or a mapping, and the placeholder is part of a longer string or of a key.
     NotAScalar(String),
     /// Two keys of a mapping are equal after the replacement.
     RepeatedKey(String),
@@ -48,7 +48,7 @@ impl Problem {
                 diagnostic.also(item.at, "not in this item").hint(hint)
             }
             Self::NotAScalar(name) => {
-                let message = format!("`{{{name}}}` is a list or a mapping, so it cannot be part of a longer string");
+                let message = format!("`{{{name}}}` is null, a list or a mapping, so it cannot be part of a string");
                 let hint = "use the placeholder as the whole value, or set it to a string or a number";
                 Diagnostic::error("for-each", message, at).also(item.at, "in this item").hint(hint)
             }

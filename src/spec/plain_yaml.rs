@@ -1,6 +1,6 @@
 //! Builds trees directly from the events of the YAML parser, for files without anchors, merge keys, tags, duplicate
-//! keys or errors. [`yaml`](super::yaml) reads all other files at about half the speed, and reports errors. If both
-//! modules can read a file, they build the same trees.
+//! keys, errors, or unusual content such as a byte order mark or a numeric key. [`yaml`](super::yaml) reads all other
+//! files at about half the speed, and reports errors. If both modules can read a file, they build the same trees.
 
 use super::node::{Entry, Location, Node, Value};
 use super::scalar::{self, MAX_DEPTH, MAX_NODES, absent_reason, differs_from_source};

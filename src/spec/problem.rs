@@ -1,9 +1,9 @@
-//! Defines the problems of single values.
+//! Defines problems with single values.
 
 /// The error code for a literal secret in a spec. The renderer masks the value at the position of such an error.
 pub(super) const SECRET_AS_TEXT: &str = "secret-as-text";
 
-/// A problem of a scalar. If `message` is `None`, the value has the wrong type, and `label` describes the expected
+/// A problem with a scalar. If `message` is `None`, the value has the wrong type, and `label` describes the expected
 /// type.
 pub(super) struct Problem {
     pub(super) code: &'static str,

@@ -1,5 +1,5 @@
-//! Adds a checked document to the spec of its vhost or of the cluster. Invalid values have already been reported and
-//! omitted, so this module mainly reports conflicts between two settings or declarations.
+//! Adds a checked document to the spec of its vhost or of the cluster. Invalid values have already been reported, and
+//! omitted or replaced with null, so this module mainly reports conflicts between two settings or declarations.
 
 use super::convert::{
     arguments, boolean, declared_twice, entries, items, on_conflict, sourced, text_or, value_of, with_variants_hint,
@@ -20,7 +20,8 @@ use crate::model::{
 };
 use std::collections::BTreeMap;
 
-/// Adds a document to the spec. `spec.default_queue_type` must already contain the default type of all documents.
+/// Adds a document to the spec. `spec.default_queue_type` must already contain the default type, because any document
+/// of the vhost can set it.
 pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for (key, globs) in [("owns", &mut spec.owns), ("protect", &mut spec.protect), ("ignore", &mut spec.ignore)] {
         let texts = items(node, key).filter_map(|item| item.text().map(|text| (text, item.at)));
@@ -92,7 +93,7 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
-/// Reads the level of a rule. All documents of a vhost must set the same level, because topo lints them together.
+/// Reads the level of a rule. Reports documents of a vhost that set different levels, because topo lints them together.
 fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let Some(level) = entry.node.text().and_then(Level::named) else { return };
     match spec.lint.get(&entry.key) {

@@ -27,7 +27,7 @@ pub(super) struct Declaration<'a> {
 }
 
 /// Returns the entries that declare records of a kind. Returns `None` if the document does not contain the section of
-/// the kind, or if no entry of a section with entries contains such records.
+/// the kind. For [`Place::Entry`], also returns `None` if the section has entries, but none of them contains the key.
 pub(super) fn declarations<'a>(row: &RecordRow, document: &'a Node) -> Option<Vec<Declaration<'a>>> {
     let named = |entry: &'a Entry| Declaration { key: vec![&*entry.key], at: entry.at, node: &entry.node };
     match row.place {

@@ -70,7 +70,7 @@ impl<'a> Layers<'a> {
             (None, _) => {
                 let at = first.or(jitter.as_ref().map(|(_, it)| it.at))?;
                 let message = format!("missing number of retries for queue `{queue}`");
-                let hint = "add `maxRetries` here or to the queue, or use `retry: none` to disable a default retry";
+                let hint = "add `maxRetries` here or to the queue, or use `retry: none` to disable the default retries";
                 diagnostics.push(Diagnostic::error("missing-key", message, at).hint(hint));
                 return None;
             }
@@ -116,7 +116,7 @@ impl RetrySpec {
             (Strategy::Delayed, Some(schedule)) if !is_linear(&delays) => {
                 let shown: Vec<String> = delays.iter().take(8).filter_map(|delay| duration(*delay)).collect();
                 let message = format!(
-                    "strategy `delayed` only supports delays that grow by the same amount each time, up to a limit, not {}",
+                    "strategy `delayed` only supports delays that grow by the first delay each time, up to a limit, not {}",
                     shown.join(" ")
                 );
                 let hint = "use `ladder` or `republish` for these delays, or delays such as [5s, 10s, 15s, 15s]";

@@ -9,7 +9,7 @@ use crate::model::known_arguments::ValueKind;
 pub(crate) enum Shape {
     /// Any string.
     Text,
-    /// The name of an object: 1 to 255 bytes.
+    /// The name of an object: 1 to 255 bytes, without line breaks and NUL characters.
     Name,
     /// A routing key of at most 255 bytes. `null` and `undefined` are invalid, because the management API cannot delete
     /// a binding with such a routing key.
@@ -39,7 +39,7 @@ pub(crate) enum Shape {
     Number,
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// An exchange type: one of the four built-in types, or the `x-…` type of a plugin.
+    /// An exchange type: `direct`, `fanout`, `topic` or `headers`, or a type that starts with `x-`.
     ExchangeType,
     /// The arguments of a queue if the flag is true. Otherwise, the arguments of an exchange or binding. topo converts
     /// the values of known queue arguments, and sends all other arguments unchanged.

@@ -8,7 +8,7 @@ pub(crate) const BINDINGS: Shape = Shape::List(&Shape::Object(&INCOMING_BINDING)
 
 const ON_CONFLICT: Shape = Shape::OneOf(&["refuse", "ifEmpty", "migrate", "discard"]);
 
-/// The built-in exchange types. The types that plugins add start with `x-`.
+/// The standard exchange types. All other types start with `x-`.
 pub(crate) const EXCHANGE_TYPES: &[&str] = &["direct", "fanout", "topic", "headers"];
 
 pub(crate) const QUEUE_TYPES: Shape = Shape::OneOf(&["classic", "quorum", "stream"]);

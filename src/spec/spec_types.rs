@@ -31,7 +31,7 @@ pub struct Spec {
     pub tags: Option<BTreeSet<String>>,
     /// The type of queues that are declared without a type.
     pub default_queue_type: Option<Sourced<QueueType>>,
-    /// Globs for the names that the spec manages.
+    /// Globs for the names of objects that the spec manages.
     pub owns: Vec<Sourced<Glob>>,
     /// Globs for the names of objects that topo never deletes or recreates.
     pub protect: Vec<Sourced<Glob>>,

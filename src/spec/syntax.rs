@@ -23,8 +23,8 @@ pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagno
         if line.contains("<<") {
             return diagnostic.hint(format!("define the anchor `&{name}` earlier in this file"));
         }
-        let shown = if name.is_empty() { ".orders" } else { name };
-        return diagnostic.hint(format!("`*` starts an alias in YAML: put the string in quotes, \"*{shown}\""));
+        // The text is not repeated, because it can be a password.
+        return diagnostic.hint("`*` starts an alias in YAML: put a string that starts with `*` in quotes");
     }
     if has(&["scanning an anchor or alias"]) {
         return error("an alias (`*`) or anchor (`&`) without a name")
@@ -244,8 +244,8 @@ pub(super) fn tab(text: &str, at: Location) -> Option<Location> {
     None
 }
 
-/// Creates the diagnostic for a missing space, as in `type:quorum`, on the line at a position or directly above this
-/// line. Returns `None` if there is no missing space.
+/// Creates the diagnostic for a missing space, as in `type:quorum`, on the line at a position or on the lines directly
+/// above it. Skips comments and empty lines. Returns `None` if there is no missing space.
 pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
     let lines: Vec<&str> = text.split_inclusive('\n').take(at.line).collect();
     let mut found = None;

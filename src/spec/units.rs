@@ -158,7 +158,8 @@ fn max_age_hint(text: &str) -> Option<String> {
     known.filter(|_| !number.is_empty()).map(|known| format!("write {known}"))
 }
 
-/// Formats a duration in the largest unit that divides it exactly. Returns `None` if the duration is not positive.
+/// Formats a duration in the largest unit, up to days, that divides it exactly. Returns `None` if the duration is not
+/// positive.
 fn in_one_unit(milliseconds: i64) -> Option<String> {
     let units = ["d", "h", "m", "s", "ms"].into_iter().filter_map(duration_unit);
     let (unit, length) =

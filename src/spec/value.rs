@@ -12,7 +12,8 @@ use crate::model::names::MAX_NAME_BYTES;
 use crate::model::retry::MAX_DELAY;
 use crate::model::units::{duration, size};
 
-/// The exchange types that plugins provide, for suggestions if the `x-` prefix is missing.
+/// The exchange types with the `x-` prefix, for suggestions if the prefix is missing. Plugins provide these types,
+/// except `x-local-random`, which RabbitMQ 4.0 and later include.
 const PLUGIN_TYPES: &[&str] = &[
     "x-consistent-hash",
     "x-delayed-message",
@@ -330,7 +331,7 @@ pub(crate) fn name_problem(name: &str) -> Option<String> {
 }
 
 /// Returns true if topo represents all numbers in a node exactly. Returns false if the node contains an infinite float,
-/// NaN, or a whole float of 2^53 or more, such as an integer that needs more than 64 bits.
+/// NaN, or a whole float whose absolute value is 2^53 or more, such as an integer that does not fit into 64 bits.
 pub(crate) fn are_numbers_exact(node: &Node) -> bool {
     match &node.value {
         Value::Float(float) => float.is_finite() && (float.fract() != 0.0 || float.abs() < 9_007_199_254_740_992.0),

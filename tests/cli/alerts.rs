@@ -167,7 +167,8 @@ fn dashboard_has_a_row_for_each_queue() {
 fn unusable_metrics_are_refused() {
     let topo = topo(SPEC);
     let old = ["alerts", "--metrics", "detailed", "--broker-version", "3.9"];
-    topo.run(old).expect_code(64).expect_error("no /metrics/detailed endpoint").expect_text("use --metrics per-object");
+    let refused = topo.run(old).expect_code(64).expect_error("--metrics detailed requires RabbitMQ 3.10 or later");
+    refused.expect_text("use --metrics per-object");
     let quoted = SPEC.replace("legacy.dead", "'leg\"acy'");
     let topo = Topo::offline().spec(&quoted);
     topo.run(["alerts"]).expect_code(0);

@@ -175,7 +175,7 @@ fn other_files_are_not_definitions_files() {
         let topo = Topo::offline().file("definitions.json", text);
         topo.run(FROM).expect_code(65).expect_error("is not a usable definitions file").expect_text(cause);
     }
-    let hint = "use a file that `rabbitmqctl export_definitions FILE` wrote, or a response of GET /api/definitions";
+    let hint = "use a file that `rabbitmqctl export_definitions FILE` wrote, or a response to GET /api/definitions";
     let spec = Topo::offline().file("definitions.json", SHOP);
     spec.run(FROM).expect_code(65).expect_text("caused by: it is a spec").expect_text(hint);
     spec.run(["plan", "--against", "definitions.json", "definitions.json"]).expect_code(65).expect_text("it is a spec");
@@ -302,9 +302,8 @@ fn shared_retry_queue_is_not_the_retry_of_one_queue() {
     // The queues of the workers dead-letter to the retry queue.
     let rejecting = |name: &str| object(json!({"name": name}), json!({"x-dead-letter-exchange": "retry"}));
     let (spec, _) = export_of(file(vec![rejecting("a"), rejecting("b"), queue("c"), wait]));
-    let shared = "a manual retry that queues share: messages that `a`, `b` reject wait here for 5s, and then go to \
-                  exchange \
-                  `ev`, which routes them to every queue with a matching binding";
+    let shared = "a manual retry that queues share: messages that the workers of `a`, `b` reject wait here for 5s, and \
+                  then go to exchange `ev`, which routes them to every queue with a matching binding";
     assert!(spec.contains(shared) && !spec.contains("delays"), "{spec}");
 }
 

@@ -53,7 +53,13 @@ struct Worker {
 }
 
 impl Worker {
+    /// Starts a worker that declares its queue with a maximum length of 1,000, or consumes from the existing queue.
     fn start(client: &KnownClient, vhost: &Vhost<'_>, declares: bool) -> Self {
+        Self::start_with(client, vhost, declares, &[])
+    }
+
+    /// Starts a worker with additional environment variables.
+    fn start_with(client: &KnownClient, vhost: &Vhost<'_>, declares: bool, variables: &[(&str, &str)]) -> Self {
         let worker = client.page.replace('-', "_");
         let workers = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/workers")).expect("a folder");
         let mut paths = workers.map(|entry| entry.expect("an entry").path());
@@ -73,7 +79,7 @@ impl Worker {
         // The worker ends with this process.
         let mut command = child("setpriv");
         command.args(["--pdeathsig", "KILL"]).arg(interpreter).arg(program).env("AMQP_URL", url).env("QUEUE", QUEUE);
-        command.env("MODE", if declares { "declare" } else { "passive" });
+        command.env("MODE", if declares { "declare" } else { "passive" }).envs(variables.iter().copied());
         command.envs(INSTALLED.get("node").map(|path| ("NODE_PATH", path))).current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(output.try_clone().expect("a file")).stderr(output);
         let process = command.spawn().expect("the interpreter is installed");

@@ -218,6 +218,20 @@ fn apply_that_lost_its_lock_changes_nothing_more() {
 }
 
 #[test]
+fn lost_lock_does_not_leave_a_recreated_queue_deleted() {
+    let vhost = Node::shared().vhost("stolen-recreate");
+    Topo::new(&vhost).spec(SPEC).run(["apply", "--yes"]).expect_code(0);
+    let (http, path) = (vhost.http(), vhost.path("queues", &["topo.lock"]));
+    let steal = Fault::Meanwhile(Box::new(move || drop(http.delete(&path).expect_status(204))));
+    let proxy = Proxy::to(Node::shared()).on(deletes().path("/orders.work").first(1), steal);
+    let changed = SPEC.replace("{type: classic}", "{type: classic, maxLength: 5, onConflict: ifEmpty}");
+    let topo = Topo::new(&vhost).through(&proxy).spec(&changed);
+    topo.run(["apply", "--yes", "--allow=routing-gap"]).expect_code(0);
+    assert_eq!(vhost.queue("orders.work")["arguments"]["x-max-length"], 5);
+    topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
+}
+
+#[test]
 fn locks_with_different_names_are_independent() {
     let vhost = Node::shared().vhost("name");
     put_lock(&vhost, "topo.lock", "me@elsewhere", LONG);

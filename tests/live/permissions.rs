@@ -137,8 +137,7 @@ fn new_vhost_keeps_the_permissions_of_its_creator() {
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).user(&own);
     topo.rewrite(&format!("permissions: {{{}: {{read: '^x'}}}}\n", own.name));
-    let text =
-        format!("the plan removes permissions that topo requires from user {}, which topo uses to connect", own.name);
+    let text = format!("user {}, which topo uses to connect, would lose permissions that topo requires", own.name);
     topo.run(["apply", "-y"]).expect_code(3).expect_text(&text);
     assert_eq!(proxy.count(&writes()), 0);
     topo.rewrite(&format!("permissions: {{{}: all}}\n", own.name));
@@ -288,9 +287,8 @@ fn topo_does_not_lock_itself_out() {
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).user(&own);
     let name = &own.name;
-    let removed = format!(
-        "the plan removes permissions that topo requires from user {name}, which topo uses to connect: configure on"
-    );
+    let removed =
+        format!("user {name}, which topo uses to connect, would lose permissions that topo requires: configure on");
     let deleted = format!("the plan deletes the permissions of user {name}, which topo uses to connect");
     let cluster = format!("version: 1\ncluster: {{}}\nowns: [{name}]\n---\nversion: 1\nvhost: \"{{vhost}}\"\n");
     let topics = format!(

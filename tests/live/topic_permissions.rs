@@ -203,7 +203,7 @@ fn next_apply_restores_what_was_refused() {
     topo.run(APPLY).expect_code(3).expect_text("only an administrator can restore 2 topic permissions");
     // The exchange has its bindings, so another user could have declared the exchange `NAME.topo.keep`.
     let blocked = stage.topo.run(APPLY).expect_code(3);
-    blocked.expect_text("access-loss").expect_text("1 topic permission from events.topo.keep");
+    blocked.expect_text("access-loss").expect_text("1 topic permission will be restored from events.topo.keep");
     let resumed = stage.topo.run(RESTORED).expect_code(0);
     resumed.expect_text("0 of its bindings will be restored, and 1 topic permission (user ");
     assert_eq!(permissions(&stage.vhost), before);

@@ -63,8 +63,9 @@ impl Run<'_> {
     ///
     /// The arguments of a binding can have types that HTTP cannot represent. A replacement that was created over HTTP
     /// then has a different properties key, and may not match the same messages. topo binds such a replacement over
-    /// AMQP, with the types that result in the same key. If no types result in the same key, topo fails after it has
-    /// deleted *every* unequal replacement, because an unequal replacement would prevent a rollback.
+    /// AMQP, with the types that result in the same key. If no types result in the same key, or if AMQP is not
+    /// available, the step fails after topo has deleted *every* unequal replacement. An unequal replacement would
+    /// prevent a rollback.
     ///
     /// Returns true if a binding was added or deleted. The keys in `remaining` are then outdated.
     pub(super) async fn ensure_equal_replacements(

@@ -140,8 +140,8 @@ impl Run<'_> {
             let can_roll_back = self.has_old_queue && self.migration.goal == Goal::Recreate;
             match failure {
                 StepFailure::Retry(error) => {
-                    // The client has already retried a request with a transient error, so only a few more attempts
-                    // follow.
+                    // The HTTP client has already retried a request with a transient error, so only a few more
+                    // attempts follow.
                     raced_since.get_or_insert_with(Instant::now);
                     races += if error.is_transient() { MAX_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;

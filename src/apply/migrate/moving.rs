@@ -29,8 +29,9 @@ const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
 /// messages arrive as fast as topo moves them.
 const STEADY_TIME: Duration = Duration::from_secs(10);
 
-/// The maximum total size of the messages in transit, in bytes, estimated from the average size. The limit allows 1,024
-/// messages of 64 KiB. A message that is larger than the limit is moved alone.
+/// The maximum total size of the messages in transit, in bytes, estimated from the average size. For an average size of
+/// up to 64 KiB, this limit does not reduce [`Order::PREFETCH`]. A message that is larger than the limit is moved
+/// alone.
 const BYTES_IN_TRANSIT: u64 = 64 << 20;
 
 /// The moves of one migration, of which at most one runs at a time.
@@ -239,7 +240,7 @@ impl<'a> Moving<'a> {
 
     /// Removes the shovels that killed runs of this migration left behind, even if the current transport is AMQP. These
     /// shovels would continue to move messages, and would declare a deleted queue again. A shovel that this user cannot
-    /// remove blocks the plan. Does nothing while a move of this run is in progress.
+    /// remove blocks the plan. Does nothing while a move of this migration is in progress.
     pub(super) async fn remove_leftovers(&self, migration: &Migration) -> Result<(), BrokerError> {
         if self.current.is_some() {
             return Ok(());

@@ -145,8 +145,8 @@ pub(super) fn describe_stall(
         (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
             if messages == 1 {
-                "1 message is neither ready nor unacknowledged: it is waiting for a delayed retry, or for at-least-once \
-                 dead-lettering to be confirmed"
+                "1 message is neither ready nor unacknowledged: it is waiting for a delayed retry, or for \
+                 at-least-once dead-lettering to be confirmed"
                     .to_owned()
             } else {
                 format!(

@@ -86,7 +86,7 @@ impl Run<'_> {
         named.collect()
     }
 
-    /// Returns the error for an application that declared the old queue again twice after topo deleted it.
+    /// Returns the error for an application that redeclared the deleted old queue twice.
     pub(super) fn redeclared_error(&self) -> BrokerError {
         let application = self.migrated.redeclaring_application();
         let reason = format!(

@@ -15,7 +15,7 @@ use secrecy::SecretString;
 use std::fmt;
 use std::time::Duration;
 
-/// An AMQP listener.
+/// The address of an AMQP listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmqpAddress {
     /// The host name or the IP address, without brackets.
@@ -41,7 +41,7 @@ pub struct AmqpUrl {
 /// contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnAmqpUrl {
-    /// The string is not a URL, or the URL has no host or an `@` after the host.
+    /// The string is not a URL, the URL has no host, or the URL contains an `@` after the host.
     #[error(
         "the URL is malformed; expected amqp://host:5672 or amqps://host:5671; percent-encode special characters in \
          the user name and password"

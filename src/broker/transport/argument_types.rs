@@ -39,7 +39,8 @@ enum Integers {
 }
 
 impl Typing {
-    /// Returns all combinations of types to try for these arguments, including the types that HTTP sends.
+    /// Returns all combinations of types to try for these arguments, including the types that the broker assigns over
+    /// HTTP.
     pub fn all(arguments: &Arguments) -> Vec<Self> {
         use Integers::{Signed8, Signed16, Signed32, Signed64, Timestamp, Unsigned8, Unsigned16, Unsigned32};
         let has = |predicate: fn(&ArgumentValue) -> bool| arguments.values().any(predicate);

@@ -33,7 +33,7 @@ const SYNTAX_ERROR: u16 = 502;
 /// The maximum number of retries after an error that may belong to a previous channel.
 const CHANNEL_RETRIES: u32 = 3;
 
-/// An AMQP connection to one vhost that is restored after the loss of its socket.
+/// An AMQP connection to one vhost. The connection is restored after the loss of its socket.
 pub(super) struct Connection {
     pub(super) options: AmqpOptions,
     tls: Option<Arc<ClientConfig>>,

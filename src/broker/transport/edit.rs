@@ -1,5 +1,5 @@
-//! Encodes the properties of a new message, and edits encoded properties: removes and adds headers, and keeps all other
-//! bytes.
+//! Encodes the properties of a new message, and edits encoded properties: removes and adds headers, can make the
+//! message persistent, and keeps all other bytes.
 
 use super::field_table::Entries;
 use super::raw_properties::{

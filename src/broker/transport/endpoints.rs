@@ -57,7 +57,7 @@ pub(super) fn was_delivered_before(delivery: &Delivery) -> bool {
 
 /// Checks that this user may publish to the target, with a message that every broker refuses because its expiration is
 /// not a number. `rabbit_channel` checks the permission (403) and the exchange (404) before the properties (406), so
-/// only status 406 proves the permission.
+/// only the reply code 406 proves the permission.
 pub(super) async fn check_publish_permission(
     connection: &Connection,
     target: &ExchangeName,
@@ -85,7 +85,7 @@ pub(super) async fn check_publish_permission(
 pub struct QueueCounts {
     /// The number of ready messages.
     pub ready: u32,
-    /// The number of consumers. A quorum queue includes a canceled consumer that still has unacknowledged messages
+    /// The number of consumers. A quorum queue also counts a canceled consumer that still has unacknowledged messages
     /// (`rabbit_fifo:query_stat`).
     pub consumers: u32,
 }

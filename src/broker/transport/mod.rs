@@ -49,8 +49,8 @@ use super::error::BrokerError;
 pub enum Transport {
     /// topo moves messages over AMQP.
     Amqp(AmqpTransport),
-    /// topo moves messages over AMQP. If AMQP cannot carry a message, the caller switches to the shovel for all remaining
-    /// messages.
+    /// topo moves messages over AMQP. If AMQP cannot carry a message, the caller switches to the shovel for all
+    /// remaining messages.
     AmqpOrShovel(AmqpTransport, ShovelTransport),
     /// A shovel on the broker moves messages.
     Shovel(ShovelTransport),

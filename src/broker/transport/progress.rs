@@ -46,8 +46,8 @@ pub struct Progress {
     /// True if the source is empty and no message is in transit. Always false for shovels, and without
     /// [`Order::reports_empty`].
     pub is_source_empty: bool,
-    /// The number of messages that may be both in the source and at the target. They were not acknowledged before a
-    /// connection was lost or the move was aborted. Always 0 for shovels.
+    /// The number of messages that may be both in the source and at the target. The source may not have processed their
+    /// acknowledgements before a connection was lost or the move ended. Always 0 for shovels.
     pub possible_duplicates: u64,
     /// The state of the move.
     pub state: State,

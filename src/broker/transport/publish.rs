@@ -29,11 +29,11 @@ pub struct OutgoingMessage {
 /// The reason why a message was not accepted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PublishFault {
-    /// The exchange routed the message to no queue.
+    /// The exchange routed the message to no queue, or does not exist.
     #[error("the exchange routed the message to no queue: {0}")]
     Unroutable(String),
-    /// A queue rejected the message because the queue is full.
-    #[error("the queue rejected the message because it is full")]
+    /// A queue rejected the message, usually because the queue is full.
+    #[error("the queue rejected the message, probably because the queue is full")]
     Rejected,
     /// Another error.
     #[error(transparent)]
@@ -92,7 +92,7 @@ impl Publisher {
     /// unconfirmed.
     ///
     /// # Errors
-    /// The message was not accepted.
+    /// The message was not accepted, the broker did not confirm it in time, or the connection failed.
     pub async fn confirm_next(&mut self) -> Result<u64, PublishFault> {
         let request = format!("basic.publish to {}", self.exchange);
         let next = timeout(MAX_UNANSWERED, self.unconfirmed.next()).await;

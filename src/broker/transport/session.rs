@@ -20,7 +20,8 @@ use tokio::sync::watch;
 mod emptiness;
 mod run;
 
-/// The maximum time to complete the messages in transit when a move is stopped.
+/// The maximum time to complete the messages in transit after a stop or after a cancel by the broker, and the maximum
+/// time to close a channel.
 const GRACE: Duration = Duration::from_secs(10);
 /// The first pause between two attempts to publish a rejected message. The pause doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -88,8 +89,8 @@ impl Session {
         }
     }
 
-    /// Returns the number of messages that may be in both queues if the channel is lost now. Acknowledgements have no
-    /// reply, so the last acknowledgements may be lost with the channel.
+    /// Returns the maximum number of messages that are both in the source and at the target if the channel is lost now.
+    /// Acknowledgements have no reply, so the last acknowledgements may be lost with the channel.
     pub(super) fn uncertain_messages(&self, order: &Order) -> usize {
         self.received.min(order.prefetch.into())
     }
@@ -125,8 +126,8 @@ impl Session {
         self.write_acknowledgements(job).await
     }
 
-    /// Handles a cancel by the broker, which means that the queue no longer exists. Completes the received messages if
-    /// possible, because they cannot be requeued.
+    /// Handles a cancel by the broker, which usually means that the queue was deleted. Completes the received messages
+    /// if possible, because a deleted queue cannot requeue them.
     async fn handle_cancel(&mut self, job: &mut Job) -> SessionEnd {
         let reason = "the broker canceled the consumer".to_owned();
         match tokio::time::timeout(GRACE, self.settle_all(job)).await {
@@ -153,7 +154,7 @@ impl Session {
         }
     }
 
-    /// Forwards a message with the `user_id` of another user. Unless this user has the `impersonator` tag, the broker
+    /// Forwards a message with the `user_id` of another user. Unless topo's user has the `impersonator` tag, the broker
     /// refuses the message and closes the channel. The message is therefore published on a separate channel, after all
     /// other messages are settled.
     async fn forward_of_other_user(

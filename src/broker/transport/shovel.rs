@@ -6,8 +6,8 @@
 //! shovel only if the target has a binding.
 //!
 //! A killed run leaves its shovels on the broker. Only policymakers may read shovel definitions, but every user with
-//! access to a queue may read the queue's consumers. If this user cannot remove shovels, topo detects them by their
-//! consumers.
+//! access to the vhost may read the consumers of a queue. If topo's user may not manage shovels, topo detects the
+//! shovels by their consumers.
 
 use super::progress::{Fault, Order, Progress, State};
 use crate::broker::connection::Broker;
@@ -64,7 +64,7 @@ struct Status {
     state: String,
     reason: Option<String>,
     timestamp: Option<String>,
-    /// The number of moved messages (4.2 and later).
+    /// The number of moved messages (4.1 and later).
     forwarded: Option<u64>,
     /// `running`, `flow` or `blocked` (3.11 and later).
     blocked_status: Option<String>,
@@ -122,7 +122,8 @@ impl ShovelTransport {
     /// Starts a move. Replaces a shovel that a killed run left on the same queue.
     ///
     /// # Errors
-    /// The reason why the move cannot start.
+    /// The plugins are not enabled, or the user may not manage shovels. Also fails if the queue or the exchange does
+    /// not exist, the exchange has no bindings, the queue has an exclusive consumer, or the shovel does not start.
     pub async fn start(&self, order: Order) -> Result<ShovelMove, Fault> {
         self.check().await?;
         // The shovel would declare a missing source.
@@ -190,7 +191,7 @@ impl ShovelTransport {
             };
             let status = self.status(name).await?;
             // A running shovel deletes its status when it stops. On 3.13 and later, the broker kills a shovel that has
-            // failed or has not connected yet. The last status of this shovel remains (fixed after 4.3.5,
+            // failed or has not connected yet. The last status of such a shovel remains (fixed after 4.3.5,
             // rabbitmq-server f6565763). However, the broker responds to the DELETE only after it has stopped the
             // shovel, and a shovel that is still running would change its status.
             let is_over = match &status {
@@ -211,8 +212,8 @@ impl ShovelTransport {
         }
     }
 
-    /// Returns true if a consumer uses the queue exclusively. Waits for one statistics interval, because the broker
-    /// lists new consumers only after that time.
+    /// Returns true if a consumer uses the queue exclusively. Waits for up to one statistics interval, because the
+    /// broker may list a new consumer only after that time.
     async fn has_exclusive_consumer(&self, queue: &QueueName) -> Result<bool, BrokerError> {
         let deadline = Instant::now() + self.broker.intervals().listing();
         loop {
@@ -272,7 +273,7 @@ impl ShovelTransport {
 }
 
 impl ShovelMove {
-    /// Returns the progress that the broker reports. On versions before 4.2, the number of moved messages is unknown.
+    /// Returns the progress that the broker reports. On versions before 4.1, the number of moved messages is unknown.
     pub async fn progress(&mut self) -> Result<Progress, BrokerError> {
         Ok(progress(self.transport.status(&self.name).await?))
     }
@@ -320,7 +321,7 @@ fn progress(status: Option<Status>) -> Progress {
 impl ShovelTransport {
     /// Returns the entries of `queues` that are the source of a topo shovel, if this user may not manage shovels.
     /// Returns no queues if this user may manage shovels, or if the shovel plugin is not enabled. The broker lists the
-    /// consumers of shovels a few seconds after they subscribed, or not at all if statistics are disabled.
+    /// consumers of shovels a few seconds after they subscribe, or not at all if statistics are disabled.
     pub async fn queues_with_inaccessible_shovels(
         &self,
         queues: &[QueueName],

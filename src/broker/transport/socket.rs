@@ -34,8 +34,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
-/// The timeout of the TCP connection. An open port responds immediately, but a port behind a firewall may never
-/// respond.
+/// The timeout for opening the TCP connection. An open port responds immediately, but a port behind a firewall may
+/// never respond.
 const TCP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The socket type that the library expects.

@@ -40,7 +40,8 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
             files::path_argument(&state_path)
         ));
     } else if !arguments.yes {
-        // The restore repeats these checks, but it must not be refused after the user has confirmed it.
+        // The restore repeats these checks. They also run here, so that topo can refuse the restore before it asks for
+        // confirmation.
         let checked = check_restore(&target.access, &target.state, &options).await;
         checked.map_err(|error| arguments.target.failure(error))?;
         let question = format!("Restore {} to {queue}? [y/N] ", count(messages - skip, "message"));

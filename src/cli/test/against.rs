@@ -110,8 +110,8 @@ impl<'a> Target<'a> {
         Ok(spec.vhost.value.clone())
     }
 
-    /// Reads the vhost of a test file. If `is_planned` is true, plans the spec without stand-ins, and returns the topology
-    /// after the plan.
+    /// Reads the vhost of a test file. If `is_planned` is true, plans the spec without stand-ins, and returns the
+    /// topology after the plan.
     async fn snapshot(&self, access: &Access, is_planned: bool, read: &ReadFile) -> Result<Snapshot, Failure> {
         let broker = &access.broker;
         let reading = Progress::new(self.global).start_spinner(format!("reading {}", broker.shown_url()));
@@ -158,8 +158,8 @@ impl<'a> Target<'a> {
         let excluding = Some(&read.file.brokers).filter(|brokers| !is_replaced && !applies_to(brokers, version));
         let declared = excluding.and_then(|brokers| brokers.first());
         let loaded = read.load(self.arguments, declared.copied().unwrap_or(version))?;
-        // During an interrupted migration, the broker routes messages to holding queues, and topo later moves them back.
-        // Therefore, the cases run in the topology before the migration.
+        // During an interrupted migration, the broker routes messages to holding queues, and topo later moves them
+        // back. Therefore, the cases run in the topology before the migration.
         let topology = before_migrations(&snapshot.topology).unwrap_or(snapshot.topology);
         let other = OtherTopology::complete(topology, lacks_internal);
         let mut report =

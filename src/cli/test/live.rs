@@ -124,7 +124,8 @@ impl<'a> LiveBroker<'a> {
         Ok(report)
     }
 
-    /// Runs the cases in scratch vhosts, and deletes the vhosts, even after a failure or a signal.
+    /// Runs the cases in scratch vhosts. Then deletes these vhosts, or empties the vhost of `--scratch-vhost`, even
+    /// after a failure or a signal. With `--keep`, keeps the vhosts.
     async fn run_cases(&self, preparation: &Preparation, results: &mut [CaseResult]) -> Result<(), Failure> {
         let provided = self.arguments.live.scratch_vhost.as_deref().map(VhostName::new);
         let is_provided = provided.is_some();

@@ -61,6 +61,9 @@ pub(super) fn offline_report(
 pub(super) fn checked_spec<'l>(read: &ReadFile, loaded: &'l Loaded) -> Result<(&'l Spec, &'l Expansion), Failure> {
     let [(spec, expansion)] = loaded.expanded.as_slice() else {
         let vhosts: Vec<String> = loaded.vhosts().iter().map(ToString::to_string).collect();
+        if vhosts.is_empty() {
+            return Err(Failure::spec(format!("the specs of {} declare no vhost", read.source.name)));
+        }
         return Err(Failure::spec(format!("the specs of {} declare {} vhosts", read.source.name, vhosts.len()))
             .hint(format!("add `vhost:` to the test file: {}", vhosts.join(", "))));
     };

@@ -1,5 +1,5 @@
-//! Deletes the scratch vhosts of `topo test --live` after a run. With `--clean`, deletes the scratch vhosts of earlier
-//! runs.
+//! Deletes the scratch vhosts of `topo test --live` after a run, or empties the vhost of `--scratch-vhost`. With
+//! `--clean`, deletes the scratch vhosts of earlier runs.
 
 use super::arguments::TestArguments;
 use crate::broker::{Access, BrokerError};
@@ -21,15 +21,15 @@ pub(super) struct NotCleaned {
 impl NotCleaned {
     fn new(vhosts: &[&VhostName], is_provided: bool, reason: &str, arguments: &ConnectionArguments) -> Self {
         let names: Vec<String> = vhosts.iter().map(|vhost| clean(vhost.as_str())).collect();
-        let names = names.join(", ");
+        let names = format!("{} {}", if names.len() == 1 { "vhost" } else { "vhosts" }, names.join(", "));
         let flags = connection::flags(arguments);
         match is_provided {
             true => Self {
-                text: format!("could not empty vhost {names}: {reason}"),
+                text: format!("could not empty {names}: {reason}"),
                 hint: "delete the objects of the topology in the vhost before the next run".to_owned(),
             },
             false => Self {
-                text: format!("could not delete vhost {names}: {reason}"),
+                text: format!("could not delete {names}: {reason}"),
                 hint: format!(
                     "if no other test is running, delete the vhosts: topo test --clean --older-than 0s{flags}"
                 ),
@@ -67,7 +67,7 @@ pub(super) async fn delete_or_clear(
     Err(NotCleaned::new(&left, is_provided, &error.to_string(), arguments))
 }
 
-/// Returns true if the broker refused a request because the user lacks a right.
+/// Returns true if the broker refused a request because the user lacks a permission or a tag.
 pub(super) fn is_refused(error: &BrokerError) -> bool {
     matches!(error, BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. })
 }

@@ -115,7 +115,8 @@ fn failing(specs: &SpecArguments, version: BrokerVersion, tests: &TestFile) -> R
     Ok(failed.map(|result| result.test).collect())
 }
 
-/// Calls `then` with the only vhost that the specs declare.
+/// Calls `then` with the only vhost that the specs declare. Returns a failure unless the specs declare exactly one
+/// vhost.
 fn with_subject<T>(
     specs: &SpecArguments,
     version: BrokerVersion,
@@ -135,8 +136,8 @@ fn with_subject<T>(
     Ok(then(&Subject::new((spec, expansion), &operator_policies, &profile)))
 }
 
-/// Returns the path of the snapshot for specs, and the paths of the specs relative to the folder of the snapshot. If
-/// `vhost` is set, the file name contains the vhost.
+/// Returns the path of the snapshot for specs, and the paths of the specs relative to the folder of the snapshot. The
+/// snapshot is in the folder of the first spec. If `vhost` is set, the file name contains the vhost.
 fn snapshot_path(specs: &[PathBuf], vhost: Option<&str>) -> Result<(PathBuf, Vec<String>), Failure> {
     let from_stdin = || {
         Failure::usage("cannot write a snapshot for a spec from standard input")
@@ -153,7 +154,7 @@ fn snapshot_path(specs: &[PathBuf], vhost: Option<&str>) -> Result<(PathBuf, Vec
         let inside = inside.map(|inside| if inside.is_empty() { "." } else { inside }.to_owned());
         inside.ok_or_else(|| {
             Failure::usage(format!("{} is not in the folder of {}", path_argument(spec), path_argument(first)))
-                .hint("a snapshot and its specs must be in the same folder")
+                .hint("all specs of a snapshot must be in the folder of the first spec, or below it")
         })
     };
     let names: Result<Vec<String>, Failure> = specs.iter().map(relative).collect();

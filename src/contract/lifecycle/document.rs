@@ -41,8 +41,8 @@ pub struct Lifecycle {
     pub settings: Vec<SettingOrigin>,
     /// The duties of the workers; null for streams.
     pub contract: Option<Contract>,
-    /// The routing and headers of a message that is dead-lettered after its last retry; null if no message reaches a
-    /// queue.
+    /// The routing and the `x-death` header of a message that is dead-lettered after its last retry; null if no
+    /// dead-lettered message reaches a queue.
     pub dead_lettered_message: Option<DeadLetteredProperties>,
     /// Instructions for replaying a dead-lettered message; null if no dead-lettered message reaches a queue, or for
     /// streams.
@@ -58,8 +58,8 @@ impl Explanation {
         }
     }
 
-    /// Returns the queues in which a message can be: the queue, its tiers and its dead-letter queues, in the order in
-    /// which a message reaches them.
+    /// Returns the queues in which a message can be: the queue, the tiers of the listed steps, and the dead-letter
+    /// queues, in the order in which a message reaches them. For a tier, returns only the tier itself.
     pub fn queues(&self) -> Vec<&QueueName> {
         let lifecycle = match self {
             Self::Queue(lifecycle) => lifecycle,
@@ -112,9 +112,9 @@ pub struct SpecLine {
 pub struct Step {
     /// The state.
     pub state: State,
-    /// The time since the publish, without processing times; null if the time is unknown.
+    /// The time since the publish, without processing times; null for the publish, and if the time is unknown.
     pub after: Option<Wait>,
-    /// The transition to the next state; empty for the last state.
+    /// The transition to the next state, in words; empty if the transition needs no description.
     pub then: String,
 }
 
@@ -191,7 +191,7 @@ pub struct SettingOrigin {
     pub at: Option<SpecLine>,
 }
 
-/// The routing and `x-death` headers of a dead-lettered message.
+/// The routing and the `x-death` header of a dead-lettered message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetteredProperties {

@@ -1,5 +1,5 @@
 //! Lists the ways in which a message can leave a queue, with the destination of each. Also describes the routing and
-//! the `x-death` headers of a message that is dead-lettered after its last retry.
+//! the `x-death` header of a message that is dead-lettered after its last retry.
 //!
 //! `tests/live/contract.rs` compares the exits with live brokers.
 

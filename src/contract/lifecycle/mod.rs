@@ -34,14 +34,16 @@ struct Describer<'c, 'a> {
     contract: Option<Contract>,
 }
 
-/// Explains the name of a queue or a tier. Returns `None` for unknown and external queues.
+/// Explains the name of a queue or a tier. Returns `None` for unknown and external queues, and for queues whose type a
+/// plugin provides.
 pub fn explanation(
     name: &QueueName,
     spec: &Spec,
     expansion: &Expansion,
     profile: &BrokerProfile,
 ) -> Option<Explanation> {
-    let context = Context::new(spec, expansion, profile);
+    let operator_policies = expansion.topology.operator_policies();
+    let context = Context::new((spec, expansion), &operator_policies, profile);
     let Some(queue) = EffectiveQueue::of(name, &context) else {
         return tier(name, spec, expansion).map(Explanation::Tier);
     };

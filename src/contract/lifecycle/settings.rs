@@ -116,7 +116,7 @@ impl Describer<'_, '_> {
                 None => Some(source("topo: inspections must not lose messages".to_owned(), None)),
             },
             SetIn::Policy(name) => Some(source(format!("policy {name}"), self.policy_line(name, key))),
-            // A spec contains no operator policies.
+            // The effective settings of a lifecycle do not include operator policies.
             SetIn::OperatorPolicy(_) => None,
         }
     }

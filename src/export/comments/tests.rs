@@ -139,7 +139,7 @@ fn waits(queues: &str) -> Vec<String> {
 
 #[test]
 fn manual_retry_receives_rejected_messages_and_returns_them() {
-    // The worker selects the tier; messages that the queue rejects reach no tier.
+    // The worker selects the tier; rejected messages reach no tier.
     let ladder = "
 exchanges: {e: {type: topic}, orders.retry: {type: direct}}
 queues:
@@ -151,7 +151,7 @@ queues:
     let whole = "manual retries: messages that waited in `orders.5s`, `orders.30s` return here; `retry: {delays: [5s, 30s]}` has the same effect and counts attempts";
     assert_eq!(waits(ladder), [whole, &on("5s"), &on("30s")]);
     let by_key = ladder.replace("routingKey: 5s", "routingKey: o");
-    let manual_retries = "a manual retry: messages that `orders` rejects wait here for 5s and go back, without limit unless the worker counts attempts";
+    let manual_retries = "a manual retry: messages that the worker of `orders` rejects wait here for 5s and go back, without limit unless the worker counts attempts";
     assert_eq!(waits(&by_key), [whole, manual_retries, &on("30s")]);
 }
 
@@ -167,7 +167,8 @@ queues:
   later: {type: classic, messageTtl: 5s, deadLetter: {exchange: '', routingKey: work}}
 ";
     let found = waits(queues);
-    assert!(found[0].starts_with("a manual retry: messages that `work` rejects wait here for 5s"), "{found:?}");
+    let manual_retry = "a manual retry: messages that the worker of `work` rejects wait here for 5s";
+    assert!(found[0].starts_with(manual_retry), "{found:?}");
     assert_eq!(found[1], "messages that are not consumed within 1d go to queue `later`");
 }
 
@@ -180,7 +181,8 @@ queues:
   b: {type: classic, bindings: [{exchange: e}], deadLetter: {exchange: retry}}
   wait: {type: classic, messageTtl: 5s, bindings: [{exchange: retry}], deadLetter: {exchange: '', routingKey: a}}
 ";
-    let shared = "a manual retry that queues share: messages that `a`, `b` reject wait here for 5s, and then";
+    let shared =
+        "a manual retry that queues share: messages that the workers of `a`, `b` reject wait here for 5s, and then";
     assert_eq!(waits(queues), [format!("{shared} all go to queue `a`")]);
     let queues = "
 exchanges: {retry: {type: fanout}}

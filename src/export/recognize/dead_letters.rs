@@ -73,8 +73,8 @@ impl<'a> WorkQueues<'a> {
         Self { live, sources, routing: OnceCell::new(), operator_policies, none: BTreeSet::new() }
     }
 
-    /// Returns true if the queue is bound to an exchange that is not a dead-letter exchange. Only the name
-    /// can identify such a queue as a dead-letter queue.
+    /// Returns true if the queue is bound to an exchange that is not a dead-letter exchange. Only the name can identify
+    /// such a queue as a dead-letter queue.
     fn is_bound_elsewhere(
         &self,
         queue: &QueueName,
@@ -170,7 +170,7 @@ pub(super) fn find(recognized: &mut Recognized, live: &CurrentVhost<'_>, kept: &
             {
                 continue;
             }
-            // An exchange that also receives published messages stays a plain exchange, unless it has a generated name.
+            // An exchange that can also receive other messages stays a plain exchange, unless it has a generated name.
             if shared.contains(exchange_name) && !is_generated {
                 continue;
             }
@@ -183,14 +183,14 @@ pub(super) fn find(recognized: &mut Recognized, live: &CurrentVhost<'_>, kept: &
             {
                 continue;
             }
-            let Some(has_own_limit) = has_default_limit(queue, live) else { continue };
+            let Some(has_default_limit) = has_default_limit(queue, live) else { continue };
             let is_usual = binding.routing_key == default_key(&exchange.kind, name);
             let found = DeadLetterQueue {
                 exchange: exchange_name.clone(),
                 kind: exchange.kind.clone(),
                 internal: exchange.internal,
                 routing_key: (!is_usual).then(|| binding.routing_key.clone()),
-                has_own_limit,
+                has_default_limit,
             };
             // If several queues share the exchange, the first queue owns the exchange, as in the expansion.
             recognized.generated.entry(id.clone()).or_insert_with(|| (*name).clone());

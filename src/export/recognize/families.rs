@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 /// The possible tiers of a queue, by retry number.
 type TierCandidates = BTreeMap<u32, Vec<TierName>>;
 
-/// The destination of the last binding of each exchange. Only exhausted exchanges are looked up, which have one
-/// binding.
+/// The destination of the last binding of each exchange. Only exhausted exchanges are looked up, and each of them has
+/// one binding.
 type DestinationBySource<'a> = BTreeMap<&'a ExchangeName, &'a Destination>;
 
 /// Adds every queue with a complete set of tiers.
@@ -35,7 +35,8 @@ pub(super) fn find(recognized: &mut Recognized, profile: &BrokerProfile, kept: &
             }
             Some(Err(different)) => {
                 let note = format!(
-                    "its retries are similar to generated retries, except for {different}; topo exports separate objects"
+                    "its retries are similar to generated retries, except for {different}; topo exports their objects \
+                     one by one"
                 );
                 recognized.notes.entry(ObjectId::Queue(name)).or_default().push(note);
             }
@@ -84,7 +85,7 @@ fn find_tiers(
         (Strategy::Ladder, ladder.objects(profile), Some(end))
     } else {
         let end = dead_lettering.map(|(it, _)| it);
-        // The destination of the binding is a queue only if the exchange of the dead-letter queue is a direct exchange.
+        // The destination of the binding is a queue only if the dead-letter exchange requires a specific routing key.
         let receiver = match last {
             Some(Destination::Queue(queue)) => Some(queue),
             Some(Destination::Exchange(_)) | None => None,

@@ -111,7 +111,7 @@ pub(in crate::export) struct DeadLetterQueue {
     /// The routing key of the binding; `None` if it is the default key.
     pub(in crate::export) routing_key: Option<String>,
     /// True if the queue has the delivery limit that topo sets on dead-letter queues by default.
-    pub(in crate::export) has_own_limit: bool,
+    pub(in crate::export) has_default_limit: bool,
 }
 
 impl DeadLetterQueue {

@@ -76,8 +76,8 @@ pub(in crate::export) fn notes(recognized: &Recognized, live: &CurrentVhost<'_>,
                 describe_common_destination(&it.target)
             ),
             Some(target) => format!(
-                "a manual retry: messages that `{target}` rejects wait here for {wait} and go back, without limit \
-                 unless the worker counts attempts"
+                "a manual retry: messages that the worker of `{target}` rejects wait here for {wait} and go back, \
+                 without limit unless the worker counts attempts"
             ),
             None if is_for_waiting => {
                 format!("messages wait here for {wait}, and then go to {}", describe_target(&it.target))
@@ -114,12 +114,12 @@ fn ladder(waits: &BTreeSet<(i64, &QueueName)>) -> Option<String> {
     ))
 }
 
-/// Formats the queues that reject messages as `` `a` rejects`` or `` `a`, `b` reject``.
+/// Formats the workers that reject messages as ``the worker of `a` rejects`` or ``the workers of `a`, `b` reject``.
 fn describe_senders(arriving: &[(QueueName, Message)]) -> String {
     let names: BTreeSet<&QueueName> = arriving.iter().map(|(from, _)| from).collect();
-    let verb = if names.len() == 1 { "rejects" } else { "reject" };
+    let (workers, verb) = if names.len() == 1 { ("worker", "rejects") } else { ("workers", "reject") };
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    format!("{} {verb}", join_names(&names))
+    format!("the {workers} of {} {verb}", join_names(&names))
 }
 
 /// Returns the TTL of a queue in milliseconds; `None` if the TTL is unset or zero.
@@ -187,8 +187,8 @@ impl RetryRoutes<'_, '_> {
         found
     }
 
-    /// Returns true if a message certainly returns to the queue that rejected it. If two queues dead-letter to each
-    /// other, the queue with the shorter TTL is the waiting queue.
+    /// Returns true if a rejected message certainly returns to the queue that dead-lettered it. If two queues
+    /// dead-letter to each other, the queue with the shorter TTL is the waiting queue.
     fn returns_to(&self, it: &Waiting<'_>, from: &QueueName, message: &Message) -> bool {
         let ttl = self.routing.topology().queues.get(from).and_then(message_ttl);
         ttl.is_none_or(|ttl| ttl > it.milliseconds) && self.certain_destinations(it, message).contains(from)

@@ -166,8 +166,9 @@ fn super_stream(name: &str, vhost: &str, spec: &Value) -> Converted {
         (None, Some(partitions @ 1..=MAX_PARTITIONS)) => Some((0..partitions).map(|it| it.to_string()).collect()),
         (None, _) => None,
     };
-    let keys = keys
-        .ok_or_else(|| format!("`partitions` is not from 1 to {MAX_PARTITIONS}, or a routing key is not a string"))?;
+    let keys = keys.ok_or_else(|| {
+        format!("`partitions` is not between 1 and {MAX_PARTITIONS}, or a routing key is not a string")
+    })?;
     let exchange = json!({"vhost": vhost, "name": name, "type": "direct", "durable": true, "auto_delete": false,
                           "internal": false, "arguments": {}});
     let mut entries = vec![("exchanges", exchange)];

@@ -35,7 +35,7 @@ fn invalid_objects_are_reported() {
             "Queue: it has no `metadata.name` or no `spec`",
             "Queue/a: the field `name` is missing",
             "Queue/b: `durable` is neither true nor false",
-            "SuperStream/t: `partitions` is not from 1 to 1000, or a routing key is not a string",
+            "SuperStream/t: `partitions` is not between 1 and 1000, or a routing key is not a string",
             "TopicPermission/c: the topic permission has no exchange",
         ]
     );

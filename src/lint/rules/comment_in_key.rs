@@ -1,5 +1,5 @@
-//! Reports routing keys that end before a ` #`, which begins a comment in YAML: `routingKey: order. #` sets the key
-//! `order.`.
+//! Reports routing keys with a one-word comment directly after them: `routingKey: order. #` sets the key `order.`,
+//! because ` #` begins a comment in YAML.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

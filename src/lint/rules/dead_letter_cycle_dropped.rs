@@ -1,6 +1,6 @@
-//! Reports messages that return to the queue that dead-lettered them although no consumer rejected them. The broker
-//! drops such messages (`rabbit_dead_letter:detect_cycles`). The rule simulates the routes through queues with a TTL,
-//! and does not report uncertain routes.
+//! Reports messages that return, without a rejection, to the queue that dead-lettered them. The broker drops such
+//! messages (`rabbit_dead_letter:detect_cycles`). The rule simulates the routes through queues with a TTL, and does not
+//! report uncertain routes.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};

@@ -25,7 +25,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
         let after = queue.settings.integer("expires").and_then(duration).unwrap_or_else(|| "that time".to_owned());
         let consequence = match retry.map(|retry| retry.objects(subject.profile).queues.is_empty()) {
-            Some(false) => "messages in its delayed retry queues are dropped when they return",
+            Some(false) => "messages in its delayed retry queues cannot return to it",
             Some(true) | None => "its waiting messages are deleted with it",
         };
         let text = format!("after {after} without a consumer, the queue is deleted, and {consequence}");

@@ -24,7 +24,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let (severity, text) = if is_removed {
                 let text = format!(
                     "RabbitMQ 4.0 removed mirrored queues (the broker is {version}): a policy with `{key}` is refused, \
-                     and an existing policy has no effect"
+                     and `{key}` has no effect in an existing policy"
                 );
                 (Severity::Error, text)
             } else {

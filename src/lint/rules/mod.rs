@@ -69,11 +69,12 @@ pub(super) use unused_allow::{RULE as UNUSED_ALLOW, report_unused};
 
 use super::Rule;
 
-/// The rule that reports [`rabbitmq::refusals`](crate::rabbitmq::refusals). More specific rules explain some refusals
-/// better.
+/// The name of the rule that reports [`rabbitmq::refusals`](crate::rabbitmq::refusals). More specific rules explain
+/// some refusals better.
 pub(super) const REFUSED_BY_BROKER: &str = refused_by_broker::RULE.name;
 
-/// The rules that require a topology with all queues. A binding to an unknown queue would make their findings wrong.
+/// The names of the rules that require a topology with all queues. A binding to an unknown queue would make their
+/// findings wrong.
 pub(super) const NEED_ALL_QUEUES: [&str; 3] =
     [dangling_alternate_exchange::RULE.name, dead_letters_reach_nothing::RULE.name, unbound_exchange::RULE.name];
 

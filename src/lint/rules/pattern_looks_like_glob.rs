@@ -42,8 +42,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Describes how a pattern differs from the glob that it looks like, with a severity; `None` if it does not look like a
-/// glob.
+/// Describes how a pattern differs from the glob that it looks like, with a severity. Returns `None` if the pattern
+/// does not look like a glob, or if the pattern and the glob match the same names in `names`.
 fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     if text.starts_with('*') {
         return Some((

@@ -1,4 +1,4 @@
-//! Reports patterns that are not anchored at the beginning, so they match anywhere in a name.
+//! Reports policy patterns that are not anchored at the beginning, so they match anywhere in a name.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -21,8 +21,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (name, policy) in &subject.spec.policies {
         let text = policy.pattern.value.as_str();
         // Each of these strings indicates that the author chose the beginning of the pattern intentionally.
-        let is_anchored = ["^", "\\A", "(?", "|", "*"].iter().any(|it| text.contains(it));
-        if is_anchored || !text.starts_with(|c: char| c.is_alphanumeric()) {
+        let is_intentional = ["^", "\\A", "(?", "|", "*"].iter().any(|it| text.contains(it));
+        if is_intentional || !text.starts_with(|c: char| c.is_alphanumeric()) {
             continue;
         }
         let anchored = Pattern::new(&format!("^{text}"));
@@ -35,7 +35,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             (None, _) => continue,
             (Some(begin), Some(inside)) => {
                 let text = format!(
-                    "its pattern matches `{}`, but also `{}`, which does not begin with it",
+                    "its pattern matches `{}`, but also `{}`, which does not begin with the pattern",
                     begin.name, inside.name
                 );
                 let finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "pattern", text);

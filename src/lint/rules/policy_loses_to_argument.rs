@@ -3,6 +3,7 @@
 
 use crate::lint::policy_targets::{Kind, PolicyTarget, is_set_by_argument, summarize_names};
 use crate::lint::{Finding, Rule, Subject};
+use crate::model::known_arguments::KnownArgument;
 use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, ObjectId, PolicyName};
 use crate::rabbitmq::effective::effective_alternate;
@@ -45,8 +46,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the effective value of a policy key; `None` if the object does not read the key. Exchanges read only
-/// `alternate-exchange`.
+/// Returns the effective value of a policy key; `None` if the object does not read the key. For exchanges, returns only
+/// the value of `alternate-exchange`, because no other key can also be an argument of an exchange.
 fn effective_value(subject: &Subject<'_>, it: &PolicyTarget<'_>, key: &str) -> Option<Effective> {
     match it.kind {
         Kind::Queue(queue) => it.effective(queue, subject.profile).get(key).cloned(),
@@ -70,8 +71,9 @@ fn finding(
         }
         Kind::Exchange(_) => true,
     };
+    let known = KnownArgument::of_policy_key(key);
     let argument = |id: &ObjectId| match id {
-        ObjectId::Queue(_) => format!("x-{key}"),
+        ObjectId::Queue(_) => known.map_or_else(|| format!("x-{key}"), |known| known.name.to_owned()),
         ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {
             key.to_owned()
         }
@@ -80,7 +82,9 @@ fn finding(
     let value = effective.first().map_or_else(String::new, |(it, value)| with_unit(&argument(&it.id), &value.value));
     let overridden = with_unit(&format!("x-{key}"), policy_value);
     let is_by_argument = effective.iter().all(takes_precedence);
-    let why = if is_by_argument { "arguments take precedence" } else { "the lower value is effective" };
+    let is_negative = policy_value.as_integer().is_some_and(|number| number < 0);
+    let lower = if is_negative { "a negative value sets no limit" } else { "the lower value is effective" };
+    let why = if is_by_argument { "arguments take precedence" } else { lower };
     let verb = if effective.len() == 1 { "has" } else { "have" };
     let text =
         format!("its `{key}` ({overridden}) is never effective: {names} {verb} {value} as an argument, and {why}");

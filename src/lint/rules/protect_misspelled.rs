@@ -1,5 +1,5 @@
-//! Reports names in `protect` that are neither declared nor removed, but differ in only one character from a declared
-//! or removed name. `ignore` requires no such rule, because it cannot list a declared name.
+//! Reports names in `protect` that are neither declared nor removed, but differ from a declared or removed name in one
+//! character or in two swapped characters. `ignore` requires no such rule, because it cannot list a declared name.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

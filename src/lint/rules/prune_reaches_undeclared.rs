@@ -51,7 +51,8 @@ fn owning_glob<'a>(subject: &Subject<'a>, name: &str) -> Option<&'a Sourced<Glob
     spec.owns.iter().find(|glob| glob.value.matches(name)).filter(|_| !is_excluded)
 }
 
-/// Returns an example of a client-generated name that a pattern matches; `None` if the pattern matches no such name.
+/// Returns an example of a client-generated name that a pattern matches. Returns `None` if the pattern matches
+/// server-named queues or only a single name, or if it has no known prefix.
 fn example(pattern: &Pattern) -> Option<String> {
     if let Some(name) = GENERATED_NAMES.iter().find(|name| pattern.matches(name) == Some(true)) {
         // topo never deletes server-named objects.

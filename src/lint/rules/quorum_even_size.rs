@@ -1,5 +1,5 @@
-//! Reports even numbers of replicas. An even number of replicas does not tolerate more
-//! failures than the next lower number.
+//! Reports even numbers of replicas. An even number of replicas does not tolerate more failures than the next lower
+//! number.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId};

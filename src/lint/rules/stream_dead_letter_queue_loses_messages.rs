@@ -36,8 +36,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         };
         let text =
             format!("before RabbitMQ 3.12, the broker loses messages that are dead-lettered into stream `{stream}`");
-        let hint = "use `type: quorum` for the dead-letter queue; or, on a quorum queue with RabbitMQ 3.10, set \
-                    `deadLetterStrategy: at-least-once` and `overflow: reject-publish`";
+        let hint = "use `type: quorum` for the dead-letter queue; or, on a quorum queue with RabbitMQ 3.10 or later, \
+                    set `deadLetterStrategy: at-least-once` and `overflow: reject-publish`";
         findings.push(RULE.effective_finding(subject, queue, "dead-letter-exchange", text).hint(hint));
     }
     findings

@@ -1,5 +1,5 @@
 //! Reports `depth` thresholds above the maximum length of the queue. The broker drops or rejects messages before the
-//! queue reaches such a threshold.
+//! number of ready messages reaches such a threshold.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::count::{count, number};
@@ -24,14 +24,15 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let name: &QueueName = queue.name;
         let Some(max_length) = queue.settings.integer("max-length") else { continue };
         let Some(depth) = thresholds.get(name).map(|it| it.depth) else { continue };
-        let unreachable = |level: &Level| depth.of(*level).is_some_and(|value| value > max_length);
-        // Reports only the lowest threshold that cannot be reached. Higher thresholds have the same cause.
-        let Some(level) = Level::ALL.into_iter().find(unreachable) else { continue };
+        let is_above = |level: &Level| depth.of(*level).is_some_and(|value| value > max_length);
+        // Reports only the lowest such threshold. Higher thresholds have the same cause.
+        let Some(level) = Level::ALL.into_iter().find(is_above) else { continue };
         let value = depth.of(level).unwrap_or_default();
         let held = count(u64::try_from(max_length).unwrap_or_default(), "ready message");
         let shown = number(u64::try_from(value).unwrap_or_default());
         let text = format!(
-            "`maxLength` allows at most {held}, so the queue cannot reach its {} threshold of {shown}",
+            "`maxLength` allows at most {held}, so only unacknowledged messages can raise the queue to its {} \
+             threshold of {shown}",
             level.as_str()
         );
         let at = declaration.thresholds.depth.as_ref().map_or(declaration.at, |depth| depth.at);

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Dead-letter queues and tiers must not have a limit: a full dead-letter queue loses messages, and a full tier
+    // Dead-letter queues and tiers should not have a limit: a full dead-letter queue loses messages, and a full tier
     // returns messages too early.
     for queue in subject.effective_queues().iter().filter(|it| !it.is_dead_letter_queue && it.declaration.is_some()) {
         let is_stream = queue.queue_type == Some(QueueType::Stream);

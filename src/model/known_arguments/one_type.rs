@@ -214,7 +214,7 @@ pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
 /// The versions that support stream filters.
 const FILTERS: Versions = Versions::since(3, 13);
 
-/// Brokers before 4.3.6 compare this argument as a string. Brokers of 4.3.6 and later compare it as an age
+/// Versions before 4.3.6 compare this argument as a string. Later versions, including 4.3.6, compare it as an age
 /// (`rabbit_amqqueue:normalize_max_age`).
 pub(super) const MAX_AGE: KnownArgument = KnownArgument {
     name: "x-max-age",

@@ -90,7 +90,7 @@ pub(super) const MAX_LENGTH_BYTES: KnownArgument = KnownArgument {
     idle: &[],
     is_known_to_3_8: true,
     policy_key: Some("max-length-bytes"),
-    doc: "The total size of message bodies at which the queue overflows.",
+    doc: "The total size of message bodies at which the queue overflows. A stream deletes its oldest segments instead.",
 };
 
 pub(super) const OVERFLOW: KnownArgument = KnownArgument {

@@ -22,8 +22,8 @@ The columns of the table:
 
 If a row contains two states, the second state applies to a worker that uses the queue while it does not exist. On RabbitMQ 4.0 and later,
 and for classic queues on 3.8, the queue is usually missing for less than 50 ms. On 3.9 to 3.13, and for quorum queues on 3.8, it is missing
-for about 0.5 s, so the second state applies to every worker with a consumer. RabbitMQ 3.8 sometimes subscribes the consumers of a classic
-queue to the new queue itself. The workers with these consumers continue, regardless of the client.
+for about 0.5 s, so the second state applies to every worker with a consumer. Sometimes, RabbitMQ 3.8 itself subscribes the consumers of a
+classic queue to the new queue. The workers with these consumers continue, regardless of the client.
 
 A worker *causes a rollback* if it declares the old queue again before topo declares the new queue. topo deletes this queue once more. After
 the second declaration, topo rolls back the migration, and the worker continues to use the old queue. If the worker declares the queue only

@@ -125,7 +125,8 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
                  exchange can be lost. To publish to the direct exchange, set both `exchange` and `routing_key` in \
                  `task_routes`. Otherwise, pause the producers.\n\nA worker that has just subscribed can ignore a cancel \
                  (`_quick_drain` in `celery/worker/loops.py`). It then hangs until it is restarted.\n\nCelery supports `basic.reject`, but not `basic.nack`. For retries by the \
-                 broker, set `acks_late=True` and `acks_on_failure_or_timeout=False`, or raise `Reject(requeue=False)`.\n\n\
+                 broker, set `acks_late=True`, and either set `acks_on_failure_or_timeout=False` or raise \
+                 `Reject(requeue=False)`.\n\n\
                  A worker that does not declare its queue as a quorum queue uses a global prefetch count. Quorum queues \
                  accept a global prefetch count on RabbitMQ 4.3 and later. Earlier versions refuse the consumer, and the \
                  worker retries indefinitely.",

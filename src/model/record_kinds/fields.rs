@@ -48,7 +48,8 @@ pub enum FieldShape {
     Text,
     /// One of these words.
     Words(&'static [&'static str]),
-    /// A regular expression for the names of objects. The empty pattern is equivalent to `^$`, which matches no object.
+    /// A regular expression for the names of objects, or for routing keys. The empty pattern is equivalent to `^$`,
+    /// which matches no object.
     Pattern,
     /// Any number.
     Number,

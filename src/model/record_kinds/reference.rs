@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Users, permissions, limits, shovels and parameters
 
-This page lists the kinds of objects that a spec can declare in addition to exchanges, queues, bindings and policies, with their keys:
-operator policies, limits, parameters, permissions, users, shovels, federation and deletion protection.
+On this page you can look up the other kinds of objects that a spec can declare, with their keys. These kinds are
+operator policies, limits, parameters, permissions, users, shovels, federation upstreams and the deletion protection of
+vhosts.
 This page is generated; do not edit it.
 
 topo changes these objects in place. The name in parentheses is the name of the field in RabbitMQ.
@@ -32,7 +33,7 @@ pub fn reference() -> String {
     page
 }
 
-/// Lists the position of the kind in a spec, its requirements, and the flags that delete and export its records.
+/// Lists the position of the kind in a spec, its requirements, and how to delete and export its records.
 fn facts(row: &RecordRow) -> Vec<String> {
     let document = match row.scope {
         RecordScope::Vhost => "a document with `vhost`",

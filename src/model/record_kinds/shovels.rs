@@ -12,7 +12,7 @@ use crate::model::version::BrokerVersion;
 pub(super) const ACK_MODES: &[&str] = &["on-confirm", "on-publish", "no-ack"];
 /// The protocols of a shovel.
 const PROTOCOLS: &[&str] = &["amqp091", AMQP_1_0, LOCAL];
-/// The largest number that a field accepts.
+/// The largest number that a numeric field accepts.
 pub(super) const MAX_NUMBER: i64 = u32::MAX as i64;
 /// The group of the source fields of a shovel. In a spec, the group is a mapping.
 pub const SOURCE: &str = "source";

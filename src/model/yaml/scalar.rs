@@ -26,8 +26,8 @@ pub(crate) fn quote_if_needed(text: &str) -> String {
     }
 }
 
-/// Escapes a string for a comment, so that it contains no line breaks. Replaces `topo:` with `topo :`, because topo interprets comments such as `#
-/// topo: allow …`.
+/// Escapes a string for a comment, so that it contains no line breaks. Replaces `topo:` with `topo :`, because topo
+/// interprets comments that start with `topo:`, such as `topo: allow …`.
 pub(crate) fn comment(text: &str) -> String {
     text.replace("topo:", "topo :").chars().map(|c| if is_escaped(c) { escaped(c) } else { c.to_string() }).collect()
 }

@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 /// The RabbitMQ endpoint whose metrics the rules use. The endpoint determines the names of the metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metrics {
-    /// `/metrics/detailed`, which returns only the requested families of metrics. Requires RabbitMQ 3.10.
+    /// `/metrics/detailed`, which returns only the requested families of metrics. topo uses this endpoint for RabbitMQ
+    /// 3.10 and later.
     #[default]
     Detailed,
     /// `/metrics/per-object`; on RabbitMQ 3.8, `/metrics` with `prometheus.return_per_object_metrics = true`.
@@ -196,7 +197,7 @@ impl Series {
         known.then(|| self.matchers.iter().map(|it| (it.label.as_str(), it.value.as_str())).collect())
     }
 
-    /// Returns the largest value of a metric over all nodes.
+    /// Returns an expression for the largest value of a metric over all nodes.
     pub fn max(&self, metric: Metric) -> String {
         largest(&self.of_metric(metric))
     }

@@ -17,9 +17,10 @@ use crate::rabbitmq::{ActivePolicies, BrokerProfile, Policies};
 use crate::spec::Spec;
 use expression::largest;
 
-/// The time in milliseconds for which a dead-letter queue must reach its depth threshold before the alert fires.
+/// The time in milliseconds for which a dead-letter queue must be at or above its depth threshold before the alert
+/// fires.
 const DEPTH_PERSISTS: i64 = 60_000;
-/// The time for which a work queue must reach its depth threshold. Workers can process a short burst.
+/// The time for which a work queue must be at or above its depth threshold. Workers can process a short burst.
 const BACKLOG_PERSISTS: i64 = 300_000;
 /// The time for which other states must persist.
 const STATE_PERSISTS: i64 = 600_000;
@@ -56,7 +57,7 @@ pub enum Condition {
     /// The queue contains messages that it cannot dead-letter. Only a queue with at-least-once dead-lettering keeps
     /// them.
     Stuck,
-    /// The number of messages does not fall.
+    /// The queue contains messages, and their number does not fall.
     Unmoved,
     /// There are no metrics for the queue.
     NotSeen,
@@ -143,7 +144,9 @@ pub fn alerts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile, optio
     let vhost = &spec.vhost.value;
     let topology = &expansion.topology;
     let policies = Policies::new(&topology.policies, profile.version);
-    let active = ActivePolicies::of(&policies, profile);
+    let operator_policies = topology.operator_policies();
+    let operators = Policies::new(&operator_policies, profile.version);
+    let active = ActivePolicies::of(&policies, profile).with_operators(&operators);
     let thresholds = spec.thresholds();
     let series = |queue: &QueueName| Series::of(options.metrics, vhost, queue, &options.matchers);
     let mut found = VhostAlerts { vhost: vhost.clone(), alerts: Vec::new(), queues: Vec::new() };
@@ -154,10 +157,13 @@ pub fn alerts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile, optio
         let of_queue = Builder { vhost, queue: name, role: &role, series: series(name) };
         let declared = topology.queues.get(name);
         let is_at_least_once = |queue: &Queue| active.likely(name, queue).is_at_least_once();
+        let can_disappear =
+            |queue: &Queue| queue.auto_delete || queue.exclusive || active.likely(name, queue).get("expires").is_some();
         found.alerts.extend(of_queue.crossed(&thresholds));
         if declared.is_some_and(is_at_least_once) {
             found.alerts.push(of_queue.stuck());
         }
+        // Not if the broker can delete the queue without a request to delete it.
         if !thresholds.is_empty() && !declared.is_some_and(can_disappear) {
             found.alerts.push(of_queue.alert(Condition::NotSeen, Severity::Warning, STATE_PERSISTS));
         }
@@ -176,11 +182,6 @@ pub fn alerts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile, optio
         found.queues.push(WatchedQueue { queue: name.clone(), is_dead_letter_queue, thresholds, series, tiers });
     }
     found
-}
-
-/// Returns true if the broker can delete the queue without a request to delete it.
-fn can_disappear(queue: &Queue) -> bool {
-    queue.auto_delete || queue.exclusive || queue.arguments.contains_key("x-expires")
 }
 
 /// Returns the retry tiers of a queue, with their delays in milliseconds.
@@ -221,8 +222,8 @@ impl Builder<'_> {
         alerts
     }
 
-    /// Returns the time for which the queue must reach the depth threshold. A threshold of one message means that the
-    /// queue must remain empty, so the alert fires immediately.
+    /// Returns the time for which the queue must be at or above the depth threshold. A threshold of one message means
+    /// that the queue must remain empty, so the alert fires immediately.
     fn depth_persists(&self, count: i64) -> i64 {
         match self.role {
             _ if count == 1 => 0,

@@ -34,8 +34,8 @@ pub fn unusable_name(topology: &Topology, metrics: Metrics, version: BrokerVersi
 }
 
 /// Returns true if the endpoint does not escape names. In tests, RabbitMQ 3.8 and 4.0 escaped names at both endpoints.
-/// 3.10 escaped names at neither endpoint, and 4.3 did not escape the Raft metrics of the per-object endpoint. topo
-/// assumes that a version between a tested version that escapes names and one that does not also does not escape names.
+/// 3.10 escaped names at neither endpoint, and 4.3 did not escape the Raft metrics of the per-object endpoint. If the
+/// nearest tested versions before and after a version differ, topo assumes that the version does not escape names.
 fn is_broken(metrics: Metrics, version: BrokerVersion) -> bool {
     let is_since = |major, minor| version.is_at_least(major, minor);
     match metrics {

@@ -179,7 +179,8 @@ impl ArchivedMessage {
         })
     }
 
-    /// Returns the `user_id` property; `None` if it is not set. Only this user may publish the message.
+    /// Returns the `user_id` property; `None` if it is not set. Only this user, or a user with the `impersonator` tag,
+    /// may publish the message.
     pub fn user_id(&self) -> Option<String> {
         user_id(&self.encoded_properties)
     }

@@ -60,8 +60,8 @@ impl DeadLetter {
     /// in which a message does not fail. `has_queue` returns true for existing queues.
     ///
     /// The source is the queue of the newest entry in `x-death`. Entries for intermediate queues are ignored. Without
-    /// an entry, a worker published the message. The source is then the queue in the `x-source-queue` header, or the
-    /// existing queue whose name is the routing key.
+    /// an entry, topo assumes that a worker published the message. The source is then the queue in the `x-source-queue`
+    /// header, or the existing queue whose name is the routing key.
     pub fn of(
         position: u64,
         message: ReceivedMessage,
@@ -109,7 +109,8 @@ impl DeadLetter {
         }
     }
 
-    /// Returns the error of the last attempt, from the headers of common frameworks; `None` if it has no such header.
+    /// Returns the error of the last attempt, from the headers of common frameworks; `None` if the message has no such
+    /// header.
     pub fn error(&self) -> Option<&str> {
         ERRORS.iter().find_map(|name| self.message.text_header(name))
     }

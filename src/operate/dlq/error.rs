@@ -86,7 +86,7 @@ pub enum DlqError {
         /// The reason.
         reason: String,
     },
-    /// The broker refuses a request.
+    /// A request to the broker fails.
     #[error(transparent)]
     Broker(#[from] BrokerError),
 }

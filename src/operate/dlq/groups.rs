@@ -5,7 +5,7 @@ use crate::model::QueueName;
 use crate::model::printable::one_line;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of groups. Messages that would need a further group are only counted.
+/// The maximum number of groups. Messages that would need an additional group are only counted.
 const MAX_GROUPS: usize = 10_000;
 /// The maximum number of other sources of a group.
 const MAX_SOURCES: usize = 10;

@@ -77,8 +77,8 @@ impl DeliveryLimit {
     }
 }
 
-/// Returns true on RabbitMQ 4.3 and later. There, a quorum queue does not count a delivery that is returned with
-/// `basic.nack`, but counts deliveries that return when the channel is closed.
+/// Returns true on RabbitMQ 4.3 and later. In these versions, a quorum queue does not count a delivery that is returned
+/// with `basic.nack`, but counts deliveries that are returned because the channel is closed.
 pub(super) fn returns_uncounted(version: BrokerVersion) -> bool {
     version.is_at_least(4, 3)
 }

@@ -40,7 +40,7 @@ pub struct Inspection {
     /// The number of messages that topo published to the end of the queue again, because they were near the delivery
     /// limit.
     pub renewed: u64,
-    /// The maximum number of messages that the broker delivers before topo processes them.
+    /// The maximum number of messages that the broker delivers to one consumer before topo processes them.
     pub prefetch: u16,
     /// The reason for the end.
     pub end: InspectionEnd,
@@ -149,7 +149,8 @@ impl<'a> Reader<'a> {
     /// not count inspections.
     ///
     /// # Errors
-    /// Each inspection counts as a delivery, and the user may not publish to the default exchange. The check fails.
+    /// Each inspection counts as a delivery, and the user may not publish to the default exchange; or the check itself
+    /// fails.
     pub(super) async fn prepare(&mut self, opened: &Opened) -> Result<(), BrokerError> {
         let Some(limit) = self.limit else { return Ok(()) };
         match opened.transport.check_publish(&ExchangeName::new("")).await {

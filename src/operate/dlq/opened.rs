@@ -57,7 +57,8 @@ pub struct HoldLimits {
     /// The maximum number of messages that are held at the same time.
     pub messages: u32,
     /// The time after which topo requeues the held messages. This time must be shorter than the broker's
-    /// `consumer_timeout` (30 minutes by default, 15 minutes in 3.8.15), after which the broker closes the channel.
+    /// `consumer_timeout` (30 minutes by default, 15 minutes in 3.8.15 and 3.8.16), after which the broker closes the
+    /// channel.
     pub time: Duration,
 }
 
@@ -229,7 +230,7 @@ impl Opened {
         last
     }
 
-    /// Releases the lock, and closes the connection.
+    /// Releases all locks, and closes the connection.
     pub(super) async fn close(self) {
         for lock in self.targets.into_iter().chain([self.lock]) {
             lock.release().await;

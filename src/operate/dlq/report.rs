@@ -30,7 +30,7 @@ pub struct RunReport {
     pub continuation: Continuation,
 }
 
-/// The maximum number of messages that came back and that a report lists.
+/// The maximum number of returned messages that a report lists.
 pub(super) const MAX_CAME_BACK: usize = 20;
 
 /// A replayed message that was dead-lettered to the queue again.

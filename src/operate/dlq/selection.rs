@@ -16,7 +16,8 @@ pub struct Selection {
     pub since: Option<u64>,
     /// The latest time of the death, in seconds since 1970.
     pub until: Option<u64>,
-    /// The headers with their values. Without a value, the message must only have the header. All headers must match.
+    /// The headers with their values. Without a value, the header must exist, and can have any value. All headers must
+    /// match.
     pub headers: Vec<(String, Option<Glob>)>,
     /// The original routing keys.
     pub routing_keys: Vec<Glob>,

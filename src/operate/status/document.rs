@@ -282,7 +282,7 @@ pub struct Drift {
 pub struct LockStatus {
     /// The description of the holder.
     pub holder: String,
-    /// False if topo did not create the queue that holds the lock.
+    /// False if topo did not create the queue with the name of the lock, so that the queue is not a lock.
     pub is_lock: bool,
     /// False if the node of the lock is down, so that the lock does not expire; null if unknown.
     pub node_is_up: Option<bool>,

@@ -14,8 +14,8 @@ const GROWTH_TIME: u64 = 300;
 /// The period, in seconds, over which topo measures the growth if the broker has no samples for a longer period.
 const SHORT_TIME: u64 = 600;
 
-/// The states in which the broker does not serve a queue (`rabbit_amqqueue:i_down/3`,
-/// `rabbit_quorum_queue:cluster_state/1` and `i(state, …)`).
+/// The states in which the broker does not serve a queue (`rabbit_amqqueue:i_down/3` in 3.8,
+/// `rabbit_queue_type:i_down/3` in 3.9 and later, `rabbit_quorum_queue:cluster_state/1` and `i(state, …)`).
 const UNAVAILABLE: [&str; 7] = ["down", "crashed", "stopped", "terminated", "minority", "recovering", "timeout"];
 
 /// The queues of a status.
@@ -138,9 +138,9 @@ fn unavailable(current: &QueueReading, reading: &VhostReading) -> Option<Problem
 /// The error for a threshold that topo cannot check, because the growth is unknown.
 struct Unmeasured;
 
-/// Returns the most severe growth threshold that was crossed. If the broker has no samples for the period of a
-/// threshold, topo measures the growth within 10 minutes instead. A queue that grows to the threshold in a shorter time
-/// has also crossed the threshold.
+/// Returns the problem for the most severe growth threshold that was crossed. If the broker has no samples for the
+/// period of a threshold, topo measures the growth within 10 minutes instead. A queue that grows to the threshold in a
+/// shorter time has also crossed the threshold.
 ///
 /// # Errors
 /// [`Unmeasured`] if no threshold was crossed, but not all of them could be checked.

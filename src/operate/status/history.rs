@@ -1,8 +1,8 @@
 //! Computes the age and the growth of a queue from the samples that the broker keeps.
 //!
 //! The newest sample comes first. Its time can be up to one step in the future, because the broker rounds times up. The
-//! broker returns 0 for each time for which it has no sample. topo trusts a 0 only if there is evidence that the broker
-//! already kept samples at that time.
+//! broker returns 0 for each time for which it has no sample. For the growth, and for an age beyond the shortest
+//! window, topo trusts a 0 only if there is evidence that the broker already kept samples at that time.
 
 use crate::broker::{NodeState, QueueHistory, QueueReading, Window};
 use crate::model::QueueName;

@@ -176,7 +176,7 @@ fn age_threshold_above_the_known_age_is_not_checked() {
     assert_eq!((day.state, day.unchecked.as_slice()), (State::Fine, [Threshold::Age].as_slice()));
     let young = Case::new(3).row(0, 20).status(thresholds(24 * 60 * MINUTE));
     assert_eq!((young.state, young.unchecked.len()), (State::Fine, 0));
-    // A warning does not hide a critical threshold that is unknown.
+    // A warning does not hide a critical threshold that cannot be checked.
     let both = Thresholds { age: levels(Some(MINUTE), Some(24 * 60 * MINUTE)), ..Thresholds::default() };
     let status = full().status(both);
     assert_eq!((status.state, status.unchecked.as_slice()), (State::Warning, [Threshold::Age].as_slice()));

@@ -29,7 +29,7 @@ pub(super) fn current_keys(
         is_counted: belongs_to_retries(subject, "x-delivery-limit"),
         dead_letter_queue_at: &|to| dead_letter_queue_at(subject, to),
         is_dead_letter_queue: subject.dead_letter_queue().is_some(),
-        has_own_limit: false,
+        has_default_limit: false,
     };
     let wiring = queue_wiring(subject.context.current, name).map(|(to, policy)| (to, policy.is_some()));
     queue_keys(queue, wiring, &parts)

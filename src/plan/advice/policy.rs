@@ -146,7 +146,6 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             Precedence::Smallest | Precedence::SmallestNonNegative => {
                 "a policy can only lower the value of the existing argument"
             }
-            Precedence::Largest => "a policy can only raise the value of the existing argument",
             Precedence::Policy => "not supported by policies",
         });
     }
@@ -162,7 +161,6 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
         (Some(_), Precedence::Smallest | Precedence::SmallestNonNegative | Precedence::Argument) => {
             "the smaller of argument and policy applies"
         }
-        (Some(_), Precedence::Largest) => "the larger of argument and policy applies",
     };
     Decision { field, setting: Some((key, value)), why: why.to_owned() }
 }
@@ -216,7 +214,7 @@ fn refusal_reason(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> 
     if !can_represent {
         return Some("a spec cannot represent this value in a policy".to_owned());
     }
-    // The broker does not validate this value in an argument. In a policy, RabbitMQ 4.0 and later accepts negative
+    // The broker does not validate this value in an argument. In a policy, RabbitMQ 4.0 and later accept negative
     // values.
     if key == "delivery-limit"
         && value.as_integer().is_some_and(|limit| limit < 0)

@@ -76,7 +76,7 @@ impl Fragment {
         self.tree.set(path, value);
     }
 
-    /// Adds comments above the key at a path.
+    /// Sets the comments above the key at a path. Does nothing if the path does not exist.
     pub(super) fn comment(&mut self, path: &[&str], comments: Vec<String>) {
         self.tree.comment(path, comments);
     }

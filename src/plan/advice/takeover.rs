@@ -103,7 +103,7 @@ impl Takeover {
             let ties: Vec<&str> = self.ties.iter().map(PolicyName::as_str).collect();
             warnings.push(format!(
                 "{governing} and {} may govern the object, and RabbitMQ does not define which of them does: this \
-                 policy includes {governing}",
+                 policy includes the settings of {governing}",
                 ties.join(", ")
             ));
         }

@@ -74,7 +74,7 @@ pub(super) fn report_affected_policies(
     // Reports policies that govern no queue, because other policies have precedence over them.
     for (name, (governs, winner)) in matching {
         if let Some(winner) = winner.filter(|_| !governs) {
-            let text = format!("it governs no queue: {kind} {winner} has precedence wherever it matches");
+            let text = format!("it governs no queue: {kind} {winner} has precedence for matching queues");
             builder.info(&address(name), text);
         }
     }

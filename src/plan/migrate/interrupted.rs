@@ -126,8 +126,8 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
             }
             Some(_) => ("the queue matches the spec. Apply will return the messages".to_owned(), true),
         };
-        // Drops the bindings even if a target matches only such a binding: a binding in addition to the tap would
-        // deliver messages twice.
+        // Drops the bindings even if a target matches only such a binding. While the queue is drained, the binding and
+        // the tap would route a message to two queues.
         drop_tapped_bindings(builder, context, &name);
         if is_targeted {
             block_orphan_shovels(builder, context, &name, &address);
@@ -250,7 +250,7 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
             Some(live) if before.as_ref() != Some(live) => {
                 builder.block(
                     address,
-                    "the new queue already exists: its migration cannot be rolled back".to_owned(),
+                    "the old queue was already replaced: its migration cannot be rolled back".to_owned(),
                     remedy,
                 );
             }

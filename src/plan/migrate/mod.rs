@@ -58,7 +58,7 @@ pub struct Migration {
     pub desired: Queue,
     /// The goal of the migration.
     pub goal: Goal,
-    /// The declaration of the two holding queues, without the arguments that mark them.
+    /// The declaration of the two holding queues. topo sets the arguments that mark them separately.
     pub holding: Queue,
     /// The policy that prevents other policies from removing messages from the holding queues. Absent if no other
     /// policy would remove messages, or if the plan does not drain the queue.

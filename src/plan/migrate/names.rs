@@ -29,7 +29,8 @@ pub(in crate::plan) fn migration(
     if is_stream(old) || is_stream(desired) || old.queue_type().is_none() {
         return Err(MigrationBlocker {
             text: format!(
-                "`migrate` cannot move the messages of a {}: reading does not remove them",
+                "`migrate` does not support the queue type {}: it moves messages only between classic and quorum \
+                 queues",
                 stream_or_unknown_type(old, desired)
             ),
             remedy: Some(
@@ -57,11 +58,13 @@ pub(in crate::plan) fn migration(
     {
         return Err(MigrationBlocker {
             text: format!(
-                "{} could not be bound again: its arguments have AMQP types that the management API cannot represent",
+                "topo could not restore {} over HTTP: its arguments have AMQP types that the management API cannot \
+                 represent",
                 ObjectId::Binding(binding.clone())
             ),
             remedy: Some(
-                "let topo bind it over AMQP: give topo access to the AMQP port (--amqp-url), and use --transport amqp"
+                "let topo create the binding over AMQP: give topo access to the AMQP port (--amqp-url), and use \
+                 --transport amqp"
                     .to_owned(),
             ),
         });
@@ -195,8 +198,8 @@ fn shield(
         {
             return Err(MigrationBlocker {
                 text: format!(
-                    "operator policy {} sets {key} on {name}, which would hold its messages, and topo cannot override \
-                     it",
+                    "operator policy {} sets {key} on {name}, which would hold the messages of the queue, and topo \
+                     cannot override operator policies",
                     named.name
                 ),
                 remedy: Some(

@@ -10,8 +10,8 @@ use crate::plan::document::{ChangeKind, PlannedChange};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the undesired bindings that need their own steps. The broker deletes the bindings from a retired exchange
-/// together with the exchange, after the tiers have returned their messages. A binding to a retired tier always needs its
-/// own step.
+/// together with the exchange, after the tiers have returned their messages. A binding to a retired tier always needs
+/// its own step.
 pub(super) fn bindings_to_delete(builder: &PlanBuilder) -> BTreeSet<Binding> {
     let retired = retired_objects(builder);
     let mut unbound = builder.undesired_bindings();
@@ -109,10 +109,11 @@ pub(super) enum Moment {
     /// With the policies and before the queues: other created and changed records, such as operator policies, which
     /// govern a new queue from the start.
     WithPolicies,
-    /// After all creations and changes of other objects, and before all deletions: permissions, topic permissions, shovels
-    /// and the parameters of other plugins, including their deletions.
+    /// After all creations and changes of other objects, and before the deletions at the end of the plan: permissions,
+    /// topic permissions, shovels and the parameters of other plugins, including their deletions.
     AfterObjects,
-    /// After all deletions of objects: lowered limits, deletions of other records, and the password of the user that topo connects as.
+    /// After all deletions of objects: lowered limits, deletions of other records, and the password of the user that
+    /// topo connects as.
     Last,
 }
 
@@ -192,7 +193,8 @@ fn record_action(change: &PlannedChange, moment: Moment, own: Option<&str>) -> O
         Some(record) => Action::PutRecord { record, keeps_password },
         None => Action::DeleteRecord { id: record.id.clone() },
     };
-    // A user that loses a tag or its password comes after the other users, so that another user can become an administrator first.
+    // A user that loses a tag or its password comes after the other users, so that another user can become an
+    // administrator first.
     let rank = if is_own_password { OWN_PASSWORD } else { rank(&action) + i16::from(loses_access) };
     Some((rank, action))
 }

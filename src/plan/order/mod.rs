@@ -1,7 +1,8 @@
 //! Orders the steps of a plan. [`steps`] documents the complete order, with the reason for each edge.
 //!
-//! A wave is a set of steps that may run concurrently. Each wave starts after the previous wave is complete. The layout
-//! simulates each step ([`super::simulate::perform`]), because a deletion also deletes bindings.
+//! A wave is a set of steps that may run concurrently, except that the steps of one migration run in sequence. Each
+//! wave starts after the previous wave is complete. The layout simulates each step ([`super::simulate::perform`]),
+//! because a deletion also deletes bindings.
 
 mod deletions;
 mod layout;

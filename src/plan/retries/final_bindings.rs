@@ -27,7 +27,7 @@ pub(in super::super) struct FinalBindings {
 pub(in super::super) fn final_bindings(builder: &PlanBuilder, context: &PlanContext<'_>) -> FinalBindings {
     let (live, desired) = (&context.current, &context.desired.topology);
     let mut final_bindings = FinalBindings::default();
-    // Such a binding matches every routing key, including the keys of first failures.
+    // A binding with the key `#` matches every routing key, including the keys of first failures.
     let matches_all =
         |binding: &Binding| naming::queue_of_exhausted_exchange(&binding.source).filter(|_| binding.routing_key == "#");
     for change in &builder.changes {

@@ -39,7 +39,7 @@ pub(crate) struct Parts<'a> {
     /// True if the queue is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
     /// True if the delivery limit of the queue is the limit that topo sets for a dead-letter queue.
-    pub(crate) has_own_limit: bool,
+    pub(crate) has_default_limit: bool,
 }
 
 impl Parts<'_> {
@@ -50,7 +50,7 @@ impl Parts<'_> {
             is_counted: false,
             dead_letter_queue_at: &|_| None,
             is_dead_letter_queue: false,
-            has_own_limit: false,
+            has_default_limit: false,
         }
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
             wiring.map(|(to, _)| to)
         }
     };
-    if parts.has_own_limit {
+    if parts.has_default_limit {
         arguments.remove("x-delivery-limit");
     }
     // `deadLetter` refuses a routing key with which a binding could not be deleted. As an argument, such a key is

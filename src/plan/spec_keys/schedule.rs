@@ -77,8 +77,8 @@ fn delays_entry(delays: &[i64]) -> (Entry, bool) {
     (entry("delays", list), listed == delays.len())
 }
 
-/// Returns the backoff that computes exactly these delays; `None` if there are too few delays, or if no backoff
-/// computes them.
+/// Returns the backoff that computes exactly these delays; `None` if there are too few delays, or if no backoff with an
+/// integer factor computes them.
 fn backoff(delays: &[i64]) -> Option<Tree> {
     let (Some(initial), Some(second), Some(last)) = (delays.first(), delays.get(1), delays.last()) else { return None };
     let factor = second.checked_div(*initial).filter(|factor| factor * initial == *second && *factor > 1)?;

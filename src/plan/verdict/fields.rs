@@ -2,9 +2,10 @@
 //!
 //! For a queue, the broker compares the arguments that the queue type uses. For an exchange, the broker compares only
 //! `alternate-exchange` (`rabbit_exchange:assert_args_equivalence`, 3.8 to 4.3). This applies to all exchange types,
-//! including the types of RabbitMQ's plugins. The only exception is a federation exchange, for which the broker also
-//! compares the upstreams. The broker validates arguments only when it creates an exchange. For an existing exchange,
-//! it responds with 204 to arguments that it would refuse for a new exchange.
+//! including the types of RabbitMQ's plugins. The only exception is `x-federation-upstream`, the type of the federation
+//! plugin's internal exchanges, for which the broker also compares `x-max-hops`. The broker validates arguments only
+//! when it creates an exchange. For an existing exchange, it responds with 204 to arguments that it would refuse for a
+//! new exchange.
 
 use crate::diff::{Field, FieldChange};
 use crate::model::known_arguments::{
@@ -31,7 +32,8 @@ pub enum Verdict {
     /// The field is a known argument that the broker neither compares nor changes: the broker would respond with 204
     /// and change nothing.
     Drift,
-    /// The field is an argument that RabbitMQ does not support: the broker stores the argument, which has no effect.
+    /// The field is an argument that RabbitMQ does not support, or that the exchange type does not read: the broker
+    /// stores the argument, which has no effect.
     Unknown,
     /// The broker would refuse the value even for a new object.
     Invalid,

@@ -5,11 +5,11 @@
 //! as the only argument), `rabbit_misc:assert_args_equivalence` (values), and tests with real brokers.
 //!
 //! topo cannot read one broker setting, because the management API does not report it:
-//! `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (RabbitMQ 3.11 and later, off by default). If it
-//! is on, and a client declares an existing quorum queue as a classic queue, the broker compares only a few arguments
-//! (`rabbit_amqqueue:assert_equivalent`). The verdicts assume that the setting is off. topo always sets the queue type,
-//! so the setting affects topo's own declarations only if the queue types differ. In that case, the broker would accept
-//! the declaration and change nothing.
+//! `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (RabbitMQ 3.11.16 and later, off by default). If
+//! it is on, and a client declares an existing quorum queue as a classic queue, the broker compares only a few
+//! arguments (`rabbit_amqqueue:assert_equivalent`). The verdicts assume that the setting is off. topo always sets the
+//! queue type, so the setting affects topo's own declarations only if the queue types differ. In that case, the broker
+//! would accept the declaration and change nothing.
 
 mod erlang;
 mod fields;

@@ -51,8 +51,10 @@ pub(super) fn refusals(exchange_name: &ExchangeName, exchange: &Exchange, profil
     found.extend(refusal::name_refusals(exchange_name.as_str(), "exchange"));
     let argument = |name: &str| exchange.arguments.get(name);
     if let Some(value) = argument("alternate-exchange").filter(|value| value.as_text().is_none()) {
-        let text =
-            format!("alternate-exchange must be the name of an exchange, but {value} is a {}", value.amqp_type());
+        let text = format!(
+            "alternate-exchange must be the name of an exchange, but {value} has the AMQP type {}",
+            value.amqp_type()
+        );
         found.push(Refusal::new("alternate-exchange", text));
     }
     match exchange.kind.as_str() {

@@ -1,6 +1,7 @@
 //! Predicts which declarations of new objects a broker refuses, and why.
 //!
-//! topo adds a few refusals of its own, for declarations that the broker accepts but stores as a different object.
+//! topo adds a few refusals of its own, for declarations that the broker accepts but that have an unintended effect.
+//! For example, the broker stores the object with a different name.
 
 mod exchange;
 mod policy;
@@ -19,8 +20,8 @@ pub use vhost::vhost_change_refusals;
 use super::profile::BrokerProfile;
 use crate::model::Object;
 
-/// Returns all refusals of a new object, in the order of the broker's checks. The broker reports only the first one. If
-/// the list is empty, the broker accepts the object.
+/// Returns all refusals of a new object, in the order of the broker's checks. The broker usually reports only the first
+/// one. If the list is empty, topo knows no reason for a refusal.
 ///
 /// For a binding, the checks do not take the declared source exchange and destination queue into account. Call
 /// [`binding_refusals`] to include them.

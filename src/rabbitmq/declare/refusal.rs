@@ -74,7 +74,7 @@ fn article(kind: &str) -> &'static str {
 /// (`cowboy_router:split_path`), and HTTP clients also remove them.
 pub(super) fn dot_segment(name: &str) -> Option<Refusal> {
     matches!(name, "." | "..").then(|| {
-        Refusal::new("name", "an HTTP request cannot contain a name that is a dot segment of a path")
+        Refusal::new("name", "an HTTP request cannot address a name that is a dot segment (`.` or `..`)")
             .hint("use a different name")
     })
 }

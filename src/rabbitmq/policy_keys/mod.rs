@@ -23,8 +23,8 @@ pub struct PolicyKey {
     pub(super) accepts: &'static [(Versions, Validator, Accepts)],
     /// The queue types for which the broker skips every policy that contains the key, by version.
     skipped_by: &'static [(QueueType, Versions)],
-    /// True if quorum queues of RabbitMQ 3.8.12 and earlier read the key. These versions skip every policy that
-    /// contains a key that they do not read.
+    /// True if quorum queues of RabbitMQ 3.8.12 and earlier read the key. Such queues skip every policy that contains a
+    /// key that they do not read.
     is_read_by_old_quorum: bool,
     /// The precedence on an existing queue, by queue type and version. Queues of other types do not read the key.
     precedence: &'static [(QueueType, Versions, Precedence)],
@@ -102,8 +102,6 @@ pub enum Precedence {
     Smallest,
     /// The smaller number takes precedence. If a number is negative ("no limit"), the larger number takes precedence.
     SmallestNonNegative,
-    /// The larger number takes precedence.
-    Largest,
     /// The argument takes precedence.
     Argument,
     /// The policy takes precedence.
@@ -207,7 +205,6 @@ pub fn policy_wins(precedence: Precedence, policy: &ArgumentValue, argument: &Ar
             erlang_order(policy, argument) != Ordering::Less
         }
         Precedence::Smallest | Precedence::SmallestNonNegative => erlang_order(policy, argument) != Ordering::Greater,
-        Precedence::Largest => erlang_order(policy, argument) != Ordering::Less,
     }
 }
 

@@ -7,7 +7,7 @@
 //! `rabbit_quorum_queue:ra_machine_config` and `gather_policy_config`, `rabbit_stream_queue:update_stream_conf`
 //! (`precedence`); `merge_policy_value` (`merge`).
 
-use super::Precedence::{Argument, Largest, Policy, Smallest, SmallestNonNegative};
+use super::Precedence::{Argument, Policy, Smallest, SmallestNonNegative};
 use super::{Accepts, Merge, PolicyKey, Precedence, Scope, Validator};
 use crate::model::QueueType::{self, Classic, Quorum, Stream};
 use crate::model::known_arguments::Versions;
@@ -227,9 +227,10 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "quorumTargetGroupSize",
         accepts: &[(SINCE_3_13, Validator::Quorum, AtLeast(1))],
         skipped_by: &[(Classic, SINCE_3_12_7), (Stream, SINCE_3_12_7)],
-        // Not tested live, because this requires a cluster: v4.0.5 and
+        // The broker compares the tuple of an argument with the number of a policy, see `TARGET_GROUP_SIZE` of
+        // `known_arguments`. Not tested live, because this requires a cluster: v4.0.5 and
         // v3.13.7:rabbit_quorum_queue_periodic_membership_reconciliation.erl:217.
-        precedence: &[(Quorum, SINCE_3_13, Largest)],
+        precedence: &[(Quorum, SINCE_3_13, Argument)],
         in_operator_policies: &[SINCE_3_13],
         merge: Merge::Larger,
         ..KEY

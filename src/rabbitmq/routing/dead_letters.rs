@@ -29,6 +29,7 @@ impl Reason {
     pub const ALL: [Self; 4] = [Self::Rejected, Self::Expired, Self::Maxlen, Self::DeliveryLimit];
 
     /// Returns the reasons other than a rejection for which a queue with these settings can dead-letter messages.
+    /// Ignores the TTLs that publishers set on messages.
     pub fn without_rejection(settings: &EffectiveSettings) -> impl Iterator<Item = Self> {
         let is_limited = settings.has("max-length") || settings.has("max-length-bytes");
         let drops = settings.overflow_behavior() != OverflowBehavior::Rejects;

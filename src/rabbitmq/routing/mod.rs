@@ -45,7 +45,8 @@ pub struct Routing<'a> {
     operator_policies: Policies<'a>,
     by_source: BTreeMap<&'a ExchangeName, Outgoing<'a>>,
     by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
-    /// The queues that are bound to each exchange by bindings that the topology does not contain. The keys are unknown.
+    /// The queues that are bound to each exchange by bindings that the topology does not contain. Their routing keys
+    /// are unknown.
     external_bindings: BTreeMap<&'a ExchangeName, BTreeSet<&'a QueueName>>,
     /// True if the topology contains all bindings of predeclared exchanges.
     is_complete: bool,
@@ -144,7 +145,7 @@ impl<'a> Routing<'a> {
         found
     }
 
-    /// Returns the bindings with a destination.
+    /// Returns the bindings to a destination.
     pub fn bindings_to(&self, destination: &Destination) -> &[&'a Binding] {
         self.by_destination.get(destination).map_or(&[], Vec::as_slice)
     }

@@ -14,7 +14,8 @@ const COLUMNS: u64 = 24;
 /// The height of a panel.
 const HEIGHT: u64 = 6;
 
-/// Renders the dashboard of all vhosts: first the dead-letter queues, then the other queues with their tiers.
+/// Renders the dashboard of all vhosts. For each vhost, the dead-letter queues come first, then the other queues with
+/// their tiers.
 pub fn dashboard(vhosts: &[VhostAlerts]) -> String {
     let mut panels = Panels { next_id: 1, y: 0, panels: Vec::new() };
     for vhost in vhosts {
@@ -128,7 +129,7 @@ fn graph(title: &str, series: &[(&str, String)], thresholds: &Thresholds) -> Val
     })
 }
 
-/// Describes the thresholds other than the depth, which the graph does not show as lines.
+/// Describes the thresholds that the graph does not show as lines: all thresholds except the depth.
 fn other_thresholds(thresholds: &Thresholds) -> String {
     let time = |milliseconds: i64| duration(milliseconds).unwrap_or_default();
     let mut sentences = Vec::new();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// The first line of the tests.
 pub(super) const TITLE: &str = "# Tests of alert rules for promtool, written by topo alerts";
 
-/// The minimum interval of the evaluations, and the interval of the samples.
+/// The minimum interval of the evaluations, and the maximum interval of the samples.
 const MINUTE: i64 = 60_000;
 
 /// The maximum number of evaluations in one test. promtool evaluates all rules each time. Without this limit, a test of
@@ -96,7 +96,7 @@ impl Case {
     }
 }
 
-/// Returns the first evaluation at which an alert fires, in milliseconds since its condition was met.
+/// Returns the time of the first evaluation at which an alert fires, in milliseconds since its condition was met.
 fn fires_at(alert: &Alert, step: i64) -> i64 {
     let evaluations = alert.persists.saturating_add(step - 1) / step;
     evaluations.saturating_mul(step)

@@ -16,7 +16,7 @@ use std::fmt::Write;
 /// The maximum number of listed parts.
 const MAX_LISTED: usize = 30;
 
-/// Renders the coverage as text: the share, and the parts that are not covered, redundant or unknown.
+/// Renders the coverage as text: the share, and the parts that are uncovered, redundant or unknown.
 pub fn coverage(report: &CoverageReport, width: usize) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", Painted(BOLD, fold(&heading(report), width)));
@@ -29,14 +29,23 @@ pub fn coverage(report: &CoverageReport, width: usize) -> String {
     if more > 0 {
         let _ = writeln!(text, "  … and {} (--format json lists all)", count(more as u64, "more element"));
     }
-    for part in report.coverage.parts.iter().filter(|part| !part.state.is_counted()).take(MAX_LISTED) {
-        let sentence = match part.state {
-            PartState::Redundant => format!("redundant: {} (removing it changes no route)", name(&part.part)),
-            PartState::Unknown => format!("unknown: {} (topo cannot simulate its exchange)", name(&part.part)),
-            PartState::Covered | PartState::Exercised | PartState::NotExercised | PartState::Unreachable => continue,
-        };
-        let folded = fold(&sentence, width.saturating_sub(2));
+    let remarks: Vec<String> = report
+        .coverage
+        .parts
+        .iter()
+        .filter_map(|part| match part.state {
+            PartState::Redundant => Some(format!("redundant: {} (removing it changes no route)", name(&part.part))),
+            PartState::Unknown => Some(format!("unknown: {} (topo cannot simulate its exchange)", name(&part.part))),
+            PartState::Covered | PartState::Exercised | PartState::NotExercised | PartState::Unreachable => None,
+        })
+        .collect();
+    for sentence in remarks.iter().take(MAX_LISTED) {
+        let folded = fold(sentence, width.saturating_sub(2));
         let _ = writeln!(text, "  {}", Painted(DIM, folded.replace('\n', "\n  ")));
+    }
+    let more = remarks.len().saturating_sub(MAX_LISTED);
+    if more > 0 {
+        let _ = writeln!(text, "  … and {} (--format json lists all)", count(more as u64, "more element"));
     }
     text
 }

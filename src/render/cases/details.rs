@@ -26,5 +26,5 @@ pub(super) fn details(report: &FileReport, mismatches: &[Mismatch], simulated: &
     lines + &anstream::adapter::strip_str(&shown).to_string()
 }
 
-/// The width of the rendered text, in columns.
+/// The width of the rendered events, in columns.
 const WIDTH: usize = 100;

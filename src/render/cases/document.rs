@@ -185,7 +185,7 @@ pub(super) enum EventKind {
         /// The keys in the `CC` and `BCC` headers; absent if there are none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         additional_routing_keys: Vec<String>,
-        /// The queues that received the message.
+        /// The queues to which the message was routed.
         queues: BTreeSet<QueueName>,
     },
     /// A worker received a message.
@@ -213,7 +213,7 @@ pub(super) enum EventKind {
         /// The dead-letter exchange; absent if the queue has none.
         #[serde(skip_serializing_if = "Option::is_none")]
         exchange: Option<ExchangeName>,
-        /// The queues that received the dead-lettered message.
+        /// The queues to which the dead-lettered message was routed.
         queues: BTreeSet<QueueName>,
     },
     /// A full queue rejected a message.
@@ -268,7 +268,8 @@ pub(super) struct Element {
     /// without it), `unreachable` (no message can use it with the current settings) or `unknown` (topo cannot simulate
     /// its exchange).
     pub(super) state: &'static str,
-    /// The cases that fail without the element. For `exercised`, the cases whose messages use the element.
+    /// The cases that fail without the element. For `exercised` and `redundant`, the cases whose messages use the
+    /// element.
     pub(super) cases: Vec<String>,
     /// The position in the spec; absent if the spec does not contain the element.
     #[serde(skip_serializing_if = "Option::is_none")]

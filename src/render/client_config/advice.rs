@@ -16,8 +16,8 @@ pub(super) fn on_failure(framework: Framework, kind: OnFailure) -> &'static str 
             "On failure, publish a copy and acknowledge the message. `topo contract` prints the exchange and the keys."
         }
         (Framework::Celery, OnFailure::Reject) => {
-            "On failure, reject the message: set acks_late=True and acks_on_failure_or_timeout=False on the tasks, or \
-             raise Reject(requeue=False)."
+            "On failure, reject the message: set acks_late=True on the tasks, and either set \
+             acks_on_failure_or_timeout=False or raise Reject(requeue=False)."
         }
         (Framework::Celery, OnFailure::Requeue) => {
             "On failure, raise Reject(requeue=True) in a task with acks_late=True."

@@ -87,14 +87,14 @@ fn is_durable(declaration: &Declaration) -> bool {
     declaration.durable && !declaration.auto_delete
 }
 
-/// Writes warnings about the name of the queue and about declarations that the broker refuses, the missing queues that
-/// dramatiq declares itself, and what the actors of the queue must do on failure.
+/// Writes warnings about the name of the queue and about declarations that the broker refuses. Also writes which
+/// missing queues dramatiq declares itself, and what the actors of the queue must do on failure.
 fn warnings(text: &mut String, vhost: &ClientVhost, queue: &ClientQueue) {
     let declaration = &queue.declaration;
     let name = clean(declaration.queue.as_str());
     let summary = |it: &Declaration| contract_table::declaration(it).replace('\u{a0}', " ");
     if !is_valid_dramatiq_name(declaration.queue.as_str()) {
-        let permitted = "ASCII alphanumeric characters and ._- in names, and no digit at the start";
+        let permitted = "ASCII alphanumeric characters and ._- in names, and no digit, period or hyphen at the start";
         comment(text, "# ", &format!("Warning: {name}: dramatiq cannot use this queue. It permits only {permitted}."));
     }
     let mut warn = |queue: &str, why: &str| {

@@ -41,7 +41,7 @@ pub(super) fn rascal(vhosts: &[ClientVhost]) -> (String, Vec<String>) {
 /// Writes the `handlers` option of a NestJS module. A handler without an exchange creates no binding.
 pub(super) fn nestjs(text: &mut String, vhost: &ClientVhost) {
     let typescript = |text: &str| string(text, Language::TypeScript);
-    comment(text, "// ", "Use them as RabbitMQModule.forRoot({ handlers }) and @RabbitSubscribe({ name }).");
+    comment(text, "// ", "Use the handlers with RabbitMQModule.forRoot({ handlers }) and @RabbitSubscribe({ name }).");
     let is_rejected = vhost.queues.iter().any(|queue| queue.on_failure == Some(OnFailure::Reject));
     let import = if is_rejected { "MessageHandlerErrorBehavior, RabbitMQHandlers" } else { "RabbitMQHandlers" };
     let _ = writeln!(text, "import {{ {import} }} from '@golevelup/nestjs-rabbitmq';\n");

@@ -128,7 +128,7 @@ impl Excerpt {
 
 /// Locations that are shown in one excerpt of a file.
 pub(super) struct Part<'a> {
-    /// The path, line and column of the main location.
+    /// The path, line and column of the main location. For an empty file, only the path.
     title: String,
     pub(super) excerpt: Option<Excerpt>,
     locations: Vec<(Location, &'a str, AnnotationKind)>,

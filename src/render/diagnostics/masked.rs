@@ -24,7 +24,7 @@ pub(super) fn masked<'a, 'l>(text: &'a str, secrets: impl Iterator<Item = &'l Lo
     masked
 }
 
-/// Replaces each byte of a secret, except whitespace and variables such as `${NAME}`.
+/// Replaces each byte of a secret with `*`, except whitespace and variables such as `${NAME}`.
 fn mask(secret: &str) -> String {
     let mut masked = String::with_capacity(secret.len());
     let mut rest = secret;
@@ -59,7 +59,7 @@ fn values(text: &str) -> Vec<Range<usize>> {
         if block.is_some() {
             found.extend(of_block(line).map(|range| start + range.start..start + range.end));
         }
-        // Most lines contain no such key.
+        // A line without a colon contains no key.
         let lower = if line.contains(':') { line.to_ascii_lowercase() } else { String::new() };
         for key in KEYS {
             for (at, _) in lower.match_indices(key) {
@@ -112,9 +112,23 @@ fn length(value: &str, is_flow: bool) -> usize {
         None => value.len(),
     };
     let word = value[..length].trim();
-    let is_word =
-        WORDS.contains(&word) || word.is_empty() || ["|", ">", "*", "&", "#"].iter().any(|mark| word.starts_with(mark));
+    let is_word = WORDS.contains(&word) || word.is_empty() || is_block_header(word) || is_comment(word);
     if is_word { 0 } else { length }
+}
+
+/// Returns true for the first line of a block scalar, such as `|-` or `>2 # comment`.
+fn is_block_header(word: &str) -> bool {
+    word.strip_prefix(['|', '>']).is_some_and(|rest| {
+        let (indicators, comment) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        indicators.chars().all(|c| "+-123456789".contains(c))
+            && indicators.len() <= 2
+            && (comment.trim().is_empty() || is_comment(comment.trim()))
+    })
+}
+
+/// Returns true for a comment with a space after `#`. Without a space, the author may have intended a value.
+fn is_comment(word: &str) -> bool {
+    word.strip_prefix('#').is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
 }
 
 #[cfg(test)]
@@ -140,6 +154,11 @@ mod tests {
             (" password:\n  value: hunter2\n tags: [a]", " password:\n  value: *******\n tags: [a]"),
             ("password: # a\n  env: APP\n\n  hunter2\n", "password: # a\n  env: APP\n\n  *******\n"),
             ("x: amqp://u:p@h", "x: amqp://u:*@h"),
+            ("password: *hunter2", "password: ********"),
+            ("password: &x hunter2", "password: ** *******"),
+            ("password: #hunter2", "password: ********"),
+            ("password: |hunter2", "password: ********"),
+            ("password: >- # a", "password: >- # a"),
         ] {
             let masked = masked(text, std::iter::empty());
             assert_eq!(masked, expected);

@@ -307,7 +307,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
             assert!(shown.contains(&format!(" --> a.yaml:3:{}\n", column(what))), "{shown}");
         }
         assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
-        // Both ends of a wide range are shown.
+        // Two distant locations in one line are both shown.
         let text =
             format!("version: 1\nvhost: s\nqueues: {{a: {{type: quorum}}, {}a: {{type: quorum}}}}\n", queues(0..1000));
         let shown = render_texts(&[&text]);

@@ -11,13 +11,14 @@ use std::fmt::Write;
 
 /// The maximum number of body bytes that are shown.
 const MAX_BODY: usize = 16 << 10;
-/// The maximum number of lines in a hexadecimal dump.
-const MAX_DUMP: usize = 256;
+/// The maximum number of body bytes in a hexadecimal dump: 256 lines.
+const MAX_DUMP: usize = 256 * 16;
 
 /// The format of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyFormat {
-    /// JSON with line breaks if the body is JSON, text if it is UTF-8, and a hexadecimal dump otherwise.
+    /// JSON with line breaks if the body is JSON of at most 16 KiB, text if it is UTF-8, and a hexadecimal dump
+    /// otherwise.
     #[default]
     Auto,
     /// Text. Bytes that are not UTF-8 are replaced.
@@ -54,10 +55,10 @@ pub fn message_text(it: &DeadLetter, body: BodyFormat, width: usize) -> String {
         field("dead-lettered", &rfc3339(it.died_at));
     }
     let published = match &it.original_exchange {
-        Some(exchange) if exchange.is_empty() => format!("default exchange, key {}", quoted(&it.original_routing_key)),
-        Some(exchange) => format!("exchange {exchange}, key {}", quoted(&it.original_routing_key)),
-        None if it.is_routing_key_known => format!("key {}", quoted(&it.original_routing_key)),
-        None => format!("unknown; current routing key {}", quoted(&it.message.routing_key)),
+        Some(exchange) if exchange.is_empty() => format!("default exchange, key {}", visible(&it.original_routing_key)),
+        Some(exchange) => format!("exchange {exchange}, key {}", visible(&it.original_routing_key)),
+        None if it.is_routing_key_known => format!("key {}", visible(&it.original_routing_key)),
+        None => format!("unknown; current routing key {}", visible(&it.message.routing_key)),
     };
     field("published to", &published);
     if it.replays() > 0 {
@@ -87,7 +88,8 @@ pub fn message_text(it: &DeadLetter, body: BodyFormat, width: usize) -> String {
     text + &body_text(&it.message.body, body)
 }
 
-fn quoted(key: &str) -> String {
+/// Returns the key, or `""` if the key is empty.
+fn visible(key: &str) -> String {
     if key.is_empty() { "\"\"".to_owned() } else { key.to_owned() }
 }
 
@@ -101,7 +103,7 @@ fn history(deaths: &[Death]) -> Vec<&Death> {
 fn death_text(death: &Death) -> String {
     let times = if death.count == 1 { String::new() } else { format!(" {} times", number(death.count)) };
     let from = if death.exchange.is_empty() { "the default exchange" } else { &death.exchange };
-    let keys = death.routing_keys.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(", ");
+    let keys = death.routing_keys.iter().map(|key| visible(key)).collect::<Vec<_>>().join(", ");
     let since = if death.count == 1 { "" } else { "since " };
     format!(
         "{} in {}{times}, {since}{} (published to {from}, key {keys})",
@@ -137,20 +139,21 @@ fn body_text(body: &[u8], format: BodyFormat) -> String {
         return format!("  {:<13} {size}\n", "body");
     }
     let shown = body.get(..MAX_BODY).unwrap_or(body);
+    let dumped = body.get(..MAX_DUMP).unwrap_or(body);
+    let json = || serde_json::from_slice::<serde_json::Value>(body).ok().filter(|_| body.len() <= MAX_BODY);
+    let (kind, shown, lines) = match format {
+        BodyFormat::Hex => ("hex", dumped, dump(dumped)),
+        BodyFormat::Auto => match (json(), valid_text(shown, body.len())) {
+            (Some(value), _) => ("JSON", body, format!("{value:#}")),
+            (None, Some(text)) => ("text", shown, text.to_owned()),
+            (None, None) => ("hex", dumped, dump(dumped)),
+        },
+        BodyFormat::Text | BodyFormat::None => ("text", shown, String::from_utf8_lossy(shown).into_owned()),
+    };
     let rest = if shown.len() < body.len() {
         format!(", the first {} of {size}", number(shown.len() as u64))
     } else {
         format!(", {size}")
-    };
-    let json = || serde_json::from_slice::<serde_json::Value>(body).ok().filter(|_| body.len() <= MAX_BODY);
-    let (kind, lines) = match format {
-        BodyFormat::Hex => ("hex", dump(shown)),
-        BodyFormat::Auto => match (json(), valid_text(shown, body.len())) {
-            (Some(value), _) => ("JSON", format!("{value:#}")),
-            (None, Some(text)) => ("text", text.to_owned()),
-            (None, None) => ("hex", dump(shown)),
-        },
-        BodyFormat::Text | BodyFormat::None => ("text", String::from_utf8_lossy(shown).into_owned()),
     };
     let mut text = format!("  {:<13} {kind}{rest}\n", "body");
     for line in lines.lines() {
@@ -174,14 +177,11 @@ fn valid_text(shown: &[u8], whole: usize) -> Option<&str> {
 /// Formats bytes as a hexadecimal dump with 16 bytes per line.
 fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
-    for (at, line) in bytes.chunks(16).enumerate().take(MAX_DUMP) {
+    for (at, line) in bytes.chunks(16).enumerate() {
         let hex: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
         let plain = |byte: &u8| if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '.' };
         let _ =
             writeln!(text, "{:06x}  {:<47}  {}", at * 16, hex.join(" "), line.iter().map(plain).collect::<String>());
-    }
-    if bytes.len() > MAX_DUMP * 16 {
-        text.push_str("…\n");
     }
     text
 }

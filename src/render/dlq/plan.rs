@@ -92,7 +92,7 @@ fn keys(target: &ReplayTarget) -> String {
     };
     let known = format!("with their original routing keys: {}{more}", shown.join(", "));
     let unknown =
-        format!("{} without an original routing key, published with its current key", number(target.of_unknown_keys));
+        format!("{} without an original routing key, published with the current key", number(target.of_unknown_keys));
     match (shown.is_empty(), target.of_unknown_keys) {
         (true, 0) => messages,
         (false, 0) => format!("{messages} {known}"),

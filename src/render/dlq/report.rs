@@ -77,7 +77,7 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
     if !matches!(end, RunEnd::Breaker { .. }) {
         line(counts.came_back, "came back during the run");
     }
-    line(counts.pending, "may still come back: their outcome is not known yet");
+    line(counts.pending, "may still come back: the outcome is not known yet");
     for it in came_back.iter().take(MAX_CAME_BACK) {
         let _ = writeln!(text, "  came back: {}", came_back_text(it));
     }

@@ -204,9 +204,10 @@ policies. An effective setting can differ from the value in the spec.",
     term(
         "exit-code",
         &["exit"],
-        "0 success, 1 failed before any change, 2 changes (`--detailed-exitcode`), 3 blocked, 4 incomplete or not
-verified, 5 stale, 6 locked, 64 usage error, 65 invalid spec, 130 interrupted before any change. `topo --help` also
-lists these codes.",
+        "0 success, 1 failed before any change (or findings at or above `--fail-on`), 2 changes
+(`--detailed-exitcode`), 3 blocked, 4 incomplete or not verified, 5 stale, 6 locked, 64 usage error, 65 invalid spec,
+130 interrupted before any change. `topo status` exits with 2 for a warning, and with 3 for a critical state.
+`topo --help` also lists these codes.",
         &["blocked", "stale", "lock"],
     ),
     term(
@@ -226,9 +227,9 @@ A hazard, in contrast, is a risk of applying a step to a broker now.",
     term(
         "fingerprint",
         &[],
-        "A hash of a plan's changes, steps and cluster. The fingerprint does not include message counts. `topo apply
---expect FINGERPRINT` applies only a plan with this fingerprint. A fingerprint detects edits and accidents, but is
-not a signature.",
+        "A hash of a plan's changes, steps, options and cluster. The fingerprint does not include message counts.
+`topo apply --expect FINGERPRINT` applies only a plan with this fingerprint. A fingerprint detects edits and accidents,
+but is not a signature.",
         &["stale"],
     ),
     term(

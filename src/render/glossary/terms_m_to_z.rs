@@ -22,7 +22,7 @@ next apply resumes an interrupted migration.",
         "node",
         &["down"],
         "A label in the output of `topo lock`: the broker node that hosts the lock. A lock does not expire while its
-node is down. An apply that waits for the lock deletes it after the node has been down for a minute.",
+node is down. An apply that waits for the lock deletes it after it has observed for a minute that the node is down.",
         &["lock", "free"],
     ),
     term(
@@ -64,9 +64,9 @@ first published. A retried or dead-lettered message can have a different exchang
     term(
         "policy",
         &[],
-        "A way to resolve a conflict: set the value with a policy that applies to the existing queue. RabbitMQ must have
-a policy key for the setting, and no argument of the queue may override the key. The plan lists the settings that the
-policy resolves.",
+        "A way to resolve a conflict: set the value with a policy that applies to the existing queue or exchange.
+RabbitMQ must have a policy key for the setting, and no argument of the object may override the key. The plan lists the
+settings that the policy resolves.",
         &["conflict", "keep", "policy-shift"],
     ),
     term(
@@ -122,7 +122,8 @@ prints what the worker must do.",
         "requeued",
         &[],
         "In `topo explain QUEUE`: the worker rejects the message with requeue=true, and the message returns to the
-queue. A quorum queue counts the delivery toward its delivery limit.",
+queue. A quorum queue counts the delivery toward its delivery limit. Exception: since RabbitMQ 4.3, a quorum queue does
+not count basic.nack with requeue=true.",
         &["lifecycle", "crashed", "deliveryLimit"],
     ),
     term(
@@ -165,8 +166,8 @@ changes the level of a rule.",
     term(
         "spec",
         &[],
-        "The YAML files that declare the desired topology. Each YAML document declares objects of one vhost or of the
-cluster. topo merges the documents of the same vhost.",
+        "The YAML files that declare the desired topology. Each YAML document declares objects of one vhost, objects of
+the cluster, or environments. topo merges the documents of the same vhost.",
         &["topology", "managed", "vhost"],
     ),
     term(
@@ -209,7 +210,8 @@ retries and does not dead-letter messages.",
         "taken",
         &["inspected"],
         "In `topo explain QUEUE`: what can happen to a message in a dead-letter queue. `taken`: a person or a program
-acknowledges the message after a replay. `inspected`: an inspection reads the message and requeues it.",
+acknowledges the message after a replay or an inspection. `inspected`: an inspection reads the message and requeues
+it.",
         &["dead-letter", "lifecycle"],
     ),
     term(

@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// The width of the labels below the tables.
 const LABEL: usize = 12;
 
-/// The parts of the text that do not come from the broker.
+/// The parameters for rendering a status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// The paths of the specs, as messages show them; empty without a spec.
@@ -190,8 +190,9 @@ fn summary(status: &Status) -> String {
     format!("{line}\n")
 }
 
-/// Returns the command to run next: `topo dlq list` for the dead-letter queue with the most severe problem. Otherwise,
-/// returns `topo plan` if there is a spec, and changes are pending or a migration was interrupted.
+/// Returns the command to run next: `topo dlq list` for the dead-letter queue with the most severe problem. Ignores
+/// dead-letter queues that are only missing or unavailable. Otherwise, returns `topo plan` if there is a spec, and
+/// changes are pending or a migration was interrupted.
 fn next_command(status: &Status, view: &View) -> Option<String> {
     let has_messages = |queue: &QueueStatus| {
         queue.problems.iter().any(|it| !matches!(it, Problem::Missing { .. } | Problem::Unavailable { .. }))

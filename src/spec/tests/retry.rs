@@ -132,7 +132,7 @@ fn contradictory_settings_are_refused() {
         ("retry: {strategy: redeliver, delays: [1s]}", "`redeliver` retries immediately and does not support delays"),
         (
             "retry: {strategy: delayed, delays: [1s, 2s, 4s]}",
-            "strategy `delayed` only supports delays that grow by the same amount each time, up to a limit, not 1s 2s 4s",
+            "strategy `delayed` only supports delays that grow by the first delay each time, up to a limit, not 1s 2s 4s",
         ),
         ("retry: {jitter: 1s, delays: [5s]}", "`jitter` needs strategy `republish`"),
         ("retry: {strategy: republish, jitter: 5s, delays: [5s, 9s]}", "must be shorter than the shortest delay, 5s"),

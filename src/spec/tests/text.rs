@@ -28,7 +28,7 @@ fn invalid_yaml_has_a_position_and_a_hint() {
     let star =
         "bindings:\n  - {source: amq.topic, destination: amq.fanout, destinationType: exchange, routingKey: *.x}\n";
     assert_eq!(errors(star), "4:89: error[syntax]: this alias has no anchor\n");
-    assert!(hints(star)[0].contains("put the string in quotes, \"*.x\""));
+    assert!(hints(star)[0].contains("put a string that starts with `*` in quotes"));
     let hash = "queues:\n  q:\n    type: quorum\n    bindings:\n      - exchange: amq.topic\n        routingKey: #.x\n";
     assert_eq!(errors(hash), "8:9: error[wrong-type]: expected a string for `routingKey`, found nothing\n");
     assert_eq!(hints(hash), ["`#` starts a comment in YAML: put the value in quotes"]);
@@ -113,7 +113,7 @@ fn wrong_type_errors_contain_the_expected_type() {
     assert!(queue("deadLetter: {queue: a, exchange: b}").contains("sets more than one of `queue` and `exchange`"));
     assert!(queue("deadLetter: {wiring: policy}").contains("sets neither `queue` nor `exchange`"));
     assert!(queue("deadLetterStrategy: at-least-once").contains("classic queue `q` does not support"));
-    assert!(queue("maxLength: 99999999999999999999").contains("is too large"));
+    assert!(queue("maxLength: 99999999999999999999").contains("is out of range"));
     let octal = spec("queues: {q: {type: classic, maxLength: 010}}\n");
     assert_eq!(octal.queues[&"q".into()].arguments["x-max-length"].value, 10.into());
 }

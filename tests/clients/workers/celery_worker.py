@@ -1,4 +1,4 @@
-# A Celery worker for the queue QUEUE.
+# A Celery worker for the queue QUEUE, whose maximum length is MAX_LENGTH (default: 1000).
 import os
 from celery import Celery
 from kombu import Exchange, Queue
@@ -12,7 +12,7 @@ queue = Queue(
     exchange=Exchange("work", type="direct", durable=True, no_declare=passive),
     routing_key=name,
     durable=True,
-    queue_arguments={"x-max-length": 1000},
+    queue_arguments={"x-max-length": int(os.environ.get("MAX_LENGTH", "1000"))},
     no_declare=passive,
 )
 app.conf.update(task_queues=[queue], task_default_queue=name, broker_connection_retry_on_startup=True)

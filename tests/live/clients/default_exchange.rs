@@ -12,7 +12,9 @@ use super::{ALLOW, EXCHANGE, QUEUE, Worker, has_listed_client, vhost_of};
 use crate::support::random::is_long;
 use crate::support::{Node, SetOnDrop, Topo, Vhost, block_on, until};
 
-/// The maximum length of the new queue: more messages than the test publishes, so that the queue drops none of them.
+/// The maximum lengths of the old and the new queue: more messages than the test publishes, so that neither queue drops any.
+/// After a rollback, the old queue contains the messages that arrived while the worker did not run.
+const OLD_LIMIT: &str = "900000";
 const LIMIT: usize = 1_000_000;
 
 /// Applications that publish through the default exchange are a hazard with their rate. The broker reports the exchange only
@@ -94,7 +96,7 @@ fn advice_for_publishers_of_celery_loses_no_message() {
     let celery = KNOWN_CLIENTS.iter().find(|client| client.name == "Celery").expect("a row");
     for is_advised in if is_long() { &[true, false][..] } else { &[true] } {
         let vhost = vhost_of(celery, None);
-        let mut worker = Worker::start(celery, &vhost, true);
+        let mut worker = Worker::start_with(celery, &vhost, true, &[("MAX_LENGTH", OLD_LIMIT)]);
         until("the queue", || vhost.names("queues").contains(&QUEUE.to_owned()).then_some(()));
         until("the client of the consumer", || has_listed_client(&vhost).then_some(()));
         let topo = Topo::new(&vhost).spec(&format!(

@@ -212,7 +212,7 @@ fn unknown_routing_keys_are_reported() {
     assert_eq!((&target["messages"], &target["ofUnknownRoutingKeys"]), (&Value::from(3), &Value::from(1)), "{target}");
     assert_eq!(target["routingKeys"], serde_json::json!({"order.paid": 1, "order.created": 1}));
     let planned = fixture.dlq("replay", &["--dry-run"]).expect_code(0);
-    planned.expect_text("1 without an original routing key, published with its current key");
+    planned.expect_text("1 without an original routing key, published with the current key");
     let peeked = fixture.dlq("peek", &["--position", "3"]).expect_code(0);
     peeked.expect_text("published to  unknown; current routing key orders.dead");
     let peeked = fixture.dlq("peek", &["--position", "3", "--format", "json"]).expect_code(0);

@@ -123,7 +123,7 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
         [Verdict::Invalid, Verdict::Conflict, Verdict::Drift, Verdict::InPlace].into_iter().find(|found| has(*found))
     {
         found
-    } else if plan.infos.iter().any(|info| info.text.contains("RabbitMQ does not support it")) {
+    } else if plan.infos.iter().any(|info| info.text.contains("the broker does not use it")) {
         Verdict::Unknown
     } else {
         Verdict::Equal

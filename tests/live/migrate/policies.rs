@@ -140,11 +140,11 @@ fn migration_of_a_stream_suggests_an_alternative() {
     let fixture = Fixture::new("stream", stream);
     fixture.amqp.fill(Q, 3);
     let output =
-        fixture.migrate("auto", &[]).expect_code(3).expect_text("`migrate` cannot move the messages of a stream");
+        fixture.migrate("auto", &[]).expect_code(3).expect_text("`migrate` does not support the queue type stream");
     let output = output.expect_text("give the new queue a different name");
     fixture.expect_as_before(&output);
     let fixture = Fixture::new("to-stream", Conversion { new: "type: stream", ..TTL });
-    refused(fixture, "`migrate` cannot move the messages of a stream");
+    refused(fixture, "`migrate` does not support the queue type stream");
 }
 
 /// Fills the queue and migrates it with the allowances of [`Fixture::migrate`] except `duplicates`.

@@ -89,6 +89,6 @@ fn failed_broker_reports_remaining_vhosts() {
     until("a scratch vhost exists", || scratch_vhosts(&vhost).pop());
     let names = scratch_vhosts(&vhost);
     node.kill();
-    let output = running.wait().expect_code(4).expect_text("could not delete vhost topo-test-");
+    let output = running.wait().expect_code(4).expect_text("could not delete vhost");
     output.expect_text(&names[0]).expect_text("topo test --clean --older-than 0s");
 }

@@ -1,4 +1,4 @@
-//! Detects a full queue, which rejects new messages or drops old messages.
+//! Determines the length limit of a queue, and detects a full queue that rejects new messages.
 
 use crate::broker::Snapshot;
 use crate::model::count::number;

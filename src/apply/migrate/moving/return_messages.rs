@@ -1,5 +1,5 @@
 //! Moves the messages in a holding queue back to the migrated queue, and detects when to stop. If messages still
-//! arrive, routes new messages to the migrated queue at a moment when no older message, or only a few, are in transit.
+//! arrive, routes new messages to the migrated queue at a moment when no older messages, or only a few, are in transit.
 
 use super::super::stall::{IDLE, StallDetector, describe_stall, unavailability};
 use super::super::step_failure::{StepFailure, classify_fault};

@@ -64,7 +64,7 @@ pub enum Decision {
 pub enum Gate {
     /// The next message can be processed.
     Open,
-    /// The next message can be processed at this time.
+    /// The next message can be processed from this time on.
     Until(Instant),
     /// The run ends.
     Closed,
@@ -72,7 +72,7 @@ pub enum Gate {
 
 /// Decides how a run treats each message.
 pub trait MessageHandler {
-    /// Returns whether the next message can be processed. Called again after at most 200 ms.
+    /// Returns whether the next message can be processed. After [`Gate::Until`], called again within 200 ms.
     fn gate(&mut self) -> Gate;
 
     /// Decides how the run treats a message.
@@ -98,8 +98,8 @@ pub trait MessageHandler {
         true
     }
 
-    /// Prepares for another pass after the hold time, in which the kept messages are received again. Returns false to
-    /// end the run instead.
+    /// Prepares for another pass, in which the kept messages are received again. Called after the hold time. Returns
+    /// false to end the run instead.
     fn reopen(&mut self) -> bool {
         false
     }

@@ -14,18 +14,19 @@ use futures_util::future::{BoxFuture, pending};
 use lapin::Channel;
 use std::time::Duration;
 
-/// The number of consecutive replies without messages after which the queue is known to be empty.
+/// The number of consecutive replies that must report an empty queue before the queue is known to be empty.
 pub(super) const EMPTY_REPLIES: u8 = 2;
-/// The pause before a query if the last reply contained messages. Without a pause, the queries would load the broker.
+/// The pause before a query after a delivery, or after a reply that did not report an empty queue. Without a pause, the
+/// queries would load the broker.
 const PAUSE: Duration = Duration::from_millis(2);
-/// The pause before a query if the queue is empty.
+/// The pause before a query if the queue is known to be empty.
 const EMPTY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The queries of a session, of which at most one is in progress.
 #[derive(Default)]
 pub(super) struct Emptiness {
     query: Option<BoxFuture<'static, lapin::Result<Option<QueueCounts>>>>,
-    /// The number of consecutive replies without messages since the last delivery.
+    /// The number of consecutive replies since the last delivery that reported an empty queue.
     empty_replies: u8,
 }
 
@@ -62,7 +63,7 @@ impl Emptiness {
         self.empty_replies == EMPTY_REPLIES
     }
 
-    /// Resets the number of replies after a delivery.
+    /// Resets the number of empty replies, because a message was delivered.
     pub(super) fn reset(&mut self) {
         self.empty_replies = 0;
     }

@@ -17,12 +17,12 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time without a delivery after which topo queries whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(200);
-/// The time that topo waits for a delivery after a reply without messages.
+/// The time that topo waits for a delivery after a reply that indicates an empty or unresponsive queue.
 const SHORT_WAIT: Duration = Duration::from_millis(10);
 /// The maximum time to wait until a busy quorum queue has processed all acknowledgements.
 const MAX_SETTLE_TIME: Duration = Duration::from_secs(15);
-/// The maximum time to wait after an aborted session, which requeues messages. The queue's counts do not distinguish
-/// requeued messages from pending acknowledgements.
+/// The maximum time to wait after an aborted session. The queue's counts do not distinguish the unacknowledged
+/// messages, which are then requeued, from messages whose acknowledgements are pending.
 const ABORTED_SETTLE_TIME: Duration = Duration::from_secs(3);
 
 impl Job {
@@ -160,7 +160,7 @@ impl Session {
     async fn finish(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         self.fill_window(job).await?;
         // If no message was received, there is nothing to wait for. Without a cancel, a message that arrives now
-        // returns to its position.
+        // returns to its original position when the channel is closed.
         if self.received > 0 {
             let counted = queue_counts(&self.channel, &job.order.source).await.map_err(|error| job.end(&error))?;
             self.consumers = counted.map(|counted| counted.consumers);
@@ -207,7 +207,7 @@ impl Session {
 
     /// Waits until the queue has processed all acknowledgements, and closes the channel. A quorum queue processes
     /// acknowledgements in the background, and loses pending acknowledgements when the channel is closed. This was
-    /// observed on a busy 3.10.8 (`rabbit_fifo_client` with more than 32 commands in transit).
+    /// observed on a busy RabbitMQ 3.10.8 broker (`rabbit_fifo_client` with more than 32 commands in transit).
     ///
     /// Returns false if the wait timed out after a complete session. If messages are left in transit, the queue does
     /// not show whether it has processed the other acknowledgements, and the result is true.

@@ -18,7 +18,7 @@ pub struct Breaker {
     /// The number of canary messages, which are replayed first. The other messages follow when the outcome of the
     /// canary messages is known. 0 replays all messages without a pause.
     pub canary: u64,
-    /// The time after its last retry that a message must not come back, to count as successful.
+    /// A replayed message counts as successful if it does not come back within this time after its last retry.
     pub settle: Duration,
 }
 
@@ -77,7 +77,7 @@ impl BreakerState {
 
     /// Returns true if the breaker can judge the replay. A run that does not observe returned messages can still
     /// receive some of them.
-    fn observes(&self) -> bool {
+    fn can_judge(&self) -> bool {
         self.is_observing || !self.came_back.is_empty()
     }
 
@@ -113,7 +113,7 @@ impl BreakerState {
 
     /// Judges the replay.
     pub(super) fn verdict(&self, now: Instant) -> Verdict {
-        if !self.observes() {
+        if !self.can_judge() {
             return Verdict::Continue;
         }
         let (sent, due, returned) = (self.next_number(), self.due(now), self.returned());
@@ -178,7 +178,7 @@ mod tests {
         let (mut it, now) = state(0.1, 5);
         (0..5).for_each(|_| it.record_replay(now));
         it.record_return(3);
-        assert_eq!(it.verdict(now + SECOND), Verdict::Stop { judged: 5 }, "20 % of 5");
+        assert_eq!(it.verdict(now + SECOND), Verdict::Stop { judged: 5 }, "20% of 5");
         assert_eq!(it.final_verdict(), Some(5));
         // The replay waits for the outcome of the other canary messages.
         let (mut it, now) = state(0.1, 20);

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const WAIT: Duration = Duration::from_millis(100);
 
 /// The reason why a run stops at a returned message with a high priority.
-const PRIORITY: &str = "the queue delivered a message that came back before older messages, because of its priority";
+const PRIORITY: &str = "because of its priority, a message that came back was delivered before older messages";
 
 /// The prepared path to a target.
 pub(super) struct PreparedTarget {
@@ -49,7 +49,8 @@ pub(super) struct Replayer<'a> {
     pub(super) counts: RunCounts,
     /// The messages that arrived after the start of the run and that this run did not replay.
     pub(super) arrived: Arrivals,
-    /// The lowest priority at which the queue delivers a message before older messages; `None` if it has no priorities.
+    /// The lowest priority at which the queue delivers a message before older messages; `None` if the queue has no
+    /// priorities.
     pub(super) min_priority: Option<u8>,
     /// The first messages that came back, at most [`MAX_CAME_BACK`].
     pub(super) came_back: Vec<CameBack>,

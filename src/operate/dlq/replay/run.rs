@@ -114,7 +114,7 @@ async fn replay_opened(
     })
 }
 
-/// Returns the lowest priority at which the queue delivers a message before older messages; `None` if it has no
+/// Returns the lowest priority at which the queue delivers a message before older messages; `None` if the queue has no
 /// priorities.
 fn min_priority(state: &VhostState, queue: &QueueName) -> Option<u8> {
     let is_set = state.snapshot.topology.queues.get(queue)?.arguments.contains_key("x-max-priority");

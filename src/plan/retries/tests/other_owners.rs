@@ -92,7 +92,7 @@ fn changed_strategy_changes_the_contract() {
         let contract = plan.hazards.into_iter().filter(|hazard| hazard.kind == HazardKind::ContractChange);
         contract.map(|hazard| hazard.text).collect()
     };
-    let (redeliver, delayed) = ("maxRetries: 3", "maxRetries: 2, deliveryLimit: 7, retry: {strategy: republish}");
+    let (redeliver, with_limit) = ("maxRetries: 3", "maxRetries: 2, deliveryLimit: 7, retry: {strategy: republish}");
     assert_eq!(
         reported(LADDER, redeliver),
         ["queue work will retry with redeliver instead of ladder: on failure, workers must call basic.reject with \
@@ -113,8 +113,8 @@ fn changed_strategy_changes_the_contract() {
         (LADDER, "retry: {delays: [1s]}"),
         (redeliver, "maxRetries: 5"),
         ("retry: none", LADDER),
-        (delayed, delayed),
-        (delayed, "deliveryLimit: 7, maxLength: 5, maxRetries: 2, retry: {strategy: republish}"),
+        (with_limit, with_limit),
+        (with_limit, "deliveryLimit: 7, maxLength: 5, maxRetries: 2, retry: {strategy: republish}"),
     ] {
         assert_eq!(reported(before, after), [""; 0], "{before} → {after}");
     }

@@ -45,8 +45,8 @@ pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
         found.push(refusal(dead_letter, text, &hint(dead_letter)));
     }
     let kind = queue_type(queue, profile);
-    // RabbitMQ 3.9 and later check the queue type before the other argument values, and stop if the type is wrong. RabbitMQ 3.8 checks the type
-    // like any other argument.
+    // RabbitMQ 3.9 and later check the queue type before the other argument values, and stop if the type is wrong.
+    // RabbitMQ 3.8 checks the type like any other argument.
     let is_first = version.is_at_least(3, 9);
     match (&kind, is_first) {
         (Err(refusal), true) => {

@@ -59,8 +59,7 @@ impl Reached {
 pub struct RoutingDifference {
     /// The changes, by exchange and cause.
     pub changes: Vec<EntryChange>,
-    /// For each exchange with such a message: an example of a message that reaches a queue before the changes, but no
-    /// queue after them.
+    /// Examples of messages that reach a queue before the changes, but no queue after them, by exchange.
     pub losses: BTreeMap<ExchangeName, ExampleMessage>,
     /// The causes whose effects topo could not compare, each with the reason.
     pub not_compared: BTreeMap<EntryAndCause, NotCompared>,

@@ -6,8 +6,8 @@ use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::Routing;
 use std::collections::BTreeSet;
 
-/// Returns a topology with exchanges (`NAME: TYPE` or `NAME: TYPE > ALTERNATE`) and bindings
-/// (`SOURCE KEY QUEUE`, with `@NAME` for an exchange as destination).
+/// Returns a topology with exchanges (`NAME: TYPE` or `NAME: TYPE > ALTERNATE`) and bindings (`SOURCE KEY QUEUE`, with
+/// `@NAME` for an exchange as the destination, and `NAME=VALUE` for an argument instead of a key).
 fn topology(exchanges: &[&str], bindings: &[&str]) -> Topology {
     let mut topology = Topology::missing(VhostName::new("v"));
     for text in exchanges {

@@ -31,7 +31,7 @@ pub(super) struct Graph<'r, 'a> {
     pub(super) routing: &'r Routing<'a>,
     /// The exchanges whose alternate exchange is the key.
     alternate_of: BTreeMap<ExchangeName, Vec<ExchangeName>>,
-    /// The exchanges that are bound to a destination.
+    /// The source exchanges of the bindings to each destination.
     sources: BTreeMap<&'a Destination, BTreeSet<&'a ExchangeName>>,
 }
 

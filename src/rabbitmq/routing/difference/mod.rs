@@ -4,8 +4,8 @@
 //! them (their bundle) matches. A message takes the hop to the alternate exchange if no binding of the exchange
 //! matches. For each changed hop and each path with this hop, topo searches for a message that takes the path but does
 //! not reach the queue in the other topology. The comparison is exact for the `direct`, `fanout`, `topic` and `headers`
-//! exchange types, for bindings between exchanges, and for cycles and alternate exchanges. topo reports all other cases
-//! as not compared.
+//! exchange types, for bindings between exchanges, and for cycles and alternate exchanges. topo reports all other
+//! cases, and comparisons with too many cases, as not compared.
 //!
 //! | file | topic |
 //! |---|---|

@@ -18,7 +18,7 @@ const MARGIN: f64 = 20.0;
 const HEADING: f64 = 34.0;
 /// The height of a line in the legend.
 const LEGEND: f64 = 24.0;
-/// The minimum width of the drawing without its margins, which is also the width of the legend.
+/// The minimum width of the drawing and of its legend, without the margins.
 const MIN_WIDTH: f64 = 360.0;
 /// The average width of a character in a proportional font, relative to the font size.
 const SANS_CELL: f64 = 0.62;
