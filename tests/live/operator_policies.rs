@@ -228,6 +228,8 @@ fn refused_keys_of_operator_policies_are_those_of_the_broker() {
         ("queue-version", json!(2)),
         ("overflow", json!("reject-publish")),
         ("target-group-size", json!(3)),
+        ("delayed-retry-min", json!(1000)),
+        ("delayed-retry-max", json!(1000)),
         ("dead-letter-exchange", json!("amq.fanout")),
         ("dead-letter-routing-key", json!("k")),
         ("alternate-exchange", json!("amq.fanout")),

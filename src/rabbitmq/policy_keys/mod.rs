@@ -81,7 +81,7 @@ pub(super) enum Accepts {
 /// `rabbit_quorum_queue`).
 ///
 /// The rules do not depend on the version, because each rule was introduced together with the support for its key in
-/// operator policies: `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, delayed retries in 4.3.
+/// operator policies: `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, delayed retries in 4.3.1.
 /// No version before 4.0 accepts a negative `delivery-limit` in a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Merge {

@@ -30,6 +30,8 @@ const BEFORE_4_3: Versions = Versions::ALL.until(4, 3);
 /// The versions whose quorum queues read `expires` and `overflow`.
 const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
 
+/// The versions whose operator policies accept delayed retries (measured on 4.3.6).
+const SINCE_4_3_1: &[Versions] = &[Versions::since_patch(4, 3, 1)];
 /// The versions for keys that operator policies of every version can set.
 const OPERATORS: &[Versions] = &[ALL];
 
@@ -89,7 +91,7 @@ const fn delayed_retry(
     precedence: &'static [(QueueType, Versions, Precedence)],
     merge: Merge,
 ) -> PolicyKey {
-    PolicyKey { name, spec_key, accepts, precedence, merge, ..KEY }
+    PolicyKey { name, spec_key, accepts, precedence, in_operator_policies: SINCE_4_3_1, merge, ..KEY }
 }
 
 /// All policy keys.
