@@ -173,8 +173,8 @@ fn relevant_entries(
     }
 }
 
-/// Returns true if topo cannot simulate a binding, because its exchange is external or has a type that selects bindings
-/// in its own way. Returns false for other parts.
+/// Returns true if topo cannot simulate a binding, because the topology does not contain its exchange, or because the
+/// exchange type selects bindings in its own way. Returns false for other parts.
 pub(super) fn is_unknown(subject: &Subject<'_>, part: &RoutingPart) -> bool {
     let RoutingPart::Binding(binding) = part else { return false };
     let kind = subject.routing.kind(&binding.source);

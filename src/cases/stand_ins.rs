@@ -98,7 +98,8 @@ fn dead_letter_exchanges(node: &Node) -> impl Iterator<Item = (ExchangeName, Loc
     })
 }
 
-/// Returns an error if the spec neither declares nor generates the exchange, and the broker does not predeclare it.
+/// Returns an error unless the spec declares the exchange, the exchange belongs to a dead-letter queue of the spec, or
+/// the broker predeclares the exchange.
 fn missing(spec: &Spec, exchange: &ExchangeName, at: Location) -> Option<Diagnostic> {
     let of_dead_letter_queue = |(queue, it): (&QueueName, &DeadLetterQueueSpec)| it.exchange(queue) == *exchange;
     let is_declared = spec.exchanges.contains_key(exchange)

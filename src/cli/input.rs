@@ -177,7 +177,7 @@ pub(super) fn environment_names(
     command: &str,
     format: FindingsFormat,
 ) -> Result<Vec<String>, Failure> {
-    let files = sources::declaring_files(arguments, command)?;
+    let files = sources::files_without_environment(arguments, command)?;
     let (environments, errors) = environments_with_errors(&files);
     match errors.is_empty() {
         true => Ok(environments.into_iter().map(|environment| environment.name).collect()),

@@ -1,4 +1,4 @@
-//! Finds and reads spec files, without parsing them.
+//! Finds and reads spec files. Parses only the documents that declare environments.
 
 use super::arguments::SpecArguments;
 use super::environments::Environments;
@@ -118,9 +118,9 @@ pub(super) fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<Path
     .hint("or write one; the README contains an example"))
 }
 
-/// Reads the files in which the specs can declare environments. Returns no files if a spec comes from standard input or
+/// Reads the spec files without selecting an environment, to list the environments that they declare. Returns no files if a spec comes from standard input or
 /// a pipe.
-pub(super) fn declaring_files(arguments: &SpecArguments, command: &str) -> Result<Vec<SourceFile>, Failure> {
+pub(super) fn files_without_environment(arguments: &SpecArguments, command: &str) -> Result<Vec<SourceFile>, Failure> {
     let paths = paths(arguments, command)?;
     let is_readable_again = |path: &PathBuf| path.is_file() || path.is_dir();
     if !paths.iter().all(is_readable_again) {

@@ -226,7 +226,7 @@ fn hint_contains_the_exchange_at_the_end_of_the_retries() {
     let finding = found.iter().find(|it| it.rule == "dead-letters-reach-nothing").expect("one");
     assert_eq!(
         finding.message(),
-        "queue `lad`: messages without retries left reach exchange `corp.dlx`, which does not route the key \
+        "queue `lad`: messages with no retries left reach exchange `corp.dlx`, which does not route the key \
          \"lad.retry.1\" to any queue: the broker drops them"
     );
     // A queue that is bound to the generated exchange would receive every rejected message.

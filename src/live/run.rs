@@ -8,16 +8,15 @@ use crate::apply::Interrupt;
 use crate::broker::transport::AmqpTransport;
 use crate::broker::{Access, BrokerError};
 use crate::model::VhostName;
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 /// The number of attempts for a case whose messages were published too slowly.
 const ATTEMPTS: usize = 3;
-/// The maximum time of a case in addition to its simulated time. The case needs this time for its connections and for a
-/// slow broker.
-const MAX_MORE_TIME: Duration = Duration::from_secs(120);
+/// The time that a case may take beyond its simulated time, for its connections and for a slow broker.
+const EXTRA_TIME: Duration = Duration::from_secs(120);
 /// The additional maximum time for each message.
 const TIME_PER_MESSAGE: Duration = Duration::from_millis(100);
 /// The pause between two checks for an interruption.
@@ -30,9 +29,9 @@ pub enum Verdict {
     Compared(Vec<String>),
     /// The result is not comparable, for this reason.
     NotComparable(String),
-    /// The case did not end in time.
+    /// The case did not finish in time.
     NotEnded,
-    /// The case did not start, because an earlier case did not end in time.
+    /// The case did not start, because an earlier case did not finish in time.
     NotStarted,
 }
 
@@ -53,11 +52,14 @@ pub async fn run<'p>(
     waiting.sort_by_key(|case| case.ended_at);
     let waiting = RefCell::new(waiting);
     let results = RefCell::new(Vec::new());
+    // Waits for all vhosts, even if one fails or the run is interrupted. Otherwise, the broker could process a pending
+    // request and create an object after topo deletes all objects.
+    let declare_in = |vhost| declare(access, vhost, &preparation.desired, (interrupt, has_declared));
+    for declared in join_all(vhosts.iter().map(declare_in)).await {
+        declared?;
+    }
     let in_vhost = async |vhost: &VhostName| {
         let amqp = access.amqp(vhost).await.map_err(LiveError::Amqp)?;
-        // An interruption must not cancel a request. The broker could otherwise create an object after topo deletes all
-        // objects.
-        declare(access, vhost, &preparation.desired, (interrupt, has_declared)).await?;
         loop {
             let Some(case) = waiting.borrow_mut().pop() else { break };
             let verdict = tokio::select! {
@@ -99,7 +101,7 @@ async fn run_case(
     let execution = Execution { case, contracts: &preparation.contracts, queues };
     let simulated = Duration::from_millis(u64::try_from(case.ended_at).unwrap_or(0));
     let messages = u32::try_from(case.publication.count).unwrap_or(u32::MAX);
-    let limit = simulated + MAX_MORE_TIME + TIME_PER_MESSAGE.saturating_mul(messages);
+    let limit = simulated + EXTRA_TIME + TIME_PER_MESSAGE.saturating_mul(messages);
     let mut reason = String::new();
     for _ in 0..ATTEMPTS {
         let Ok(observed) = timeout(limit, execution.run(amqp)).await else {
@@ -113,8 +115,8 @@ async fn run_case(
             return Ok(Verdict::Compared(differences));
         }
         reason = format!(
-            "the broker needed {} ms to confirm the messages, and the first of them expires after {} ms; use a smaller \
-             --time-scale",
+            "the broker took {} ms to confirm the messages, but the first of them expires or is redelivered after {} ms; use \
+             a smaller --time-scale",
             observed.publishing.as_millis(),
             first_event.unwrap_or_default().as_millis()
         );

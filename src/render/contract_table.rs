@@ -267,7 +267,7 @@ fn dead_lettering(dead_letters: &DeadLetters) -> String {
     };
     match (&dead_letters.queue, dead_letters.reach) {
         (Some(queue), _) => format!("{}, through {by}{key}", clean(queue.as_str())),
-        (None, Reach::Never) => format!("none: {by} routes messages to no queue{}", key.replace(" with", ", with")),
+        (None, Reach::Never) => format!("none: {by} routes messages{key} to no queue"),
         (None, Reach::Always | Reach::Maybe) if dead_letters.queues.is_empty() => format!("to {by}{key}{possible}"),
         (None, Reach::Always | Reach::Maybe) => {
             format!("{}, through {by}{key}{possible}", listed(&dead_letters.queues))

@@ -33,7 +33,7 @@ impl Run<'_, '_, '_> {
         match self.add(&target, copy, true) {
             Arrival::Accepted | Arrival::DeadLettered => {}
             Arrival::Rejected if is_kept => {
-                let reason = format!("queue {source} repeatedly dead-letters a message to the full queue {target}");
+                let reason = format!("queue {source} retries dead-lettering a message to the full queue {target}");
                 self.outcome.unknown.insert(reason);
             }
             Arrival::Rejected => self.record_end(&source, before, End::Dropped),

@@ -39,7 +39,7 @@ pub(super) struct Moving<'a> {
     broker: &'a LockedBroker,
     resources: ApplyResources<'a>,
     current: Option<Current>,
-    /// The number of messages that all ended moves have moved; `None` if unknown.
+    /// The total number of messages moved by completed moves; `None` if unknown.
     moved: Option<u64>,
     /// The number of messages that were moved out of the old queue, minus the messages that were moved back into the
     /// old queue to be drained again; `None` if unknown.
@@ -103,7 +103,7 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Returns the number of messages that all ended moves have returned; `None` if unknown.
+    /// Returns the total number of messages returned by completed moves; `None` if unknown.
     pub(super) fn returned_messages(&self) -> Option<u64> {
         self.returned
     }
@@ -159,8 +159,8 @@ impl<'a> Moving<'a> {
     }
 
     /// Stops the current move, if any, and adds its counts to the totals. Afterwards, no message is in transit, unless
-    /// the stop fails or times out. In this case, topo counts messages in transit as possible duplicates. Returns the
-    /// fault that ended the move, if any.
+    /// the stop fails or times out. In this case, uses the counts from before the stop, if known. If messages were then
+    /// in transit, counts a whole prefetch window as possible duplicates. Returns the fault that ended the move, if any.
     pub(super) async fn stop(&mut self) -> Option<Fault> {
         let mut current = self.current.take()?;
         let before = current.handle.progress().await.ok();
@@ -200,7 +200,7 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Waits up to 5 s until the transport has detected that its source no longer exists, and stops the move. Until
+    /// Waits up to 5 s for the transport to detect that its source no longer exists, and stops the move. Until
     /// then, the transport still uses the deleted queue.
     pub(super) async fn await_end(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(5);
@@ -291,7 +291,7 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Returns the maximum time without progress. `has_ticks` is true for a quorum queue, whose counts change only with
+    /// Returns the maximum time without progress. `has_ticks` is true for a quorum queue, whose counts change only at
     /// its ticks.
     fn drain_timeout(&self, has_ticks: bool) -> Duration {
         let drain_timeout = self.resources.drain_timeout;
@@ -303,7 +303,7 @@ impl<'a> Moving<'a> {
         has_ticks.then(|| self.broker.broker().intervals().tick())
     }
 
-    /// Handles a fault. Returns the fault if the fault can end by itself, or if a shovel takes over because AMQP cannot
+    /// Handles a fault. Returns the fault if the fault can clear on its own, or if a shovel takes over because AMQP cannot
     /// carry a message. Otherwise, returns a step failure.
     async fn handle_fault(&mut self, from: &QueueName, fault: Fault) -> Result<Fault, StepFailure> {
         let Fault::NotCarried { reason } = &fault else { return classify_fault(from, fault) };
@@ -325,7 +325,7 @@ impl<'a> Moving<'a> {
         self.fallback.as_deref()
     }
 
-    /// Returns the number of messages that all moves have moved, including the current move; 0 if unknown.
+    /// Returns the total number of messages moved so far, including by the current move; 0 if unknown.
     fn total_moved(&self, progress: Option<&Progress>) -> u64 {
         let now = progress.map_or(Some(0), |progress| progress.moved);
         self.moved.zip(now).map_or(0, |(before, now)| before + now)

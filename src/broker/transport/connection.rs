@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The number of consecutive checks that must find the connection blocked before a request fails. During an alarm, the
-/// broker neither reads nor answers requests.
+/// broker stops reading from connections that publish, so it does not answer requests on a blocked connection.
 const ALARM_CHECKS: u32 = 10;
 /// The pause between two checks for an alarm.
 const PAUSE: Duration = Duration::from_millis(200);

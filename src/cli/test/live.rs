@@ -221,10 +221,10 @@ impl<'a> LiveBroker<'a> {
                 Verdict::Compared(differences) => result.record_live(differences, &case.outcome),
                 Verdict::NotComparable(reason) => result.live = Some(LiveResult::NotRun(reason)),
                 Verdict::NotEnded => {
-                    result.live = Some(LiveResult::NotRun("the case did not end in time".to_owned()));
+                    result.live = Some(LiveResult::NotRun("the case did not finish in time".to_owned()));
                 }
                 Verdict::NotStarted => {
-                    let reason = "an earlier case did not end in time".to_owned();
+                    let reason = "an earlier case did not finish in time".to_owned();
                     result.live = Some(LiveResult::NotRun(reason));
                 }
             }

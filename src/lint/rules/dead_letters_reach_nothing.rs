@@ -31,8 +31,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let keys = subject.dead_lettered_keys(queue.name, to);
-        // A filter on the death reason is intentional, so a key is lost only if messages with the key reach no queue
-        // for any death reason.
+        // A filter on the death reason is intentional, so a key is lost only if messages with the key reach no queue,
+        // whatever the death reason.
         let lost = routing.fate_with(queue.name, |_, _| keys.clone()).lost;
         if !lost.is_empty() {
             let is_all = lost.len() == keys.len();
@@ -54,7 +54,8 @@ fn retry_finding(
     let of = subject.retry_owner(&ObjectId::Exchange(to.exchange.clone()))?;
     let end = &subject.expansion.retries.get(of)?.final_target()?.exchange;
     let text = format!(
-        "messages without retries left reach exchange `{end}`, which does not route the key {} to any queue: {}",
+        "messages with no retries left reach exchange `{end}`, which does not route {} {} to any queue: {}",
+        if lost.len() == 1 { "the key" } else { "the keys" },
         join_keys(lost),
         fate(queue)
     );
@@ -89,10 +90,14 @@ fn finding(
     let which = match &to.routing_key {
         Some(key) => format!("dead-lettered messages have the key {key:?}, which"),
         None if is_all && lost == [&Keys::any()] => "dead-lettered messages keep their own keys, which".to_owned(),
-        None => format!("dead-lettered messages keep their own key {}, which", join_keys(lost)),
+        None => format!(
+            "dead-lettered messages keep their own {} {}, which",
+            if lost.len() == 1 { "key" } else { "keys" },
+            join_keys(lost)
+        ),
     };
     let (severity, but) = match subject.routing().can_route_by_cc(queue.name, to.routing_key.as_deref()) {
-        true => (Severity::Info, ", unless publishers set the `CC` header, which dead-lettered messages keep"),
+        true => (Severity::Info, ", unless publishers set the `CC` or `BCC` header, by which the broker also routes dead-lettered messages"),
         false => (Severity::Warning, ""),
     };
     let text = format!("{which} {exchange} does not route to any queue: {fate}{but}");

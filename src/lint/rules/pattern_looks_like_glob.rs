@@ -43,7 +43,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 /// Describes how a pattern differs from the glob that it looks like, with a severity. Returns `None` if the pattern
-/// does not look like a glob, or if the pattern and the glob match the same names in `names`.
+/// does not look like a glob. A pattern such as `orders.*` is reported only if the glob matches a name in `names`, and
+/// the pattern also matches a name that the glob does not match.
 fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     if text.starts_with('*') {
         return Some((
@@ -72,7 +73,7 @@ fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     names.iter().any(|name| glob.matches(name)).then(|| {
         (
             format!(
-                "it also matches `{more}`, which the glob would not: `.` matches any character, and the pattern is not anchored"
+                "the pattern also matches `{more}`, which the glob would not match: `.` matches any character, and the pattern is not anchored"
             ),
             Severity::Warning,
         )

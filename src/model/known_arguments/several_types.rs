@@ -78,7 +78,7 @@ pub(super) const MAX_LENGTH: KnownArgument = KnownArgument {
     idle: STREAM_OF_3_9,
     is_known_to_3_8: true,
     policy_key: Some("max-length"),
-    doc: "The number of ready messages at which the queue overflows.",
+    doc: "The maximum number of ready messages. A queue that exceeds it overflows.",
 };
 
 pub(super) const MAX_LENGTH_BYTES: KnownArgument = KnownArgument {
@@ -90,7 +90,7 @@ pub(super) const MAX_LENGTH_BYTES: KnownArgument = KnownArgument {
     idle: &[],
     is_known_to_3_8: true,
     policy_key: Some("max-length-bytes"),
-    doc: "The total size of message bodies at which the queue overflows. A stream deletes its oldest segments instead.",
+    doc: "The maximum total size of message bodies. A queue that exceeds it overflows; a stream deletes its oldest segments.",
 };
 
 pub(super) const OVERFLOW: KnownArgument = KnownArgument {
@@ -142,8 +142,8 @@ pub(super) const QUEUE_LEADER_LOCATOR: KnownArgument = KnownArgument {
     idle: &[],
     is_known_to_3_8: false,
     policy_key: Some("queue-leader-locator"),
-    doc: "The rule that selects the node of the queue's leader: `client-local` or `balanced`. The other values are old names for \
-          `balanced`.",
+    doc: "The rule that selects the node of the queue's leader: `client-local` or `balanced`. On 3.10 and later, the other values \
+          are old names for `balanced`.",
 };
 
 /// On 3.12 to 4.2, channels read this argument for every queue type (`rabbit_channel:get_queue_consumer_timeout`). On

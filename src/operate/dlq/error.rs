@@ -45,7 +45,7 @@ pub enum DlqError {
     },
     /// An inspection could exceed the delivery limit of the queue, and lose messages.
     #[error(
-        "the delivery limit of queue `{queue}` is {limit}, so an inspection could lose messages; at least {required} is required"
+        "the delivery limit of queue `{queue}` is {limit}, so an inspection could lose messages; the limit must be at least {required}"
     )]
     LowLimit {
         /// The queue.

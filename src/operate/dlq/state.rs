@@ -22,7 +22,7 @@ pub struct VhostState {
     lock_queue: QueueName,
 }
 
-/// The counts of a dead-letter queue in a list.
+/// An entry in the list of dead-letter queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetterQueue {
     /// The name.
@@ -56,7 +56,7 @@ impl VhostState {
         Ok(Self { activity, dead_letter_queues, operator_policies, snapshot, lock_queue })
     }
 
-    /// Checks that no apply is running. An apply could delete or recreate a queue while its messages are held.
+    /// Checks that no apply is running. An apply could delete or recreate a queue while `topo dlq` holds its messages.
     ///
     /// # Errors
     /// [`BrokerError::LockHeld`] if an apply holds the lock of the vhost.
@@ -96,7 +96,8 @@ impl VhostState {
         self.snapshot.topology.queues.contains_key(name)
     }
 
-    /// Returns true for a delayed retry queue or a dead-letter queue, in which messages do not fail.
+    /// Returns true if the queue is a delayed retry queue or a dead-letter queue. topo never treats such
+    /// a queue as the queue in which a message failed.
     pub fn is_intermediate(&self, name: &QueueName) -> bool {
         TierName::parse(name).is_some() || self.dead_letter_queues.contains_key(name)
     }

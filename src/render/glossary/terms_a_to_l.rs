@@ -51,8 +51,9 @@ attempt number. The `a retry` label shows the exchange and the routing key of a 
     term(
         "bind",
         &["unbind"],
-        "`+ bind SOURCE ─ KEY →` adds a binding to the object above this line, and `- unbind` removes a binding. When
-a binding changes, topo adds the new binding before it removes the old binding, so that no message is lost. The summary
+        "`+ bind SOURCE ─ KEY →` adds a binding to the object above this line, and `- unbind` removes a binding. If
+a plan does both, topo adds the new bindings first, so that no message is lost. topo removes an old binding only because of
+`removed` or `--prune`. The summary
 counts bindings separately from objects.",
         &["bindings", "routing-gap"],
     ),

@@ -9,7 +9,8 @@ use crate::render::style::clean;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The maximum width of a name in cells. The diagram has no tooltips, so a comment contains the complete name.
+/// The maximum width of a name or an arrow label, in cells. Mermaid has no tooltips, so a comment contains the complete
+/// name of a box that is not a stack.
 const LONGEST: usize = 60;
 /// The maximum number of arrows that GitHub draws (`maxEdges`).
 pub const MAX_ARROWS: usize = 500;

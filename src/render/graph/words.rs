@@ -135,7 +135,7 @@ pub(super) fn mark_of_tier_arrow(retries: &Retries, tier: &Tier) -> Option<Mark>
     if retries.tiers.iter().all(|tier| tier.mark.is_none()) { retries.mark } else { tier.mark }
 }
 
-/// Returns the labels of an arrow to draw. If labels are omitted, the last label contains the number of omitted labels.
+/// Returns the labels to draw on an arrow. If labels are omitted, the last label contains the number of omitted labels.
 pub(super) fn labels(labels: &[Label], max_cells: usize) -> Vec<String> {
     let shown = |label: &Label| with_symbol(label.mark, &shorten_label(&label.text, max_cells));
     // A line with the number of omitted labels occupies as much space as one more label.
@@ -174,7 +174,7 @@ pub(super) fn heading(vhost: &VhostGraph) -> String {
 /// Describes the graph in one line, for screen readers.
 pub(super) fn description(graph: &Graph) -> String {
     let parts: Vec<String> = graph.vhosts.iter().map(heading).collect();
-    let what = if graph.is_plan { "Changes of a plan to the RabbitMQ topology of" } else { "The RabbitMQ topology of" };
+    let what = if graph.is_plan { "Planned changes to the RabbitMQ topology of" } else { "The RabbitMQ topology of" };
     format!("{what} {}", parts.join("; "))
 }
 

@@ -72,8 +72,8 @@ fn assert_one_destination(live: &Topology, strategy: &str, case: &str) {
     }
 }
 
-/// Returns the queues that a message with this routing key reaches. The first exchange that matches the key routes the
-/// message.
+/// Returns the queues that a message with this routing key reaches. Only the first exchange in
+/// the chain of alternate exchanges with a matching binding routes the message.
 fn reached_queues(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
     let kind = live.exchanges[&exchange.into()].kind.as_str();
     let matches = |binding: &&Binding| match kind {
@@ -95,8 +95,8 @@ fn reached_queues(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String
 }
 
 /// A policy changes the strategy without a conflict. After every step, a first failure reaches a tier, or the
-/// dead-letter queue if the effective strategy dead-letters first failures. A first failure never skips the tiers
-/// because a binding of the other strategy already exists.
+/// dead-letter queue if the effective strategy dead-letters first failures. An existing binding of the other
+/// strategy must not make a first failure skip the tiers.
 #[test]
 fn strategies_are_switched_atomically() {
     let of = |retry: &str| {
