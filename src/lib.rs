@@ -11,7 +11,7 @@
 //! graph computes the drawing of a spec or a plan, including its layout.
 //! rabbitmq predicts the behavior of the broker for the other modules.
 //! cases runs topology tests in the simulation, without a broker.
-//! live runs test cases in scratch vhosts of a broker, and compares the results with the simulation.
+//! live runs test cases in scratch vhosts on a broker, and compares the results with the simulation.
 //! operate observes and repairs a running topology.
 //! render turns values into text.   cli connects the modules.
 //! ```

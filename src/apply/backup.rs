@@ -16,7 +16,7 @@ pub struct Backup {
     /// The users, shovels and upstreams, with their passwords or hashes.
     pub secret: SecretDefinitions,
     /// The topic permissions that the plan changes or deletes, or that the broker deletes together with an exchange or
-    /// a user. If topo's own user may not read the permissions on deleted exchanges, the backup does not contain them.
+    /// a user. If topo's own user cannot read the permissions on deleted exchanges, the backup does not contain them.
     pub topic_permissions: Vec<(VhostName, TopicPermission)>,
     /// The broker's version.
     pub version: String,
@@ -73,8 +73,8 @@ impl Backup {
     }
 }
 
-/// Reads the topic permissions of exchanges that the plan deletes or recreates. Skips a vhost if the broker keeps topic
-/// permissions when an exchange is deleted, or if this user may not read the topic permissions.
+/// Reads the topic permissions on exchanges that the plan deletes or recreates. Skips a vhost if the broker keeps topic
+/// permissions when an exchange is deleted, or if this user cannot read the topic permissions.
 async fn topic_permissions(
     broker: &Broker,
     parts: &[&VhostPlan],

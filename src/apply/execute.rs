@@ -1,4 +1,4 @@
-//! Executes the waves of a plan, one after another. The steps of a wave run concurrently.
+//! Executes the waves of a plan, one after another. The steps in a wave run concurrently.
 
 use super::migrate::{Event, MigrationResult, migrate};
 use super::outcome::{FailedStep, Report, StepDone, WaitingStep};
@@ -29,11 +29,11 @@ enum StepOutcome {
     Done(Step, Performed),
     Failed(Step, BrokerError),
     NotAttempted(Step),
-    /// The object to delete is still in use. Contains the error of the guard, if any.
+    /// The object to delete is still in use. Contains the guard's error, if any.
     Waiting(Step, Option<BrokerError>),
 }
 
-/// Executes steps of one vhost's plan: all steps, or a slice that starts and ends at a wave boundary.
+/// Executes steps from one vhost's plan: all steps, or a slice that starts and ends at a wave boundary.
 ///
 /// The plan must come from an [`ApprovedPlan`](crate::plan::ApprovedPlan). The caller must hold the lock for the whole
 /// run. Losing the lock stops the run in the same way as a failed step.
@@ -75,11 +75,17 @@ pub async fn apply(
         let halt = Cell::new(stopped && !must_finish);
         // Checks the lock before each wave, because the next renewal may be 15 s away. A started recreation continues
         // without the lock.
-        let lock_error = Cell::new(if halt.get() || must_finish { None } else { broker.confirm().await.err() });
+        let lock = match wave.iter().any(|step| recreates.has_started(step)) {
+            true => LockRequirement::Optional,
+            false => LockRequirement::Required,
+        };
+        let is_checked = !halt.get() && lock == LockRequirement::Required;
+        let lock_error = Cell::new(if is_checked { broker.confirm().await.err() } else { None });
         let notify_step = |progress: Progress<'_>| (observe.borrow_mut())(progress);
         let outcomes = stream::iter(wave)
             .map(|step| {
-                run_step(part, broker, interrupt, (&draining, &notify_step), (&halt, &lock_error), must_finish, step)
+                let stops = (&halt, must_finish);
+                run_step(part, broker, interrupt, (&draining, &notify_step), stops, (lock, &lock_error), step)
             })
             .buffer_unordered(resources.concurrency);
         let mut outcomes = std::pin::pin!(outcomes);
@@ -226,18 +232,15 @@ async fn run_step(
     broker: &LockedBroker,
     interrupt: &Interrupt,
     (draining, notify): (&Draining, &impl Fn(Progress<'_>)),
-    (halt, lock_error): (&Cell<bool>, &Cell<Option<BrokerError>>),
-    must_finish: bool,
+    (halt, must_finish): (&Cell<bool>, bool),
+    (lock, lock_error): (LockRequirement, &Cell<Option<BrokerError>>),
     step: &Step,
 ) -> StepOutcome {
     if halt.get() || (interrupt.is_requested() && !must_finish) {
         return StepOutcome::NotAttempted(step.clone());
     }
     let first = match lock_error.take() {
-        // The objects of a started recreation are declared again even if the lock is lost, because a PUT is harmless,
-        // but a missing queue is not.
-        None if must_finish => perform(part, broker, step, LockRequirement::Optional, notify).await,
-        None => perform(part, broker, step, LockRequirement::Required, notify).await,
+        None => perform(part, broker, step, lock, notify).await,
         Some(error) => Err(error),
     };
     let mut performed = first;
@@ -263,7 +266,8 @@ async fn run_step(
     }
 }
 
-/// The lock requirement of a step.
+/// Whether a step requires the lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum LockRequirement {
     Required,
     Optional,

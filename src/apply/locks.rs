@@ -1,4 +1,4 @@
-//! Acquires and releases the locks of a run, one in each vhost that the run changes. The lock of one configured vhost,
+//! Acquires and releases the locks of a run, one in each vhost that the run changes. The lock on one configured vhost,
 //! `/` by default, also protects the cluster.
 
 use super::outcome::{Report, StepDone};
@@ -25,8 +25,8 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// Locks every vhost that the run changes, in the order of their names. If the run changes the cluster, also locks
-    /// the vhost whose lock protects the cluster. If the plan creates a vhost, creates the vhost before its lock,
+    /// Locks every vhost that the run changes, in the order of the vhost names. If the run changes the cluster, also
+    /// locks the vhost whose lock protects the cluster. If the plan creates a vhost, creates the vhost before its lock,
     /// because the lock is a queue in the vhost.
     pub(super) async fn acquire(
         &mut self,
@@ -63,7 +63,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Returns the lock of a vhost. For [`VhostName::cluster`], returns the lock that protects the cluster.
+    /// Returns the lock on a vhost. For [`VhostName::cluster`], returns the lock that protects the cluster.
     pub(super) fn of(&self, vhost: &VhostName) -> Option<&LockedBroker> {
         let vhost = if vhost.is_cluster() { self.of_cluster.as_ref()? } else { vhost };
         self.held.iter().find(|lock| lock.vhost() == vhost)
@@ -74,7 +74,7 @@ impl Locks {
         &self.created
     }
 
-    /// Adds the steps that created vhosts to the reports of these vhosts.
+    /// Adds the steps that created vhosts to the reports for these vhosts.
     pub(super) fn add_creation_steps(&self, reports: &mut Vec<Report>) {
         for (vhost, step) in &self.created {
             let done = StepDone { step: step.clone(), performed: Performed::Done };
@@ -100,7 +100,7 @@ impl Locks {
     }
 }
 
-/// Converts an error from acquiring a lock to the error of the run.
+/// Converts an error from acquiring a lock into the error that ends the run.
 fn lock_error(error: BrokerError, vhost: &VhostName, request: &RunRequest<'_>) -> RunError {
     if let BrokerError::AccessRefused { username, .. } = &error {
         let (vhost, queue, username) = (vhost.clone(), request.options.lock_queue.clone(), username.clone());

@@ -60,7 +60,7 @@ pub struct WaitingStep {
 }
 
 impl Report {
-    /// Adds the results of later steps of the same vhost or of the cluster.
+    /// Adds the results of later steps for the same vhost or for the cluster.
     pub(super) fn merge(&mut self, later: Self) {
         self.done.extend(later.done);
         self.rolled_back.extend(later.rolled_back);
@@ -123,8 +123,8 @@ pub struct Migrated {
     pub missing: Option<Missing>,
     /// The reason why a shovel took over from AMQP; `None` if no shovel took over.
     pub fallback: Option<String>,
-    /// The description of a policy that removes messages from the holding queues, and was created or changed after the
-    /// plan was made; `None` if there is no such policy.
+    /// The description of a policy that removes messages from the holding queues and that was created or changed after
+    /// the plan was made; `None` if there is no such policy.
     pub conflicting_policy: Option<String>,
     /// The total time for which the queue did not exist; `None` if the queue always existed.
     pub gap: Option<Duration>,

@@ -33,6 +33,12 @@ impl Recreates {
         })
     }
 
+    /// Returns true if a step belongs to a started recreation. Such a step runs even without the lock, because leaving
+    /// an object undeclared is worse than declaring it twice.
+    pub(super) fn has_started(&self, step: &Step) -> bool {
+        step.recreate.as_ref().is_some_and(|id| self.started.contains(id))
+    }
+
     /// Records a completed step. Returns true if the step reverted the preparation of a recreation that did not happen.
     pub(super) fn record_done(&mut self, step: &Step) -> bool {
         let Some(id) = &step.recreate else { return false };
@@ -77,7 +83,7 @@ impl Recreates {
             self.started.remove(id);
         }
         // After a guard failure or a refusal, the object certainly still exists. After any other error, the object may
-        // be deleted, and only the keep exchange may have the object's bindings.
+        // have been deleted, and its bindings may exist only on the keep exchange.
         let is_certainly_not_deleted = error.is_guard_failure() || matches!(error, BrokerError::AccessRefused { .. });
         if *id == step.action.object() && !is_certainly_not_deleted {
             self.prepared.remove(id);
@@ -130,7 +136,7 @@ pub(super) async fn rehearse_bindings(
         return Ok(());
     }
     // The broker stores an integer from HTTP as an int64. If an AMQP client created a binding with an int32, the broker
-    // has now added a second binding. The loop deletes the second binding.
+    // has now added a second binding. The loop below deletes the second binding.
     let keys_after = broker.broker().bindings(broker.vhost()).await?.1;
     for binding in unmanaged {
         let existing = keys_before.get(binding);
@@ -218,7 +224,7 @@ pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(),
     }
 }
 
-/// Checks that the topic permissions of an exchange equal the topic permissions in the plan. Otherwise, the recreation
+/// Checks that the topic permissions on an exchange equal the topic permissions in the plan. Otherwise, the recreation
 /// would lose a permission that was set after the plan was made, or restore a permission that was deleted.
 ///
 /// Also sends the topic permissions again, which changes nothing. A refusal therefore occurs before the exchange is

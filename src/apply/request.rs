@@ -23,7 +23,7 @@ pub struct RunRequest<'a> {
     /// The desired topologies for which the plan was made, in the same order. The topology of the cluster, if any, is
     /// first.
     pub desired: &'a [Arc<Desired>],
-    /// The reviewed plan. The run executes only steps of this plan, and omits steps that are already done.
+    /// The reviewed plan. The run executes only steps from this plan, and omits steps that are already done.
     pub reviewed: &'a Plan,
     /// The allowed hazards.
     pub allowed: &'a [Allowance],
@@ -38,20 +38,20 @@ pub struct RunRequest<'a> {
 /// The settings of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOptions {
-    /// The queue that serves as the lock. All applies to a vhost must use the same queue.
+    /// The queue that serves as the lock. Every apply to a vhost must use the same queue.
     pub lock_queue: QueueName,
-    /// The vhost whose lock also protects the cluster. All applies to the cluster must use the same vhost.
+    /// The vhost whose lock also protects the cluster. Every apply to the cluster must use the same vhost.
     pub cluster_lock_vhost: VhostName,
     /// The maximum time to wait for a lock that another apply holds.
     pub lock_timeout: Duration,
-    /// The maximum total time for retired tiers to drain, and the maximum time for which a migration can make no
+    /// The maximum total time for retired tiers to drain, and the maximum time that a migration can go without
     /// progress. After this time, retired tiers are left for the next apply. A migration is rolled back if the old
     /// queue still exists, and fails otherwise.
     pub drain_timeout: Duration,
     /// The maximum time to wait for the consumers of recreated queues; `None` for
     /// [`Intervals::consumers_return`](crate::model::Intervals::consumers_return).
     pub consumer_wait: Option<Duration>,
-    /// True if the run is incomplete unless as many consumers as before consume from the recreated queues.
+    /// True if the run is incomplete until the recreated queues have as many consumers as before.
     pub requires_consumers: bool,
 }
 
@@ -171,7 +171,7 @@ pub enum RunError {
     /// The broker could not be read or locked, or a vhost could not be created.
     #[error(transparent)]
     Broker(#[from] BrokerError),
-    /// The user may not declare the lock queue.
+    /// The user is not allowed to declare the lock queue.
     #[error("{error}")]
     LockRefused {
         /// The vhost.
@@ -195,7 +195,7 @@ pub enum RunError {
     /// The backup could not be written.
     #[error(transparent)]
     Backup(#[from] BackupError),
-    /// No transport can move the messages. Each string is the reason why one transport is not available.
+    /// No transport can move the messages. Each string is the reason why one transport is unavailable.
     #[error("no transport can move the messages; nothing was changed")]
     NoTransport(Vec<String>),
     /// topo could not verify that the AMQP and HTTP connections reach the same broker.

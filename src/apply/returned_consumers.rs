@@ -9,7 +9,7 @@ use crate::plan::{Action, Activity, ChangeKind, ClientGroup, Plan, QueueActivity
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The maximum wait of one year, which prevents an overflow of the deadline.
+/// The maximum wait: one year, which prevents the deadline from overflowing.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The time between two counts.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -21,7 +21,7 @@ struct Recreated<'a> {
     old: &'a QueueActivity,
     /// The number of consumers of the old queue.
     before: usize,
-    /// The last number of consumers of the new queue; `None` if unknown.
+    /// The last known number of consumers of the new queue; `None` if unknown.
     after: Option<usize>,
     /// True if the broker counts all consumers of the new queue. The broker counts no consumers of a stream, and only
     /// the active consumer of a quorum queue with a single active consumer (`rabbit_stream_queue:stat/1`,
@@ -35,7 +35,7 @@ impl Recreated<'_> {
     }
 }
 
-/// The recreated queues of a vhost.
+/// The recreated queues in a vhost.
 struct VhostQueues<'a> {
     /// The index of the report.
     index: usize,

@@ -1,5 +1,5 @@
 //! Runs a reviewed plan: acquires the locks, plans again, checks the new plan, executes its steps and verifies the
-//! result. The steps of several vhosts run concurrently.
+//! result. The steps for several vhosts run concurrently.
 
 use super::backup::Backup;
 use super::execute::{CONCURRENCY, apply};
@@ -106,8 +106,8 @@ async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Tran
     Ok(transports)
 }
 
-/// Executes the cluster steps, then the steps of all vhosts, and then the deferred cluster steps. After a failure or an
-/// interruption, starts neither further vhosts nor the deferred steps.
+/// Executes the cluster steps, then the steps for all vhosts, and then the deferred cluster steps. After a failure or
+/// an interruption, starts neither further vhosts nor the deferred steps.
 async fn execute(
     request: &RunRequest<'_>,
     approved: &ApprovedPlan,

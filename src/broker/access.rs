@@ -141,7 +141,7 @@ impl Access {
         for (name, answer) in queues.iter().zip(answers) {
             let counted = match answer {
                 Ok(counted) => counted,
-                // The queue was deleted. Apply detects that the plan is stale.
+                // The queue was deleted. The apply detects that the plan is stale.
                 Err(BrokerError::NotFound { .. }) => continue,
                 Err(error) => {
                     let unqueried = activity.unqueried.take().map_or(0, |unqueried| unqueried.queues);
@@ -166,7 +166,7 @@ impl Access {
     }
 
     /// Queries the counts of `queues`, several queues at a time. The results are in the order of `queues`. A count is
-    /// `None` if the queue may not have responded to the broker.
+    /// `None` if the queue might not have responded to the broker.
     ///
     /// # Errors
     /// The reason why topo could query none of the queues.
@@ -221,7 +221,7 @@ impl Access {
         Ok(transport)
     }
 
-    /// Returns the queues whose interrupted migration left a shovel that this user may not delete.
+    /// Returns the queues whose interrupted migration left a shovel that this user cannot delete.
     ///
     /// # Errors
     /// The shovels or the queues could not be read.

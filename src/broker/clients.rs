@@ -235,7 +235,7 @@ impl Broker {
 
 /// Determines how many messages reach a queue through the default exchange. Returns `None` if there are no such
 /// messages, or if the only result is an upper bound with a rate of 0. `through_default` is the flow from the default
-/// exchange to all queues of the vhost. `is_bound` is true if other exchanges also route to the queue.
+/// exchange to all queues in the vhost. `is_bound` is true if other exchanges also route to the queue.
 fn default_publishes(
     statistics: &Statistics,
     through_default: Flow,

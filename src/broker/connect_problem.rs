@@ -1,4 +1,4 @@
-//! Converts errors of the HTTP and TLS libraries into actionable messages.
+//! Converts errors from the HTTP and TLS libraries into actionable messages.
 
 use super::redact::sanitize;
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
@@ -86,7 +86,7 @@ impl ConnectProblem {
         if error.is_connect() { Self::Other(reason) } else { Self::Broken(reason) }
     }
 
-    /// Converts an I/O error of an AMQP connection.
+    /// Converts an I/O error from an AMQP connection.
     pub(super) fn of_io(error: &io::Error) -> Self {
         match Self::recognize(Some(error)) {
             // The message of `HttpsToHttp` refers to HTTP URLs.

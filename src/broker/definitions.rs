@@ -109,7 +109,7 @@ impl<'a> File<'a> {
             .filter_map(Part::vhost)
     }
 
-    /// Parses the entries of a vhost. Includes entries without a vhost, which come from an export of one vhost.
+    /// Parses the entries for a vhost. Includes entries without a vhost, which come from an export of one vhost.
     fn of_vhost<T: DeserializeOwned>(
         &self,
         list: &List,

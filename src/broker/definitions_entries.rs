@@ -58,8 +58,8 @@ pub(super) const QUEUES: List = List {
     defaults: &[("arguments", "{}", V3_10), ("durable", "true", V4_0), ("auto_delete", "false", V4_0)],
 };
 
-/// If `auto_delete` is missing, RabbitMQ 3.8 to 4.2 store `undefined`, and keep the exchange after its last binding is
-/// removed.
+/// If `auto_delete` is missing, RabbitMQ before 4.2.2 stores `undefined`, and keeps the exchange after its last binding
+/// is removed.
 pub(super) const EXCHANGES: List = List {
     key: "exchanges",
     noun: "exchange",

@@ -19,7 +19,7 @@ impl Broker {
     /// Sends a delete once. If its response is lost, reads the object to detect a successful delete.
     ///
     /// # Errors
-    /// The error of the delete, unless the read proves that the object no longer exists. If the object exists, either
+    /// The error from the delete, unless the read proves that the object no longer exists. If the object exists, either
     /// the broker did not process the delete, or another client has since created an object with the same name. topo
     /// must not delete that object.
     pub(super) async fn delete_once(&self, delete: &Request) -> Result<Performed, BrokerError> {

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(super) struct Emptiness {
     spans: BTreeMap<VhostName, BTreeMap<QueueName, Span>>,
-    /// The maximum pause between two reads of the same observation.
+    /// The maximum pause between two reads in the same observation.
     longest_pause: Duration,
 }
 

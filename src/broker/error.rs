@@ -1,4 +1,4 @@
-//! Defines the errors of requests to a broker. Each variant requires a different reaction.
+//! Defines the errors from requests to a broker. Each variant requires a different reaction.
 //!
 //! The `Display` output is one line that includes the broker's reason, if any. It contains no passwords, and its URLs
 //! contain no user info.
@@ -128,7 +128,7 @@ pub enum BrokerError {
         /// The broker's reason, such as `inequivalent arg 'x-message-ttl' for queue …`.
         reason: String,
     },
-    /// 404: the object of the request, or an object that the request refers to, does not exist.
+    /// 404: the requested object, or an object that the request refers to, does not exist.
     #[error("the broker returned 404 for {request}: {reason}")]
     NotFound {
         /// The method and the path.
@@ -317,7 +317,7 @@ pub enum BrokerError {
         /// The broker's reason.
         reason: String,
     },
-    /// The binding would make all bindings of its vhost unreadable. topo did not send the request.
+    /// The binding would make all bindings in its vhost unreadable. topo did not send the request.
     #[error(
         "binding {binding} was not created: because its routing key contains a `~` and it has arguments, the \
          management API would return 500 for every request that lists the vhost's bindings"

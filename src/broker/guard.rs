@@ -45,6 +45,8 @@ use tokio::time::{Instant, sleep};
 
 /// The time for which an unbound queue must be empty before it is treated as drained.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
+/// The maximum number of reads for a queue that exists but is not listed.
+const UNLISTED_READS: usize = 10;
 
 /// A callback that topo calls repeatedly while a proof waits for ticks. Its argument is the expected duration of the
 /// proof.
@@ -270,8 +272,8 @@ impl Broker {
         };
         let answer = match self.send_once(&get).await {
             // The user may have permission to delete the queue, but not to read it. A queue with a single active
-            // consumer refuses every `get`. In both cases, topo accepts the two ticks as proof. Otherwise, topo could
-            // never delete the queue.
+            // consumer refuses every `get`. In both cases, topo accepts the two ticks as proof. Otherwise, topo would
+            // never be able to delete the queue.
             Err(BrokerError::AccessRefused { .. }) => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("single active consumer") => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("noproc") => {
@@ -298,26 +300,29 @@ impl Broker {
         self.check_nothing_ready(name, &delete).await.err().filter(|it| matches!(it, BrokerError::NoMembers { .. }))
     }
 
-    /// Returns the totals of a queue; `None` if the queue does not exist. If the list does not contain the queue, topo
-    /// also requests the queue itself, because a node that lags behind may return an incomplete list.
+    /// Returns the totals of a queue; `None` if the queue does not exist. If the list omits the queue, because a node lags
+    /// behind or the queue is expiring, requests the queue itself, and repeats both if the queue exists.
     async fn totals_of(
         &self,
         vhost: &VhostName,
         name: &QueueName,
         delete: &Request,
     ) -> Result<Option<QueueTotals>, BrokerError> {
-        let totals = match self.totals(vhost).await {
-            Err(BrokerError::NotFound { .. }) => return Ok(None),
-            other => other?,
-        };
-        if let Some(of_queue) = totals.into_iter().find(|totals| totals.name == name.as_str()) {
-            return Ok(Some(of_queue));
+        for _ in 0..UNLISTED_READS {
+            let totals = match self.totals(vhost).await {
+                Err(BrokerError::NotFound { .. }) => return Ok(None),
+                other => other?,
+            };
+            if let Some(of_queue) = totals.into_iter().find(|totals| totals.name == name.as_str()) {
+                return Ok(Some(of_queue));
+            }
+            match self.send(&Request::get(delete.path.clone()).with_query("disable_stats=true")).await {
+                Err(BrokerError::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+                Ok(_) => sleep(self.intervals().poll_interval()).await,
+            }
         }
-        match self.send(&Request::get(delete.path.clone()).with_query("disable_stats=true")).await {
-            Err(BrokerError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-            Ok(_) => Err(emptiness_unknown(name, "it exists, but the broker does not list it")),
-        }
+        Err(emptiness_unknown(name, "it exists, but the broker does not list it"))
     }
 }
 

@@ -23,12 +23,12 @@ use std::collections::{BTreeMap, BTreeSet};
 const KINDS: [(RecordKind, &str); 2] = [(RecordKind::Shovel, "shovel"), (RecordKind::Upstream, "federation upstream")];
 /// The fields that make a shovel delete itself. The value [`NEVER`] has no effect.
 const DELETES_ITSELF: [&str; 2] = ["src-delete-after", "delete-after"];
-/// The value with which a shovel does not delete itself.
+/// The value that prevents a shovel from deleting itself.
 const NEVER: &str = "never";
 /// The field that makes a shovel delete itself after a period of time.
 const DURATION: &str = "src-delete-after-duration";
 
-/// Converts the entries of a list of parameters to records. If a record's URIs match those of the desired record, the
+/// Converts the entries in a list of parameters to records. If a record's URIs match those of the desired record, the
 /// record contains the desired URIs and references.
 ///
 /// Omits shovels that the broker, its plugins or topo create, and shovels that delete themselves.
@@ -250,7 +250,7 @@ impl Broker {
     }
 
     /// Returns the shovels and federation upstreams whose URIs contain a user name, in all vhosts, by user name. Omits
-    /// topo's own shovels. Returns `None` if this user may not read shovels or upstreams.
+    /// topo's own shovels. Returns `None` if this user cannot read shovels or upstreams.
     pub async fn links(&self) -> Result<Option<BTreeMap<String, BTreeSet<String>>>, BrokerError> {
         let mut links: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (kind, word) in KINDS {
@@ -271,7 +271,7 @@ impl Broker {
     }
 }
 
-/// An entry of a list of parameters.
+/// An entry in a list of parameters.
 #[derive(Deserialize)]
 struct Parameter {
     vhost: String,

@@ -124,7 +124,7 @@ impl Broker {
             let step = match (lock.read().await, put) {
                 (Ok(LockState::Ours), Some(at)) => break at,
                 (Ok(LockState::Others(OtherLock { description: holder, token, node, .. })), _) => {
-                    // Without a token, the queue is not a lock of topo and may contain messages.
+                    // Without a token, the queue is not a topo lock and may contain messages.
                     let down = match &token {
                         Some(_) => self.node_if_down(node).await,
                         None => None,

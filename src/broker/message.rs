@@ -1,6 +1,6 @@
 //! Defines a message as consumers receive it: routing key, properties, typed headers and body.
 
-/// A message of a queue.
+/// A message from a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceivedMessage {
     /// The exchange to which the message was published or dead-lettered; empty for the default exchange.

@@ -1,7 +1,7 @@
 //! The broker client: reads snapshots and activity, performs actions, moves messages, and locks vhosts.
 //!
 //! This module makes no planning decisions and does not print. It reads neither files nor the environment, except that
-//! [`Process`] checks in `/proc` whether the process that holds a lock still runs. The pure function
+//! [`Process`] checks in `/proc` whether the process that holds a lock is still running. The pure function
 //! [`request`](crate::plan::request::request) builds the requests that topo shows and sends.
 
 mod access;

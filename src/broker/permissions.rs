@@ -1,5 +1,5 @@
-//! Reads the user of a connection and the user's permissions in a vhost. Also reads a vhost's topic permissions, and
-//! restores topic permissions that the broker deleted with an exchange.
+//! Reads the user of a connection and the user's permissions in a vhost. Also reads the topic permissions in a vhost,
+//! and restores topic permissions that the broker deleted with an exchange.
 //!
 //! Every user may read their own tags. Only administrators may read permissions (401 "Not administrator user", 3.8 to
 //! 4.3). A plan treats permissions that cannot be read as unknown.
@@ -145,7 +145,7 @@ struct FeatureFlag {
 }
 
 impl Broker {
-    /// Returns the topic permissions of a vhost if the broker would delete them with their exchange, and
+    /// Returns the topic permissions in a vhost if the broker would delete them with their exchange, and
     /// [`TopicPermissions::Kept`] otherwise. Only an administrator may read topic permissions. For other users, returns
     /// [`TopicPermissions::Hidden`].
     pub async fn topic_permissions(
@@ -176,7 +176,7 @@ impl Broker {
         Ok(listed)
     }
 
-    /// Returns all topic permissions of a vhost, sorted.
+    /// Returns all topic permissions in a vhost, sorted.
     async fn list_topic_permissions(&self, vhost: &VhostName) -> Result<Vec<TopicPermission>, BrokerError> {
         let list = format!("{}/topic-permissions", path("vhosts", &[vhost.as_str()]));
         let mut listed: Vec<TopicPermission> = self.get(list).await?;
@@ -218,7 +218,7 @@ impl Broker {
     }
 }
 
-/// Returns true if the error means that this user may not read a list.
+/// Returns true if the error means that this user cannot read a list.
 pub(super) fn is_hidden(error: &BrokerError) -> bool {
     matches!(error, BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. })
 }

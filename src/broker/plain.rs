@@ -1,4 +1,5 @@
-//! Parses JSON values, but skips nested lists and mappings, which would need many times the memory of their text.
+//! Parses JSON values, but skips nested lists and mappings, which would take up many times as much memory as their
+//! text.
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};

@@ -72,7 +72,7 @@ impl Broker {
     /// Reads a snapshot of each vhost. The snapshots are in the order of `vhosts`.
     ///
     /// A missing vhost has the topology [`Topology::missing`](crate::model::Topology::missing). Since RabbitMQ 4.2.9
-    /// and 4.3.3, the broker has also responded with 404 for a vhost that this user may not see
+    /// and 4.3.3, the broker has also responded with 404 for a vhost that this user is not allowed to see
     /// (`rabbit_web_dispatch_access_control:user_matches_vhost`). On earlier versions, such a vhost causes
     /// [`BrokerError::AccessRefused`].
     pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
@@ -247,25 +247,25 @@ impl Broker {
         }
     }
 
-    /// Returns the bindings of a vhost and their properties keys, without the bindings of the default exchange. Sends
+    /// Returns the bindings in a vhost and their properties keys, without the bindings of the default exchange. Sends
     /// one request.
     pub async fn bindings(&self, vhost: &VhostName) -> Result<(BTreeSet<Binding>, PropertiesKeys), BrokerError> {
         Ok(bindings(self.get(path("bindings", &[vhost.as_str()])).await?))
     }
 
-    /// Returns the policies of a vhost. Sends one request.
+    /// Returns the policies in a vhost. Sends one request.
     pub async fn policies(&self, vhost: &VhostName) -> Result<BTreeMap<PolicyName, Policy>, BrokerError> {
         Ok(policies(self.get(path("policies", &[vhost.as_str()])).await?))
     }
 
-    /// Returns the operator policies of a vhost; an empty map if the broker does not list them for this user. Sends one
+    /// Returns the operator policies in a vhost; an empty map if the broker does not list them for this user. Sends one
     /// request.
     pub async fn operator_policies(&self, vhost: &VhostName) -> Result<BTreeMap<PolicyName, Policy>, BrokerError> {
         Ok(self.list_operator_policies(vhost).await?.values().filter_map(Record::operator_policy).collect())
     }
 
     /// Returns the bindings from and to a queue or an exchange, without the bindings of the default exchange. Returns
-    /// no bindings for other kinds of objects. The broker does not scan all bindings of the vhost for this request.
+    /// no bindings for other kinds of objects. The broker does not scan all bindings in the vhost for this request.
     pub async fn bindings_at(&self, vhost: &VhostName, id: &ObjectId) -> Result<BTreeSet<Binding>, BrokerError> {
         let listed = match id {
             ObjectId::Queue(name) => self.get(path("queues", &[vhost.as_str(), name.as_str(), "bindings"])).await?,

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl Broker {
     /// Adds the records of the given kinds to a snapshot of a vhost or the cluster, with one request per kind. Skips
-    /// kinds of the other scope, kinds that the broker's version does not support, and operator policies, which every
-    /// snapshot of a vhost already contains. Kinds that the user may not read are added to
+    /// kinds in the other scope, kinds that the broker's version does not support, and operator policies, which every
+    /// snapshot of a vhost already contains. Kinds that the user cannot read are added to
     /// [`RecordFacts::unreadable`](crate::plan::RecordFacts::unreadable).
     pub async fn read_records(&self, snapshot: &mut Snapshot, kinds: &BTreeSet<RecordKind>) -> Result<(), BrokerError> {
         let nothing = Topology::of_cluster(Records::new());
@@ -102,7 +102,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Returns the names of the objects in a list; `None` if this user may not read the list.
+    /// Returns the names of the objects in a list; `None` if this user cannot read the list.
     async fn names(&self, list: &str) -> Result<Option<BTreeSet<String>>, BrokerError> {
         match self.get::<Vec<Named>>(path(list, &[]) + "?columns=name").await {
             Ok(named) => Ok(Some(named.into_iter().map(|it| it.name).collect())),

@@ -1,4 +1,4 @@
-//! Converts the entries of a broker's response or a definitions file to records, according to the row of each kind.
+//! Converts the entries in a broker's response or a definitions file to records, according to the row of each kind.
 
 use crate::model::record_kinds::{Layout, RecordRow};
 use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Records};

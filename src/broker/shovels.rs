@@ -43,7 +43,7 @@ struct Settings {
 
 impl Broker {
     /// Returns the dynamic shovels that use queues in this vhost, without topo's own shovels. Includes shovels from all
-    /// vhosts that this user may see. Returns [`Shovels::Hidden`] if this user may not read shovels.
+    /// vhosts that this user may see. Returns [`Shovels::Hidden`] if this user cannot read shovels.
     pub async fn shovels(&self, vhost: &VhostName) -> Result<Shovels, BrokerError> {
         match self.get::<Vec<Parameter>>(path("parameters", &["shovel"])).await {
             Ok(listed) => {

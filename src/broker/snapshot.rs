@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The current state of a vhost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The objects of the vhost that this user may see. Includes [untouchable](Self::untouchable) objects, because a
+    /// The objects in the vhost that this user may see. Includes [untouchable](Self::untouchable) objects, because a
     /// spec may declare an object with the same name. Omits the default exchange, its bindings and the `amq.*`
     /// exchanges, because clients cannot change them. Bindings from and to `amq.*` are included. Records other than
     /// operator policies are included only after [`Broker::read_records`](super::Broker::read_records).
@@ -34,7 +34,7 @@ pub struct Snapshot {
     /// The objects that topo must never change: exclusive, auto-delete, server-named and plugin-owned queues,
     /// auto-delete exchanges, topo's own objects, and all bindings from or to any of these objects.
     pub untouchable: BTreeSet<ObjectId>,
-    /// The exchanges that the broker stores without a value for `auto_delete`. RabbitMQ 4.2 and earlier create such an
+    /// The exchanges that the broker stores without a value for `auto_delete`. RabbitMQ before 4.2.2 creates such an
     /// exchange if an imported definitions file does not contain this field. The broker refuses every declaration of
     /// the exchange.
     pub lacks_auto_delete: BTreeSet<ExchangeName>,
@@ -221,7 +221,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Returns true if the survey contains this vhost. A survey does not contain vhosts that this user may not see.
+    /// Returns true if the survey contains this vhost. A survey does not contain vhosts that this user is not allowed
+    /// to see.
     pub fn has_vhost(&self, vhost: &VhostName) -> bool {
         self.settings.contains_key(vhost.as_str())
     }

@@ -62,7 +62,7 @@ impl Window {
 pub struct NodeState {
     /// True if the node is running.
     pub is_running: bool,
-    /// The time since the start of the node, in milliseconds; `None` if the node is down.
+    /// The time since the node started, in milliseconds; `None` if the node is down.
     pub uptime: Option<u64>,
 }
 
@@ -137,7 +137,7 @@ impl Broker {
     }
 }
 
-/// An entry of the list of queues without statistics.
+/// An entry in the list of queues without statistics.
 #[derive(Deserialize)]
 struct QueueEntry {
     name: String,
@@ -184,7 +184,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 }
 
-/// An entry of the list of queues with statistics. A new queue has only a name.
+/// An entry in the list of queues with statistics. A new queue has only a name.
 #[derive(Deserialize)]
 struct StatisticsEntry {
     name: String,
@@ -204,7 +204,7 @@ struct Sample {
     sample: Option<u64>,
 }
 
-/// An entry of the list of nodes.
+/// An entry in the list of nodes.
 #[derive(Deserialize)]
 struct NodeEntry {
     name: String,

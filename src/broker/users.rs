@@ -1,8 +1,8 @@
-//! Reads users, compares their passwords with the secrets of a spec, and writes users.
+//! Reads users, compares their passwords with the secrets in a spec, and writes users.
 //!
-//! `GET /api/users` lists the hash of each password: a 4-byte salt and the digest of salt and password, in Base64
-//! (`rabbit_password:hash`). topo computes the digest of a secret with the current salt, so it can compare passwords
-//! without a write. Snapshots do not contain hashes.
+//! `GET /api/users` lists the hash of each password: a 4-byte salt and the digest of the salt and the password, in
+//! Base64 (`rabbit_password:hash`). topo computes the digest of a secret with the current salt, so it can compare
+//! passwords without a write. Snapshots do not contain hashes.
 
 use super::connection::Broker;
 use super::error::BrokerError;

@@ -3,8 +3,8 @@
 //! Parsing ignores unknown fields. Fields that some versions omit are optional. A field is required if topo depends on
 //! it and every version sends it.
 //!
-//! Sources: `rabbit_mgmt_format:queue`, `:exchange`, `:binding` of rabbitmq_management_agent, `rabbit_mgmt_wm_vhosts`,
-//! `rabbit_mgmt_wm_overview`, `rabbit_mgmt_wm_consumers`, in 3.8 to 4.3.
+//! Sources: `rabbit_mgmt_format:queue`, `:exchange`, `:binding` in rabbitmq_management_agent, `rabbit_mgmt_wm_vhosts`,
+//! `rabbit_mgmt_wm_overview`, `rabbit_mgmt_wm_consumers`, in versions 3.8 to 4.3.
 
 use super::plain::{Plain, peer};
 use crate::model::{ApplyTo, Arguments, Priority};

@@ -18,9 +18,9 @@ pub struct TestFile {
     pub brokers: Vec<BrokerVersion>,
     /// True if `--update` may rewrite the file.
     pub is_snapshot: bool,
-    /// The stand-ins of external objects.
+    /// The stand-ins for external objects.
     pub stand_ins: StandIns,
-    /// The cases, in the order of the file. A table has a case for each route.
+    /// The cases, in file order. A table has a case for each route.
     pub cases: Vec<Case>,
 }
 
@@ -71,7 +71,7 @@ pub struct Expected {
 pub enum Attempts {
     /// The number of deliveries.
     Number(u64),
-    /// The times of the deliveries, in milliseconds since the publish.
+    /// The times of the deliveries, in milliseconds since the message was published.
     Times(Vec<i64>),
 }
 

@@ -87,7 +87,7 @@ impl Mismatch {
     }
 }
 
-/// Returns a mismatch if no client can publish the message of a case, because the exchange does not exist. In another
+/// Returns a mismatch if no client can publish the message in a case, because the exchange does not exist. In another
 /// topology, also returns a mismatch if the exchange is internal, or if a message is published directly to a missing
 /// queue.
 pub(super) fn unpublishable(case: &Case, subject: &Subject<'_>) -> Option<Mismatch> {
@@ -158,7 +158,7 @@ pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> 
             Attempts::Number(number) => *number == 0,
             Attempts::Times(times) => times.is_empty(),
         };
-        // The mismatch of `attempts` already reports this difference.
+        // The mismatch for `attempts` already reports this difference.
         let is_reported = expected.attempts.get(queue).is_some_and(|it| !is_zero_expected(it));
         let is_expected = expected.attempts.get(queue).is_some_and(is_zero_expected);
         if deliveries == 0 && !is_reported && !is_expected {

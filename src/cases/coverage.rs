@@ -1,5 +1,5 @@
-//! Computes the coverage of the routing by test cases. Removes each part in turn, and reruns the cases whose messages
-//! use the part. A part is covered if a case fails without it.
+//! Computes how much of the routing the test cases cover. Removes each part in turn, and reruns the cases whose
+//! messages use the part. A part is covered if a case fails without it.
 
 use super::case::{Case, TestFile};
 use super::compare::compare;
@@ -10,7 +10,7 @@ use crate::simulation::{Outcome, RoutingPart, Simulation};
 use crate::spec::Location;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The coverage of the routing by cases.
+/// The routing coverage that the cases achieve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Coverage {
     /// All parts.
@@ -38,9 +38,9 @@ pub struct PartCoverage {
 pub enum PartState {
     /// A case fails without the part.
     Covered,
-    /// Messages of a case use the part, but no case fails without it.
+    /// Messages in a case use the part, but no case fails without it.
     Exercised,
-    /// No message of a case uses the part.
+    /// No message in any case uses the part.
     NotExercised,
     /// No message is routed differently without the part, so no case can cover it.
     Redundant,
@@ -70,7 +70,7 @@ impl PartState {
 }
 
 impl Coverage {
-    /// Adds the coverage of the same spec by other test files, which can have different stand-ins. For each part, the
+    /// Adds other test files' coverage of the same spec. These files can have different stand-ins. For each part, the
     /// better state counts.
     pub fn merge(&mut self, other: Self) {
         self.ignored += other.ignored;
@@ -97,7 +97,7 @@ impl Coverage {
     }
 }
 
-/// The coverage of the specs of a vhost, for one RabbitMQ version.
+/// The coverage of a vhost's specs, for one RabbitMQ version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoverageReport {
     /// The specs, as messages show them.
@@ -118,7 +118,7 @@ struct Passed<'c> {
     outcome: Outcome,
 }
 
-/// Returns the coverage of a topology by the cases of test files. Cases that fail cover nothing. Parts whose positions
+/// Returns how much of a topology the cases in test files cover. Cases that fail cover nothing. Parts whose positions
 /// refer to `stand_ins_file` belong to stand-ins, not to the spec, and do not count.
 pub fn coverage<'c>(
     files: impl IntoIterator<Item = &'c TestFile>,

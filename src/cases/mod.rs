@@ -3,15 +3,15 @@
 //! | file | topic |
 //! |---|---|
 //! | [`keys`] | the grammar of test files |
-//! | [`read`] | a test file as values |
+//! | [`read`] | parsing a test file into values |
 //! | [`case`] | a case: what is published, how workers behave, and what is expected |
 //! | [`references`] | names in cases that the topology does not contain, and similar mistakes |
 //! | [`stand_ins`] | exchanges and queues that replace external objects |
 //! | [`subject`] | the topology that is tested |
 //! | [`compare`] | the differences between the expected and the simulated result |
 //! | [`parts`] | the parts of a topology's routing, and the scenarios in which queues dead-letter messages |
-//! | [`coverage`] | the coverage of the routing by cases |
-//! | [`run`] | the cases of a file against a topology |
+//! | [`coverage`] | the routing coverage that the cases achieve |
+//! | [`run`] | running the cases in a file against a topology |
 //! | [`snapshot`] | test files that record the routing of a topology |
 //! | [`schema`] | the JSON Schema of test files |
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest `max-length` for which a scenario fills a queue.
 const MAX_FILLED: i64 = 1_000;
-/// The per-message TTL of a scenario in a queue without a TTL, in milliseconds.
+/// The per-message TTL that a scenario uses for a queue without a TTL, in milliseconds.
 const EXPIRATION: i64 = 1_000;
 
 /// Returns all parts of a topology: the bindings, the alternate exchanges that arguments set, and the reasons for which

@@ -111,7 +111,7 @@ impl Reader<'_> {
         condition
     }
 
-    /// Returns a case for each route of a table.
+    /// Returns a case for each route in a table.
     fn table(&mut self, entry: &Entry, routes: &Node) -> Vec<Case> {
         let node = &entry.node;
         let only = self.only(node);

@@ -1,4 +1,4 @@
-//! Checks the names in the cases of a file against the topology.
+//! Checks the names in a file's cases against the topology.
 
 use super::case::{Case, TestFile};
 use super::subject::Subject;

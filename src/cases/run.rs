@@ -1,4 +1,4 @@
-//! Runs the cases of a test file against a topology.
+//! Runs the cases in a test file against a topology.
 
 use super::case::{Case, TestFile};
 use super::compare::{Mismatch, compare, unpublishable};
@@ -7,7 +7,7 @@ use crate::model::{BrokerVersion, VhostName};
 use crate::simulation::Outcome;
 use crate::spec::Location;
 
-/// The results of the cases of a file, for one RabbitMQ version.
+/// The results of the cases in a file, for one RabbitMQ version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileReport {
     /// The test file, as messages show it.
@@ -44,7 +44,7 @@ pub enum Against {
 pub struct LiveTarget {
     /// The URL of the management API.
     pub url: String,
-    /// The number by which times were divided.
+    /// The factor by which all times were divided.
     pub time_scale: u64,
 }
 

@@ -32,7 +32,7 @@ impl StandIns {
         let Some(node) = &self.node else { return diagnostics };
         let index = spec.files.len();
         spec.files.push(file.to_owned());
-        // Positions in errors refer to the test file alone. Positions in objects refer to the list of the spec files.
+        // Positions in errors refer to the test file alone. Positions in objects refer to the list of spec files.
         read_stand_ins(node, spec, &mut diagnostics);
         let read = read_stand_ins(&node.in_file(index), spec, &mut Diagnostics::new());
         let StandInObjects { exchanges, queues, bindings } = read;
@@ -98,7 +98,7 @@ fn dead_letter_exchanges(node: &Node) -> impl Iterator<Item = (ExchangeName, Loc
     })
 }
 
-/// Returns an error unless the spec declares the exchange, the exchange belongs to a dead-letter queue of the spec, or
+/// Returns an error unless the spec declares the exchange, the exchange belongs to a dead-letter queue in the spec, or
 /// the broker predeclares the exchange.
 fn missing(spec: &Spec, exchange: &ExchangeName, at: Location) -> Option<Diagnostic> {
     let of_dead_letter_queue = |(queue, it): (&QueueName, &DeadLetterQueueSpec)| it.exchange(queue) == *exchange;

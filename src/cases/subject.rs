@@ -80,7 +80,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Creates the subject from a spec and its expansion, with the operator policies of the expansion.
+    /// Creates the subject from a spec and its expansion, with the operator policies from the expansion.
     pub fn new(
         (spec, expansion): (&'a Spec, &'a Expansion),
         operator_policies: &'a BTreeMap<PolicyName, Policy>,
@@ -144,7 +144,7 @@ impl<'a> Subject<'a> {
         self.declared(queue).map(|declared| declared.at)
     }
 
-    /// Returns `maxRetries` of a queue that has retries; `None` in another topology, which can have other retries.
+    /// Returns `maxRetries` for a queue that has retries; `None` in another topology, which can have other retries.
     pub(super) fn max_retries(&self, queue: &QueueName) -> Option<&'a Setting<u32>> {
         self.declared(queue).filter(|_| !self.is_other)?.retry.as_ref().map(|it| &it.max_retries)
     }

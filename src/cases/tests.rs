@@ -25,7 +25,7 @@ fn file(text: &str) -> Result<TestFile, Diagnostics> {
     parse(0, &SourceFile { name: "topology.test.yaml".to_owned(), text: format!("version: 1\n{text}") })
 }
 
-/// Runs the cases of a file. Returns the errors of the file as text.
+/// Runs the cases in a file. Returns the errors in the file as text.
 fn results(text: &str) -> Result<Vec<CaseResult>, String> {
     let file = file(text).map_err(|errors| errors.to_string())?;
     let source = SourceFile { name: "topology.yaml".to_owned(), text: SPEC.to_owned() };
@@ -38,7 +38,7 @@ fn results(text: &str) -> Result<Vec<CaseResult>, String> {
     if errors.has_errors() { Err(errors.to_string()) } else { Ok(run(&file, &subject, "")) }
 }
 
-/// Returns the differences of the only case.
+/// Returns the differences for the only case.
 fn differences(case: &str) -> Vec<String> {
     let results = results(&format!("tests: {{it: {{{case}}}}}\n")).unwrap();
     let [CaseResult { outcome, .. }] = results.as_slice() else { panic!("{results:?}") };
@@ -185,7 +185,7 @@ fn with_subject<T>(spec: &str, then: impl FnOnce(&Subject<'_>) -> T) -> T {
     then(&Subject::new((spec, &expansion), &operator_policies, &profile))
 }
 
-/// Returns the coverage of a spec by the cases of a file.
+/// Returns how much of a spec the cases in a file cover.
 fn covered(spec: &str, tests: &str) -> Coverage {
     let file = file(tests).unwrap();
     with_subject(spec, |subject| coverage([&file], subject, None))

@@ -1,4 +1,4 @@
-//! `topo alerts`: writes alert rules for Prometheus, tests of these rules, and a dashboard, without a broker.
+//! `topo alerts`: writes alert rules for Prometheus, tests for these rules, and a dashboard, without a broker.
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::{Exit, Failure};

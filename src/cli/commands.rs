@@ -1,4 +1,4 @@
-//! Defines the commands of the command line and their help.
+//! Defines the command-line commands and their help.
 
 use super::alerts::AlertsArguments;
 use super::arguments::{CompletionsArguments, Global, ManArguments};
@@ -17,7 +17,7 @@ use super::test::TestArguments;
 use super::version::{SchemaArguments, VersionArguments};
 use clap::{ArgAction, Parser, Subcommand};
 
-// The lines have at most 80 columns, because clap wraps longer lines and breaks the alignment.
+// The lines are at most 80 columns wide, because clap wraps longer lines and breaks the alignment.
 const AFTER_HELP: &str = "\
 A first run, with a broker at http://localhost:15672:
   topo validate topology.yaml   check the spec; no broker needed
@@ -34,7 +34,8 @@ Exit codes:
     4  incomplete or not verified: the report states what remains;
        run topo apply again
     5  stale: the broker no longer matches the saved plan
-    6  another apply or topo dlq holds the lock; for topo lock: a lock is held
+    6  another apply holds the lock, or another topo dlq uses the queue;
+       for topo lock: a lock is held
    64  usage error: unknown or conflicting flags
    65  invalid spec: syntax error or unresolved reference
   130  interrupted, nothing was changed

@@ -166,7 +166,7 @@ pub(super) fn connect_to(
 /// A user name and a password.
 type Login = (Option<String>, Option<SecretString>);
 
-/// The user info of the URL. The source of the URL determines the field: topo's flag or variable, or rabbitmqadmin's
+/// The user info in the URL. The source of the URL determines the field: topo's flag or variable, or rabbitmqadmin's
 /// variable.
 #[derive(Default)]
 struct UrlLogin {

@@ -1,4 +1,4 @@
-//! `topo contract`: prints the worker contracts of the specs, without a broker.
+//! `topo contract`: prints the worker contracts that the specs define, without a broker.
 
 use super::arguments::SpecArguments;
 use super::failure::{Exit, Failure};

@@ -54,7 +54,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         let has_no_effect =
             argument.get_id() == "broker_version" && !is_against || argument.get_id() == "for_version" && uses_broker;
         let is_ignored = is_empty || has_no_effect || overridden.contains(argument.get_id().as_str());
-        // A value can be a secret, such as the value of a spec variable, and users paste help into tickets.
+        // A value can be a secret, such as the value of a spec variable, and users paste help output into tickets.
         let argument = argument.hide_env_values(true);
         if is_ignored { argument.env(None::<&'static str>) } else { argument }
     });

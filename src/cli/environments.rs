@@ -1,4 +1,4 @@
-//! Selects an environment of the specs (`--env`).
+//! Selects an environment from the specs (`--env`).
 
 use super::failure::Failure;
 use crate::model::printable::clean;

@@ -1,5 +1,6 @@
-//! `topo explain`: prints the lifecycle of messages in a queue of the specs, or the page of a lint rule, hazard, spec
-//! key, error or term. `--live` adds the current counts of the queues, and is the only form that needs a broker.
+//! `topo explain`: prints the lifecycle of messages in a queue that the specs declare, or the page for a lint rule,
+//! hazard, spec key, error or term. `--live` adds the current counts of the queues, and is the only form that needs a
+//! broker.
 
 use super::arguments::{ExplainFormat, FindingsFormat, Global, SpecArguments};
 use super::connection::{self, ConnectionArguments};
@@ -176,7 +177,7 @@ fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
         .then_some(specs)
 }
 
-/// Returns the page of a rule, hazard, key, error code or term, in this order of precedence. If a key or an error code
+/// Returns the page for a rule, hazard, key, error code or term, in this order of precedence. If a key or an error code
 /// is also a term, its page includes the explanation of the term.
 fn page(what: &str) -> Option<Page> {
     let new = |kind, summary, text| Some(Page { kind, name: what.to_owned(), summary, text });
@@ -236,7 +237,7 @@ fn unknown_name_without_spec(what: &str) -> Failure {
     failure.hint(format!("if it is a queue, specify the spec: topo explain {} FILE", quote(what)))
 }
 
-/// Returns the failure for a name that is neither a queue of the specs nor the name of a page.
+/// Returns the failure for a name that is neither a queue in the specs nor the name of a page.
 fn unknown_name(loaded: &Loaded, what: &str) -> Failure {
     if let Some(failure) = external_queue(loaded, what) {
         return failure;
@@ -250,7 +251,7 @@ fn unknown_name(loaded: &Loaded, what: &str) -> Failure {
     )
 }
 
-/// Returns the failure for a name that is not a queue of the specs.
+/// Returns the failure for a name that is not a queue in the specs.
 fn unknown_queue(loaded: &Loaded, what: &str) -> Failure {
     if let Some(failure) = external_queue(loaded, what) {
         return failure;
@@ -272,7 +273,7 @@ fn explainable(loaded: &Loaded) -> impl Iterator<Item = &str> {
     declared(loaded).filter(|(_, queue)| !queue.is_external).map(|(name, _)| name.as_str())
 }
 
-/// Returns the queues and dead-letter queues of the specs.
+/// Returns the queues and dead-letter queues in the specs.
 fn declared(loaded: &Loaded) -> impl Iterator<Item = (&QueueName, &QueueSpec)> {
     loaded.expanded.iter().flat_map(|(spec, _)| {
         let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));

@@ -24,7 +24,7 @@ pub(super) struct WriteOptions<'a> {
     pub(super) target: ExportTarget,
     /// True if existing files may be replaced.
     pub(super) may_replace: bool,
-    /// The globs of `--match`; empty for all objects.
+    /// The `--match` globs; empty for all objects.
     pub(super) patterns: &'a [String],
     /// The optional kinds to write.
     pub(super) with: BTreeSet<RecordKind>,

@@ -8,7 +8,7 @@ use crate::model::naming::digest;
 use std::path::{Path, PathBuf};
 
 /// The maximum number of bytes of an encoded vhost name in a file name. Common file systems accept names of this length
-/// with the suffixes.
+/// plus the suffixes.
 const MAX_NAME_BYTES: usize = 200;
 
 /// The target of `--out`.

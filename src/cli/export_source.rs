@@ -30,7 +30,7 @@ pub(super) struct Source {
     /// The names of the permissions in each vhost, in the order of the snapshots. Empty if permissions are not counted,
     /// and for a definitions file, whose snapshots contain the permissions.
     pub(super) permissions: Vec<NamesByKind>,
-    /// True if users and permissions are not counted, because the user may not read them.
+    /// True if users and permissions are not counted, because the user is not allowed to read them.
     pub(super) is_uncounted: bool,
 }
 
@@ -119,7 +119,7 @@ fn check_vhosts_exist(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(),
     Err(no_such_vhost(&missing.topology.vhost, known))
 }
 
-/// Reads the vhosts of a definitions file, and its cluster-wide objects.
+/// Reads the vhosts in a definitions file, and its cluster-wide objects.
 pub(super) fn read_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> {
     let text = files::definitions_text(path)?;
     let unusable = |error| files::definitions_failure(path, &text, &error);

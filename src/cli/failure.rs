@@ -29,7 +29,8 @@ pub(super) enum Exit {
     Partial,
     /// The broker no longer matches the saved plan; nothing was changed.
     Stale,
-    /// Another apply or `topo dlq` holds the lock, and nothing was changed. For `topo lock`, a lock is held.
+    /// Another apply holds the lock, or another `topo dlq` command uses the queue; nothing was changed. For
+    /// `topo lock`, a lock is held.
     Locked,
     /// The arguments are invalid. clap's default exit code is 2, which means "changes" here.
     Usage,

@@ -1,7 +1,7 @@
 //! Formats file paths, refuses unsafe links, and reads definitions files.
 //!
-//! A pull request can add a symbolic link to a target outside the link's directory. An error message would quote text
-//! from the target. topo refuses such a link before it reads the file.
+//! A pull request can add a symbolic link to a target outside the link's directory. An error message would then quote
+//! text from the target. topo refuses such a link before it reads the file.
 
 use super::failure::Failure;
 use crate::broker::definitions::DefinitionsError;

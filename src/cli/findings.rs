@@ -34,7 +34,7 @@ pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion, arguments: &L
     diagnostics
 }
 
-/// Returns the levels that `--lint` sets. If `--lint` sets a rule several times, the last level applies.
+/// Returns the levels that `--lint` sets. If `--lint` sets a rule's level several times, the last one applies.
 pub(super) fn levels(arguments: &LintArguments) -> Levels {
     let levels_of = |(rule, level): &(String, Level)| match rule.as_str() {
         ALL_RULES => RULES.iter().map(|rule| (rule.name.to_owned(), *level)).collect(),
@@ -69,7 +69,7 @@ pub(super) fn lint_failure(severities: impl Iterator<Item = Severity>, limit: Se
 #[derive(Debug, Default)]
 pub(super) struct PlanFindings {
     diagnostics: Diagnostics,
-    /// The number of findings over the maximum, which are not shown.
+    /// The number of findings beyond the maximum, which are not shown.
     left_out: usize,
     /// The RabbitMQ version for which the specs were linted; `None` without specs.
     version: Option<BrokerVersion>,
@@ -90,7 +90,7 @@ pub(super) struct SpecFindings {
     version: Option<BrokerVersion>,
 }
 
-/// Lints each spec of a vhost for the profile with the same index, and the cluster spec for the version of the first
+/// Lints each vhost spec for the profile with the same index, and the cluster spec for the version of the first
 /// profile.
 pub(super) fn for_profiles<'a>(
     loaded: &Loaded,
@@ -110,8 +110,8 @@ pub(super) fn for_profiles<'a>(
 }
 
 impl SpecFindings {
-    /// Lints each spec together with the current objects of its vhost, and replaces the findings. Keeps the findings of
-    /// a vhost that contains no more objects than its spec.
+    /// Lints each spec together with the current objects of its vhost, and replaces the findings. Keeps the findings
+    /// for a vhost that contains no more objects than its spec.
     pub(super) fn with_live_objects(
         mut self,
         loaded: &Loaded,

@@ -171,8 +171,8 @@ fn focus_candidates(desired: &Desired) -> Vec<ObjectId> {
     queues.chain(exchanges).chain(scope.external.iter().cloned()).filter(|id| !generated.contains(id)).collect()
 }
 
-/// Returns the graph. Returns a failure if the graph is empty because the name of `--focus` is unknown. `subject` is
-/// the start of the error message.
+/// Returns the graph. Returns a failure if the graph is empty because the name that `--focus` specifies is unknown.
+/// `subject` is the start of the error message.
 fn check_focus(
     graph: Graph,
     options: &Options,

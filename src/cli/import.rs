@@ -114,7 +114,7 @@ pub(super) fn run(arguments: &ImportArguments, global: &Global) -> Result<Exit, 
     Ok(exit)
 }
 
-/// Reads the documents of a file.
+/// Reads the documents in a file.
 fn manifests(path: &Path) -> Result<Vec<Value>, Failure> {
     let source = SourceFile { name: files::redacted_path(path), text: files::import_text(path)? };
     let mut diagnostics = Diagnostics::new();

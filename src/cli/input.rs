@@ -24,9 +24,9 @@ use std::path::Path;
 
 /// The loaded specs: one for each vhost, and at most one for the cluster.
 pub(super) struct Loaded {
-    /// The spec of the cluster with its expansion.
+    /// The cluster spec with its expansion.
     pub(super) cluster: Option<(Spec, Expansion)>,
-    /// The spec of each vhost with its expansion.
+    /// Each vhost's spec with its expansion.
     pub(super) expanded: Vec<(Spec, Expansion)>,
     /// The broker profile of each expansion.
     profiles: Vec<BrokerProfile>,
@@ -124,7 +124,7 @@ impl Loaded {
     }
 
     /// Expands a spec again if its broker profile differs from the profile that it was expanded for. `profile` returns
-    /// the broker profile for the index of a spec.
+    /// the broker profile for the spec with the given index.
     pub(super) fn expand_for<'a>(&mut self, profile: impl Fn(usize) -> &'a BrokerProfile) -> Result<(), Failure> {
         let mut errors = Diagnostics::new();
         for (index, ((spec, expansion), assumed)) in self.expanded.iter_mut().zip(&mut self.profiles).enumerate() {

@@ -34,7 +34,7 @@ fn interruption_failure() -> Failure {
     }
 }
 
-/// Returns true if topo is the first process of a container. Linux delivers a signal to the first process only if the
+/// Returns true if topo is the first process in a container. Linux delivers a signal to the first process only if the
 /// process has a handler. Without a handler, a signal does not end the process.
 pub(super) fn is_first_process() -> bool {
     std::process::id() == 1

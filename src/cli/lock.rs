@@ -91,8 +91,8 @@ struct Vhosts {
 }
 
 /// Returns the vhosts whose locks are shown. If `--vhost` is set, and neither a spec nor an environment is specified,
-/// returns the vhost of `--vhost`. Otherwise, returns the vhosts of the specs. If a spec declares or removes cluster
-/// objects, also returns the vhost whose lock protects the cluster.
+/// returns that vhost. Otherwise, returns the vhosts in the specs. If a spec declares or removes cluster objects, also
+/// returns the vhost whose lock protects the cluster.
 fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
     let spec = &arguments.spec;
     match &spec.vhost {

@@ -88,7 +88,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Writes the files of `--also`, and prints the plan. `insert_into` adds the lint findings to the text of a file,
+/// Writes the `--also` files, and prints the plan. `insert_into` adds the lint findings to the text of a file,
 /// `insert_or_print` to the printed text.
 pub(super) fn print(
     plan: &Plan,

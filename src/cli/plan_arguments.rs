@@ -103,7 +103,7 @@ pub(super) struct ValidateArguments {
     #[command(flatten)]
     pub(super) spec: SpecArguments,
     /// RabbitMQ version to check the specs against [default: the newest known]
-    // A separate id: for `topo plan`, the environment variable applies only together with `--against`.
+    // Has its own id, because the environment variable applies to `topo plan` only together with `--against`.
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = typed_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<TypedVersion>,
     #[command(flatten)]

@@ -43,7 +43,7 @@ pub(super) fn options(arguments: &PlanningArguments, environment: Option<&Enviro
     })
 }
 
-/// Collects the allowances of all `--allow` flags.
+/// Collects the allowances from all `--allow` flags.
 pub(super) fn allowances(typed: &[Allowances]) -> Vec<Allowance> {
     typed.iter().flat_map(|allowances| allowances.0.iter().cloned()).collect()
 }

@@ -74,7 +74,7 @@ impl Progress {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        // With more than 100 steps, a log contains a line only for each tenth of the steps.
+        // With more than 100 steps, a log contains only one line for every tenth of the steps.
         let every = if total <= 100 { 1 } else { total / 10 };
         Steps {
             bar,
@@ -97,7 +97,7 @@ pub(super) struct Steps {
     quiet: bool,
     total: usize,
     done: usize,
-    /// The number of steps for each log line.
+    /// The number of steps per log line.
     every: usize,
     /// The time of the last log line about a running step.
     last_line: Option<Instant>,
@@ -105,20 +105,20 @@ pub(super) struct Steps {
     rates: BTreeMap<String, Rate>,
     /// The ids of the planned steps that are done.
     ids: BTreeSet<usize>,
-    /// The ids of the steps for which a reason for a retry was shown.
+    /// The ids of the steps for which a retry reason was shown.
     retried: BTreeSet<usize>,
     /// The objects whose recreation is rolled back.
     rolled_back: BTreeSet<ObjectId>,
 }
 
 impl Steps {
-    /// Computes the messages per second of a step from the reported counts. Returns `None` while there is no meaningful
-    /// rate.
+    /// Computes a step's rate in messages per second from the reported counts. Returns `None` while there is no
+    /// meaningful rate.
     pub(super) fn rate(&mut self, what: &str, moved: u64) -> Option<f64> {
         self.rates.entry(what.to_owned()).or_default().update(moved, Instant::now())
     }
 
-    /// Shows why topo retries a step. In a log with a line for each step, always prints the first reason of a step.
+    /// Shows why topo retries a step. In a log with a line for each step, always prints a step's first reason.
     pub(super) fn show_retry(&mut self, id: usize, what: &str) {
         if self.retried.insert(id) && self.every == 1 {
             self.last_line = None;

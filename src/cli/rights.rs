@@ -1,4 +1,4 @@
-//! Reports the rights that the user lacks for a plan, and the commands that grant only these rights.
+//! Reports the rights that a plan requires and the user lacks, and the commands that grant only these rights.
 
 use super::failure::Failure;
 use super::hints::{list_permissions, set_permissions};
@@ -8,7 +8,7 @@ use crate::plan::rights::{MissingRights, User, missing_rights};
 use crate::plan::{Info, Plan, VhostPlan};
 use crate::render::shell::quote;
 
-/// A right that the user lacks for a plan.
+/// A right that a plan requires and the user lacks.
 pub(super) struct MissingRight {
     user: String,
     /// The right, such as ``user `deployer` cannot write policies``, with the required tag or permission.

@@ -37,7 +37,7 @@ pub(super) fn read(secret: &SecretRef) -> Result<Option<SecretString>, String> {
     Ok(Some(SecretString::from(value)))
 }
 
-/// Reads a file, and removes one line break at its end. Refuses files that are neither regular nor pipes from the
+/// Reads a file, and removes one line break at its end. Refuses files that are neither regular files nor pipes from the
 /// shell, because other files can be endless.
 fn read_file(path: &Path) -> Result<Option<String>, String> {
     let file = match std::fs::metadata(path) {
@@ -98,7 +98,7 @@ fn sent_uris(plan: &Plan) -> BTreeSet<SecretRef> {
     sent
 }
 
-/// Returns the secrets that a plan compares or sends: the secrets of all planned records, without the initial passwords
+/// Returns the secrets that a plan compares or sends: the secrets in all planned records, except the initial passwords
 /// of existing users.
 fn required(plan: &Plan) -> BTreeSet<SecretRef> {
     let mut required = BTreeSet::new();

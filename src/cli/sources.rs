@@ -21,7 +21,7 @@ pub(super) struct Sources {
     /// The errors for files that are not UTF-8.
     pub(super) encoding_errors: Diagnostics,
     pub(super) variables: Variables,
-    /// The vhost of `--vhost`.
+    /// The vhost that `--vhost` specifies.
     pub(super) only: Option<String>,
     /// The paths of the specs, as command-line arguments.
     pub(super) specs: String,
@@ -118,8 +118,8 @@ pub(super) fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<Path
     .hint("or write one; the README contains an example"))
 }
 
-/// Reads the spec files without selecting an environment, to list the environments that they declare. Returns no files if a spec comes from standard input or
-/// a pipe.
+/// Reads the spec files without selecting an environment, to list the environments that they declare. Returns no files
+/// if a spec comes from standard input or a pipe.
 pub(super) fn files_without_environment(arguments: &SpecArguments, command: &str) -> Result<Vec<SourceFile>, Failure> {
     let paths = paths(arguments, command)?;
     let is_readable_again = |path: &PathBuf| path.is_file() || path.is_dir();
@@ -140,7 +140,7 @@ fn read_files(
     let mut diagnostics = Diagnostics::new();
     let mut read = skipped.clone();
     for path in paths {
-        // A path is read only once, even if the user specifies the path twice. Otherwise, the declarations of the file
+        // A path is read only once, even if the user specifies the path twice. Otherwise, the declarations in the file
         // would be duplicates.
         if !read.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
             continue;

@@ -54,7 +54,7 @@ pub(super) async fn run(arguments: &StatusArguments, global: &Global) -> Result<
 }
 
 /// Shows the status repeatedly, until standard output is closed. Reports an error and continues, because the broker may
-/// return.
+/// become available again.
 async fn watch(
     first: Status,
     interval: Duration,

@@ -113,7 +113,7 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
         Some(typed) => typed.description(),
         None => format!("{}, the newest known; override with --broker-version", BrokerVersion::NEWEST_KNOWN),
     };
-    text + &wrap_sentence(&format!("{verdict} Checked for RabbitMQ {checked}."))
+    text + &wrap_sentence(&format!("{verdict} Checked against RabbitMQ {checked}."))
 }
 
 /// Formats the number of records of each kind, without zero counts.

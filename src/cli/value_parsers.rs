@@ -172,7 +172,7 @@ pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A RabbitMQ version as typed. A series such as `3.10` means the newest known release of that series.
+/// A RabbitMQ version as typed. A series such as `3.10` means the newest known release in that series.
 #[derive(Clone, Debug)]
 pub(super) struct TypedVersion {
     /// The text as typed.

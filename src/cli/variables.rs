@@ -1,4 +1,4 @@
-//! Reads the values of spec variables from `TOPO_VAR_NAME`, from the selected environment of the specs, from files of
+//! Reads the values of spec variables from `TOPO_VAR_NAME`, from the selected environment in the specs, from files of
 //! `NAME=VALUE` lines, and from flags.
 
 use super::arguments::SpecArguments;
@@ -8,13 +8,13 @@ use crate::spec::{Environment, SourceFile, Variables, closest};
 use std::path::Path;
 
 /// The prefix of environment variables that set a spec variable. Specs cannot read other environment variables.
-/// Otherwise, a spec could publish a secret of the process as a queue name.
+/// Otherwise, a spec could publish one of the process's secrets as a queue name.
 const PREFIX: &str = "TOPO_VAR_";
-/// The suffix of `TOPO_VAR_FILE`, which sets `--var-file` and not a spec variable.
+/// The suffix of `TOPO_VAR_FILE`, which sets `--var-file` rather than a spec variable.
 const NOT_A_VALUE: &str = "FILE";
 
-/// Reads all variables. Flags take precedence over files, files over the selected environment of the specs, and the
-/// selected environment over the environment variables of the process.
+/// Reads all variables. Flags take precedence over files, files over the selected environment in the specs, and the
+/// selected environment over the process's environment variables.
 pub(super) fn variables(arguments: &SpecArguments, selected: Option<&Environment>) -> Result<Variables, Failure> {
     let mut variables = Variables::new();
     for (name, value) in std::env::vars_os() {
@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// The error for a line of a variable file.
+/// The error for a line in a variable file.
 struct LineError {
     message: &'static str,
     hint: Option<String>,

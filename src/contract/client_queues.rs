@@ -1,4 +1,4 @@
-//! Collects the queues of a vhost, with the properties that the configuration of a client framework requires.
+//! Collects the queues in a vhost, with the properties that the configuration of a client framework requires.
 
 use super::context::{Context, EffectiveQueue};
 use super::declaration::Declaration;
@@ -10,33 +10,33 @@ use crate::rabbitmq::BrokerProfile;
 use crate::spec::Spec;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The queues of a vhost for the configuration of a client.
+/// The queues in a vhost, for a client's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientVhost {
     /// The name of the vhost.
     pub vhost: VhostName,
     /// The queue type that the broker adds to a declaration without `x-queue-type`; `None` if the spec does not set it.
     pub default_queue_type: Option<QueueType>,
-    /// The selected queues, in the order of their names.
+    /// The selected queues, sorted by name.
     pub queues: Vec<ClientQueue>,
     /// The declarations of all queues that topo declares in the vhost.
     pub declared: BTreeMap<QueueName, Declaration>,
 }
 
-/// A queue for the configuration of a client.
+/// A queue in a client's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientQueue {
     /// The properties of the queue.
     pub declaration: Declaration,
-    /// An exchange and a routing key that route a message to the queue through a binding of the spec; `None` if there
+    /// An exchange and a routing key that route a message to the queue through a binding in the spec; `None` if there
     /// is no suitable binding.
     pub route: Option<PublishRoute>,
-    /// The reaction of a worker to a failed message; `None` if the queue does not retry, dead-letter or intentionally
-    /// drop failed messages.
+    /// A worker's reaction to a failed message; `None` if the queue does not retry, dead-letter or intentionally drop
+    /// failed messages.
     pub on_failure: Option<OnFailure>,
 }
 
-/// An exchange of the spec and a routing key of one of its bindings.
+/// An exchange in the spec, and the routing key of one of its bindings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishRoute {
     /// The exchange.
@@ -47,7 +47,7 @@ pub struct PublishRoute {
     pub routing_key: String,
 }
 
-/// The reaction of a worker to a failed message.
+/// A worker's reaction to a failed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
     /// Rejects the message without requeueing it.

@@ -1,6 +1,6 @@
-//! Collects the inputs of contracts: the simulated routing of a vhost, and the effective settings of each queue.
+//! Collects the inputs for contracts: the simulated routing of a vhost, and the effective settings of each queue.
 //!
-//! A queue's dead-letter destination is computed from the routes of all routing keys that its messages can have.
+//! A queue's dead-letter destination is computed from the routes for all routing keys that its messages can have.
 
 use super::document::DeadLetters;
 use crate::expand::{Expansion, Retry};
@@ -21,7 +21,7 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Creates the context of a vhost and simulates the routing of its messages. `operator_policies` contains the
-    /// operator policies of the expansion.
+    /// operator policies from the expansion.
     pub(crate) fn new(
         (spec, expansion): (&'a Spec, &'a Expansion),
         operator_policies: &'a BTreeMap<PolicyName, Policy>,
@@ -87,8 +87,8 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         self.dead_letters.as_ref().filter(|it| it.reach != Reach::Never)
     }
 
-    /// Returns true if dead-lettered messages can reach a queue by a routing key in the `CC` or `BCC` header that their
-    /// publisher set. Always false for a queue whose retries change the routing keys of messages.
+    /// Returns true if dead-lettered messages can reach a queue through a routing key in the `CC` or `BCC` header that
+    /// their publisher set. Always false for a queue whose retries change the routing keys of messages.
     pub(crate) fn can_route_by_cc(&self) -> bool {
         let key = self.dead_letters.as_ref().and_then(|it| it.routing_key.as_deref());
         !matches!(self.retry, Some(Retry::Ladder(_) | Retry::Republish(_)))
@@ -100,9 +100,17 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         self.effective.is_at_least_once()
     }
 
-    /// Returns the number of retries after the first attempt.
+    /// Returns the number of retries after the first attempt. A policy can lower the delivery limit of a queue that
+    /// counts the attempts itself.
     pub(crate) fn retries(&self) -> u32 {
-        self.retry.map_or(0, Retry::retries)
+        let declared = self.retry.map_or(0, Retry::retries);
+        match self.retry {
+            Some(Retry::Redeliver(_) | Retry::Delayed(_)) => {
+                let limit = self.delivery_limit().and_then(|limit| u32::try_from(limit).ok());
+                limit.map_or(declared, |limit| limit.min(declared))
+            }
+            Some(Retry::Ladder(_) | Retry::Republish(_)) | None => declared,
+        }
     }
 
     /// Returns the effective value of a policy key; `None` if the value is unset or not an integer.

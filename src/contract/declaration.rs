@@ -1,4 +1,4 @@
-//! The declaration of a queue by a worker: the properties that the broker compares in `queue.declare`.
+//! A worker's declaration of a queue: the properties that the broker compares in `queue.declare`.
 
 use crate::model::{Arguments, Queue, QueueName};
 use schemars::JsonSchema;

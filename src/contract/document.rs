@@ -1,4 +1,4 @@
-//! The document format of contracts, which workers and tools read. The format is stable within a format version.
+//! The document format for contracts, which workers and tools read. The format is stable within a format version.
 
 use super::declaration::Declaration;
 use crate::model::units::duration;

@@ -1,5 +1,5 @@
-//! Computes contracts, which specify what the workers of a queue must do. A contract defines the number and the delays
-//! of deliveries, the AMQP methods to call, the exchanges to publish to, and the destination of dead-lettered messages.
+//! Computes contracts, which specify what the workers of a queue must do. A contract defines the number of deliveries
+//! and their delays, the AMQP methods to call, the exchanges to publish to, and where dead-lettered messages go.
 //!
 //! A contract is computed from the spec and its expansion. A live test runs workers that use only the values of a
 //! contract.
@@ -37,7 +37,7 @@ use crate::model::{QueueName, QueueType};
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::Spec;
 
-/// Returns the contracts of all queues of a vhost that retry, dead-letter, or drop failed messages on purpose.
+/// Returns the contracts for all queues in a vhost that retry, dead-letter, or drop failed messages on purpose.
 pub fn contracts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) -> VhostContracts {
     let operator_policies = expansion.topology.operator_policies();
     let context = Context::new((spec, expansion), &operator_policies, profile);

@@ -1,4 +1,4 @@
-//! Determines the reaction of a worker to a message that it failed to process, and the headers of the published copy.
+//! Determines a worker's reaction to a message that it failed to process, and the headers of the published copy.
 
 use super::document::{Answer, AttemptCounter, Contract, Publish};
 use crate::model::message_headers::{ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT};

@@ -1,10 +1,10 @@
-//! Generates the JSON Schema of contracts from the serialized types.
+//! Generates the JSON Schema for contracts from the serialized types.
 
 use super::document::Contracts;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Returns the JSON Schema of the contract output. Like the schema of the spec, it uses Draft-07.
+/// Returns the JSON Schema for the contract output. Like the schema for specs, it uses Draft-07.
 pub fn schema() -> Value {
     let mut schema =
         SchemaSettings::draft07().for_serialize().into_generator().into_root_schema_for::<Contracts>().to_value();

@@ -28,7 +28,13 @@ pub(crate) fn contract_of(it: &EffectiveQueue<'_, '_>) -> Contract {
         strategy: it.retry.map(Retry::strategy),
         max_retries: retries,
         deliveries: retries.saturating_add(1),
-        delays: it.retry.map_or(&[][..], Retry::delays).iter().map(|delay| Wait::of(*delay)).collect(),
+        delays: it
+            .retry
+            .map_or(&[][..], Retry::delays)
+            .iter()
+            .take(usize::try_from(retries).unwrap_or(usize::MAX))
+            .map(|delay| Wait::of(*delay))
+            .collect(),
         jitter: None,
         on_failure: NACK,
         on_give_up: NACK,

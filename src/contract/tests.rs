@@ -202,7 +202,7 @@ fn variables_with_the_same_name_are_an_error() {
     };
     let expected = "A_B_QUEUE would be set by two queues: `a-b` and `a.b`";
     assert_eq!(clash(["a.b", "a-b"]).as_deref(), Some(expected));
-    // `A_DEAD_LETTER_QUEUE` is a variable of both queues.
+    // Both queues would have the variable `A_DEAD_LETTER_QUEUE`.
     let expected = "A_DEAD_LETTER_QUEUE would be set by two queues: `a` and `a.dead-letter`";
     assert_eq!(clash(["a", "a.dead-letter"]).as_deref(), Some(expected));
     assert_eq!(clash(["a", "b"]), None);
@@ -260,7 +260,7 @@ fn declaration_matches_the_topology() {
             r#"{"x-dead-letter-exchange":"dead.dlx","x-delivery-limit":3,"x-queue-type":"quorum"}"#.to_owned()
         )
     );
-    // The settings of a policy are not part of a declaration.
+    // Policy settings are not part of a declaration.
     let by_policy = declared("type: quorum, retry: {delays: [5s]}, deadLetter: {queue: dead, wiring: policy}");
     assert_eq!(by_policy.3, r#"{"x-queue-type":"quorum"}"#);
 }

@@ -1,14 +1,14 @@
 //! Converts contracts to environment variables such as `ORDERS_WORK_MAX_RETRIES`.
 //!
-//! It is an error if two queues have a variable of the same name. If topo added a suffix to one of the variables
-//! instead, a new queue could rename the variables that a worker already reads.
+//! It is an error if two queues have a variable with the same name. If topo added a suffix to one of the variables
+//! instead, adding a queue could rename variables that a worker already reads.
 
 use super::document::{Answer, Contract, Contracts};
 use crate::model::QueueName;
 use crate::model::printable::clean_json;
 use std::collections::BTreeMap;
 
-/// The error for two queues that have a variable of the same name.
+/// The error for two queues that have a variable with the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} would be set by two queues: `{first}` and `{second}`")]
 pub struct NameConflict {
@@ -24,7 +24,7 @@ pub struct NameConflict {
 ///
 /// # Errors
 /// Returns a [`NameConflict`] if two queues would set the same variable. This happens if their names differ only in
-/// case or special characters, if two vhosts have a queue of the same name, or for names such as `a` and
+/// case or special characters, if two vhosts have a queue with the same name, or for names such as `a` and
 /// `a.dead-letter`.
 pub fn variables(contracts: &Contracts) -> Result<Vec<Vec<(String, String)>>, NameConflict> {
     let mut variables: BTreeMap<String, &QueueName> = BTreeMap::new();

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// accepts on an existing queue are ignored. An undeclared current object is deleted if `removed` lists it, if `owns`
 /// matches it, or if it is a setting that the spec omits. See [`binding_reason`] for bindings. External objects,
 /// objects that `ignore` matches, and all other undeclared objects are not deleted. If the spec does not have the
-/// section of a record, the record is deleted only if `removed` lists it. Records without effect are neither created
+/// section for a record, the record is deleted only if `removed` lists it. Records without effect are neither created
 /// nor deleted.
 pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change> {
     let mut changes = Vec::new();

@@ -1,5 +1,5 @@
 //! Defines the inputs that determine the retry strategy of a queue, and the refusal of a strategy. The inputs include
-//! the effective settings of the queue, which its arguments and the policies of the spec determine.
+//! the effective settings of the queue, which are determined by its arguments and the policies in the spec.
 
 use super::Expander;
 use crate::model::{ExchangeName, PolicyName, QueueName, QueueType};
@@ -17,9 +17,9 @@ pub(super) struct Case<'a> {
     /// The final target of the queue's dead-lettered messages; `None` if the queue has none.
     pub(super) final_target: Option<&'a FinalTarget>,
     pub(super) profile: &'a BrokerProfile,
-    /// The effective settings of the queue under each policy of the spec that can govern it.
+    /// The effective settings of the queue under each policy in the spec that can govern it.
     pub(super) possible_settings: &'a PossibleSettings,
-    /// The policies of the spec.
+    /// The policies in the spec.
     pub(super) policies: &'a BTreeMap<PolicyName, PolicySpec>,
 }
 
@@ -141,7 +141,7 @@ pub(super) struct EffectiveSetting {
 }
 
 impl Expander<'_> {
-    /// Returns the effective settings of a queue under each policy of the spec that can govern it.
+    /// Returns the effective settings of a queue under each policy in the spec that can govern it.
     pub(super) fn possible_settings(
         &self,
         name: &QueueName,

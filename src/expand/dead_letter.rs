@@ -93,7 +93,7 @@ impl Expander<'_> {
     }
 
     /// Creates the dead-letter policy of each queue with `wiring: policy`. The policy also contains the other keys of
-    /// the policy in the spec that governs the queue. `plan::wiring` recomputes the policy with the policies on the
+    /// the declared policy that governs the queue. `plan::wiring` recomputes the policy based on the policies on the
     /// broker.
     pub(super) fn wiring_policies(&mut self) {
         let declared = self.topology.policies.clone();
@@ -198,7 +198,7 @@ fn binding_key(name: &QueueName, declaration: &DeadLetterQueueSpec) -> String {
 /// The dead-letter queues that are bound to one exchange.
 struct SharedExchange<'a> {
     first: (&'a QueueName, &'a DeadLetterQueueSpec),
-    /// The queues that the exchange distinguishes by routing key, by that key.
+    /// The queues that the exchange distinguishes by routing key, indexed by that key.
     by_key: BTreeMap<String, &'a QueueName>,
 }
 

@@ -73,8 +73,8 @@ impl Tiers {
         }
     }
 
-    /// Returns the arguments of a tier, and the names of its optional arguments. A current tier without an optional
-    /// argument is not a conflict.
+    /// Returns the arguments of a tier, and the names of its optional arguments. A current tier that lacks an optional
+    /// argument does not cause a conflict.
     fn arguments(&self, number: u32, delay: i64, profile: &BrokerProfile) -> (Arguments, BTreeSet<String>) {
         let supports = |queue_type: QueueType, argument: &str| {
             KnownArgument::named(argument).is_some_and(|known| known.is_accepted(queue_type, profile.version))
@@ -110,7 +110,7 @@ pub struct Objects {
     pub queues: BTreeMap<QueueName, Queue>,
     /// The generated bindings.
     pub bindings: BTreeSet<Binding>,
-    /// The optional arguments of each queue. A current queue without an optional argument is not a conflict.
+    /// The optional arguments of each queue. A current queue that lacks an optional argument does not cause a conflict.
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
 

@@ -71,7 +71,7 @@ pub(super) fn mismatches(
         owner.map(ObjectId::Queue).into_iter().chain([id.clone()]).collect()
     };
     let changes = plan.changes.iter().filter_map(|change| {
-        // The plan retires an object of retries only because the queue of the retries exists.
+        // The plan retires a retry object only because the queue that it belongs to exists.
         let of = change.retires.clone().map(ObjectId::Queue);
         Some(from_change(change, of.into_iter().chain(causes(&change.id()?)).collect()))
     });
@@ -100,7 +100,7 @@ pub(super) fn mismatches(
     mismatches
 }
 
-/// Returns the migrations that a plan for the exported spec would resume, or that another apply executes.
+/// Returns the migrations that a plan for the exported spec would resume, or that another apply is executing.
 pub(super) fn interrupted_migrations(read: &ParsedExport, live: &CurrentVhost<'_>) -> Vec<InterruptedMigration> {
     plan_of(read, live).interrupted
 }

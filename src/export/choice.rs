@@ -1,5 +1,5 @@
-//! Selects the objects of a vhost to export. These are all permanent objects that match the filter, except objects that
-//! a client, a plugin or topo created for its own use.
+//! Selects the objects to export from a vhost. These are all permanent objects that match the filter, except objects
+//! that a client, a plugin or topo created for its own use.
 
 use super::CurrentVhost;
 use super::left_out::{LeftOut, Reason};
@@ -88,7 +88,7 @@ fn is_chosen_record(globs: &[Glob], id: &RecordId) -> bool {
     id.name().map_or(globs.is_empty(), |name| is_chosen(globs, name))
 }
 
-/// Returns the reason to leave out an object if topo could not completely read a value, because the value is too large.
+/// Returns the reason to leave out an object if topo could not read a value completely because the value is too large.
 /// The values are arguments, the definition of a policy, or the fields of a record.
 fn reason_for_size(arguments: &Arguments) -> Option<Reason> {
     has_truncated_value(arguments)
@@ -206,7 +206,8 @@ pub(super) fn select_kept(current: &CurrentVhost<'_>, globs: &[Glob], left_out: 
 }
 
 /// Returns true if the destination of a binding permits the export of the binding. The destination must be exported, or
-/// be a predeclared exchange with a selected source. An exported exchange of retries can have any destination exchange.
+/// be a predeclared exchange with a selected source. An exported exchange that belongs to retries can have any exchange
+/// as its destination.
 fn can_export_with_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
     match &binding.destination {
         Destination::Queue(name) => kept.queues.contains_key(name),

@@ -1,4 +1,4 @@
-//! Exports the records of the cluster as a spec document.
+//! Exports the cluster's records as a spec document.
 
 use super::objects::{field_entries, record_tree, settings_of};
 use crate::model::record_kinds::{Layout, Place, RecordRow, RecordScope};
@@ -18,7 +18,7 @@ pub struct ClusterExport {
     pub left_out: BTreeMap<RecordKind, BTreeSet<String>>,
 }
 
-/// Exports the records whose names match one of the globs. Without globs, exports all records. Of the exported kinds,
+/// Exports the records whose names match one of the globs. Without globs, exports all records. For the exported kinds,
 /// the document declares exactly the records in [`ClusterExport::records`].
 pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
     let is_chosen = |name: &str| globs.is_empty() || globs.iter().any(|glob| glob.matches(name));
@@ -42,7 +42,7 @@ pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
 }
 
 /// Returns true if the exported document declares exactly these records. Ignores declared records of other kinds: a
-/// document with the limits of a user also declares the user.
+/// document with a user's limits also declares the user.
 fn is_declared_exactly(records: &Records) -> bool {
     let file = SourceFile { name: "export".to_owned(), text: text(records) };
     let Some(cluster) = parse(&[file], &Variables::new()).ok().and_then(|specs| specs.cluster) else { return false };
@@ -93,7 +93,7 @@ fn text(records: &Records) -> String {
                     shared.entry(section.name).or_default().entry(name).or_default().push(entry(key, tree));
                 }
                 Place::Section => sections.entry(row.section).or_default().push(entry(name, tree)),
-                // Keys of vhosts are not part of the cluster's document.
+                // Vhost keys are not part of the cluster's document.
                 Place::Vhost(_) => {}
             }
         }

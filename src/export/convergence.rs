@@ -17,19 +17,19 @@ pub struct Export {
     pub text: String,
     /// The objects that are not in the spec.
     pub left_out: LeftOut,
-    /// The interrupted migrations of the vhost.
+    /// The interrupted migrations in the vhost.
     pub interrupted: Vec<InterruptedMigration>,
     /// The exported objects.
     pub topology: Topology,
 }
 
-/// The error if topo cannot write a spec whose plan contains no changes. This error is a bug in topo.
+/// The error if topo cannot write a spec whose plan contains no changes. This error indicates a bug in topo.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ExportError(String);
 
-/// Exports the objects of a vhost whose names match one of the globs. Without globs, exports all objects. Objects that
-/// an interrupted migration changed are exported as they were before the migration.
+/// Exports a vhost's objects whose names match one of the globs. Without globs, exports all objects. Objects that an
+/// interrupted migration changed are exported as they were before the migration.
 ///
 /// # Errors
 /// Returns an [`ExportError`] if the plan for the spec contains changes, and topo cannot simplify the spec any further.
@@ -111,7 +111,7 @@ fn simplify(
     left_out: &mut LeftOut,
 ) {
     let Some(id) = mismatch.causes.first() else { return };
-    // A mismatch of a binding does not concern the patterns of the queue whose `bindings` contain the binding.
+    // A mismatch in a binding does not concern the patterns of the queue whose `bindings` contain the binding.
     let is_binding = matches!(id, ObjectId::Binding(_)) && !recognized.generated.contains_key(id);
     if !is_binding && mismatch.causes.iter().any(|id| given_up.give_up(id, recognized)) {
         return;

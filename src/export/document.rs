@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Comment lines, by the object that they precede.
 pub(super) type Comments = BTreeMap<ObjectId, Vec<String>>;
 
-/// The inputs of the exported text.
+/// The inputs for the exported text.
 pub(super) struct Document<'a> {
     pub(super) live: &'a CurrentVhost<'a>,
     pub(super) kept: &'a Topology,
@@ -202,7 +202,7 @@ impl Document<'_> {
         in_natural_order(entries, |name| name.as_str()).into_iter().map(|(_, entry)| entry).collect()
     }
 
-    /// Returns the exchanges to which exported objects refer but which are not exported. Each exchange has a
+    /// Returns the exchanges that exported objects refer to but that are not exported themselves. Each exchange has a
     /// description of the messages that it receives.
     fn referenced_exchanges(&self) -> BTreeMap<ExchangeName, String> {
         let mut referenced_exchanges: BTreeMap<ExchangeName, BTreeSet<String>> = BTreeMap::new();

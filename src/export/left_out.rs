@@ -1,11 +1,11 @@
-//! Collects the objects of a vhost that are not exported, with the reasons.
+//! Collects the objects in a vhost that are not exported, with the reasons.
 
 use crate::model::count::{count, number};
 use crate::model::known_clients::TransientObject;
 use crate::model::{Glob, ObjectId, ObjectKind, PolicyName, RecordKind, natural};
 use std::collections::BTreeMap;
 
-/// The maximum number of listed names in each line.
+/// The maximum number of names that are listed on each line.
 const MAX_NAMES: usize = 8;
 /// The maximum number of lines.
 const MAX_LINES: usize = 40;
@@ -28,7 +28,7 @@ pub enum Reason {
     OwnedByClient {
         /// The name of the client.
         client: &'static str,
-        /// The group of the object.
+        /// The group that the object belongs to.
         group: &'static TransientObject,
     },
     /// The queue has `x-expires`, and no other object refers to it.

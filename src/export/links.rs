@@ -27,7 +27,7 @@ pub fn reference_passwords(topology: &mut Topology, variables: &mut BTreeSet<Str
     }
 }
 
-/// Converts a name to a component of the name of an environment variable.
+/// Converts a name to a component of an environment variable name.
 fn word(name: &str) -> String {
     let word: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();

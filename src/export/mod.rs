@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The current contents of a vhost, and the options of an export.
 #[derive(Clone, Copy)]
 pub struct CurrentVhost<'a> {
-    /// The objects of the vhost.
+    /// The objects in the vhost.
     pub topology: &'a Topology,
     /// The objects that topo never changes.
     pub untouchable: &'a BTreeSet<ObjectId>,

@@ -184,7 +184,7 @@ fn number_tree(number: f64) -> Tree {
     Tree::plain(if is_integer { format!("{number:.0}") } else { format!("{number:?}") })
 }
 
-/// Converts a policy definition to the keys and units of a spec.
+/// Converts a policy definition to the keys and units that a spec uses.
 fn definition_tree(definition: &Arguments) -> Tree {
     Tree::table(definition.iter().map(|(name, value)| {
         let key = PolicyKey::spelling(name).unwrap_or(name);

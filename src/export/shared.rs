@@ -1,5 +1,5 @@
-//! Moves common settings out of the queues. Settings of all queues become defaults. Settings of several queues move to
-//! a shared mapping to which these queues refer.
+//! Moves common settings out of the queues. Settings that all queues share become defaults. Settings that several
+//! queues share move to a shared mapping that these queues refer to.
 //!
 //! A queue cannot unset a default, so a setting becomes a default only if every queue that supports the setting has the
 //! same value. The exception is the type. A queue can override the type, so the most frequent type becomes the default.
@@ -21,7 +21,7 @@ pub(super) struct Shared(BTreeMap<Vec<Entry>, Mapping>);
 
 struct Mapping {
     name: String,
-    /// The first queue that refers to the mapping. Mismatches of the mapping are attributed to this queue.
+    /// The first queue that refers to the mapping. Mismatches in the mapping are attributed to this queue.
     first: QueueName,
 }
 

@@ -20,7 +20,7 @@ fn read(text: &str) -> Spec {
     parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{found}\n{text}")).vhosts.remove(0)
 }
 
-/// Returns the objects on a broker after an apply of the spec.
+/// Returns the objects on a broker after the spec is applied.
 pub(super) fn apply_spec(text: &str, profile: &BrokerProfile) -> Topology {
     expand(&read(&format!("version: 1\nvhost: shop\n{text}")), profile)
         .unwrap_or_else(|found| panic!("{found}"))
@@ -366,7 +366,7 @@ impl RandomVhosts {
     }
 }
 
-/// `export` itself verifies that the plan of an exported spec contains no changes. This test verifies that such a spec
+/// `export` itself verifies that the plan for an exported spec contains no changes. This test verifies that such a spec
 /// exists for every vhost, and that each object is either exported or reported.
 #[test]
 fn every_vhost_can_be_exported() {

@@ -56,7 +56,7 @@ mod tests {
 
     const VERSION: &str = "4.0.5";
 
-    /// Returns the objects of a Celery worker with quorum queues.
+    /// Returns the objects that a Celery worker with quorum queues declares.
     fn celery() -> Topology {
         let mut exchanges = "exchanges:\n  celery: {type: direct}\n  celeryev: {type: topic}\n  \
                              celery_delayed_delivery: {type: topic}\n"
@@ -96,7 +96,7 @@ mod tests {
         (export.text, export.left_out.lines().join("\n"))
     }
 
-    /// Returns the comments on the `ignore` list, except the first comment, and the items of the list.
+    /// Returns the comments on the `ignore` list, except the first comment, and the items in the list.
     fn ignored(text: &str) -> Vec<String> {
         let lines = text.lines().skip_while(|line| !line.starts_with("# temporary objects of clients: ")).skip(1);
         let lines = lines.take_while(|line| !line.is_empty()).filter(|line| *line != "ignore:");

@@ -12,7 +12,7 @@ const MAX_ROWS: usize = 28;
 
 /// The groups of a graph.
 pub(super) struct Groups<'a> {
-    /// The group number of each box. The number is 0 if the connected part of the box is not divided.
+    /// The group number of each box. The number is 0 if the connected part that contains the box is not divided.
     pub(super) group_of: BTreeMap<&'a ObjectId, usize>,
     /// A map from each box to the box that it belongs to, such as from a queue to its exchange, or from a dead-letter
     /// queue to a queue that dead-letters to it.
@@ -68,7 +68,7 @@ impl<'a> Forest<'a> {
         Self { ids, nodes, into, out, parent: vec![None; count] }
     }
 
-    /// Sets the parent of each box by the bindings to the box, or by the other links to the box if it has no bindings.
+    /// Sets the parent of each box based on the bindings to the box, or on the other links if there are no bindings.
     /// Other links are a weaker hint, because many queues share a dead-letter exchange.
     fn set_parents(&mut self) {
         for is_binding in [true, false] {
@@ -81,8 +81,8 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// Sets the parent of each box without a parent to the closest of its destinations. If the box has children, the
-    /// name of the destination must be at least as similar as the most similar name of a child. For example, exchange
+    /// Sets the parent of each box without a parent to its closest destination. If the box has children, the name of
+    /// the destination must be at least as similar as the most similar name of a child. For example, exchange
     /// `team.events` joins exchange `team.commands`.
     fn attach_sources(&mut self) {
         let mut child_similarity: Vec<Option<usize>> = vec![None; self.ids.len()];

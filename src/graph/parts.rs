@@ -24,7 +24,7 @@ pub struct Graph {
 pub struct VhostGraph {
     /// The name of the vhost.
     pub vhost: VhostName,
-    /// The change of the vhost itself, or `None` if the vhost is unchanged. Always `None` in the graph of a spec.
+    /// The change to the vhost itself, or `None` if the vhost is unchanged. Always `None` in the graph of a spec.
     pub mark: Option<Mark>,
     /// The boxes: first the exchanges, then the queues, each sorted by name.
     pub nodes: Vec<Node>,
@@ -32,7 +32,7 @@ pub struct VhostGraph {
     pub arrows: Vec<Arrow>,
 }
 
-/// A box of the graph.
+/// A box in the graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
@@ -46,7 +46,7 @@ pub struct Node {
     pub notes: Vec<String>,
     /// The file and line in the spec, such as `topology.yaml:12`, or `None` if the spec does not define the object.
     pub at: Option<String>,
-    /// The change of the object in a plan, or `None` if the object is unchanged. Always `None` in the graph of a spec.
+    /// The change to the object in a plan, or `None` if the object is unchanged. Always `None` in the graph of a spec.
     pub mark: Option<Mark>,
     /// The tiers in which failed messages wait. `None` if there are no tiers, or if the tiers are separate boxes.
     pub retries: Option<Retries>,
@@ -80,7 +80,7 @@ impl From<Fate> for DeadLetters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
-    /// An exchange of the spec.
+    /// An exchange that the spec defines.
     Exchange,
     /// An exchange that the spec does not define: an external, predeclared or only referenced exchange.
     ForeignExchange,
@@ -114,7 +114,7 @@ impl Kind {
     }
 }
 
-/// The change of an object in a plan.
+/// The change to an object in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mark {
@@ -186,7 +186,7 @@ impl Mark {
 pub struct Retries {
     /// The label of the arrow to the tiers, such as `rejected` or `republished`.
     pub out: String,
-    /// The change of the generated objects in a plan, or `None` if all these objects are unchanged.
+    /// The change to the generated objects in a plan, or `None` if all these objects are unchanged.
     pub mark: Option<Mark>,
     /// The tiers, in the order in which a failing message passes through them.
     pub tiers: Vec<Tier>,
@@ -202,7 +202,7 @@ pub struct Tier {
     pub name: String,
     /// The delay, such as `30s`.
     pub delay: String,
-    /// The change of the tier in a plan, or `None` if the tier is unchanged.
+    /// The change to the tier in a plan, or `None` if the tier is unchanged.
     pub mark: Option<Mark>,
 }
 
@@ -216,9 +216,9 @@ pub struct Arrow {
     pub to: usize,
     /// The kind of the arrow.
     pub kind: ArrowKind,
-    /// The change of the arrow in a plan, or `None` if the arrow is unchanged.
+    /// The change to the arrow in a plan, or `None` if the arrow is unchanged.
     pub mark: Option<Mark>,
-    /// The labels of the arrow.
+    /// The labels on the arrow.
     pub labels: Vec<Label>,
 }
 
@@ -251,13 +251,13 @@ impl ArrowKind {
     }
 }
 
-/// A label of an arrow.
+/// A label on an arrow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Label {
     /// A routing key, or the headers that a message must have, or `every message`.
     pub text: String,
-    /// The change of the labeled binding in a plan, or `None` if the binding is unchanged.
+    /// The change to the labeled binding in a plan, or `None` if the binding is unchanged.
     pub mark: Option<Mark>,
 }
 

@@ -126,7 +126,8 @@ impl Raw {
         }
         let arrow = |((from, to, kind), links): ((usize, usize, ArrowKind), Vec<&Link>)| {
             let mark = Mark::join(links.iter().map(|link| link.mark));
-            // Next to bindings with a condition, a binding without a condition has a label, so that it is visible.
+            // If other bindings on the arrow have conditions, a binding without a condition also has a label, so that
+            // it is visible.
             let has_condition = kind == ArrowKind::Binding && links.iter().any(|link| link.label.is_some());
             let all = has_condition.then_some(parts::EVERY_MESSAGE);
             let text = |link: &Link| link.label.clone().or_else(|| all.map(str::to_owned));

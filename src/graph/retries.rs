@@ -29,8 +29,8 @@ pub(super) fn find_folds(raw: &Raw, desired: &Desired, changes: &[PlannedChange]
     folds
 }
 
-/// Returns the exchanges whose only destination is a dead-letter queue. An exchange whose mark differs from the mark of
-/// the queue is not folded, so that both marks are visible. Ignores in-place changes to the queue.
+/// Returns the exchanges whose only destination is a dead-letter queue. An exchange whose mark differs from the queue's
+/// mark is not folded, so that both marks are visible. Ignores in-place changes to the queue.
 fn dead_letter_exchanges<'a>(raw: &'a Raw, desired: &'a Desired) -> impl Iterator<Item = (ObjectId, ObjectId)> + 'a {
     let mut onward: BTreeMap<&ObjectId, Vec<&Link>> = BTreeMap::new();
     for link in &raw.links {

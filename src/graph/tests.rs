@@ -171,7 +171,7 @@ fn joined_mark_is_the_common_mark_or_changed() {
     }
 }
 
-/// Returns the names of the boxes of each connected part.
+/// Returns the names of the boxes in each connected part.
 fn parts(graph: &VhostGraph) -> Vec<Vec<&str>> {
     let mut part: Vec<usize> = (0..graph.nodes.len()).collect();
     for _ in 0..graph.nodes.len() {
@@ -205,7 +205,7 @@ fn large_graph_is_drawn_in_groups() {
     let (a, b) = (("a".to_owned(), 22), ("b".to_owned(), 22));
     assert_eq!(parts.iter().map(shape).collect::<Vec<_>>(), [a.clone(), a.clone(), a, b.clone(), b.clone(), b]);
     assert_eq!(parts[0][1..4], ["dead", "q000", "q002"], "{parts:?}");
-    // Exactly one box of each object is not a copy.
+    // Each object has exactly one box that is not a copy.
     let copies = |name: &str| graph.nodes.iter().filter(|node| node.name == name && node.is_copy).count();
     assert_eq!((copies("a"), copies("b"), copies("dead"), graph.arrows.len()), (2, 2, 5, 240));
 }

@@ -4,31 +4,31 @@ use super::{Imported, LeftOut};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The vhost of an object that does not specify a vhost.
+/// The vhost for objects that do not specify one.
 pub(super) const DEFAULT_VHOST: &str = "/";
 
 /// A JSON object.
 pub(super) type Fields = Map<String, Value>;
 
-/// An entry of a list in a definitions file, with the key of the list.
+/// An entry in one of the lists in a definitions file, with the key of the list.
 pub(super) type Entry = (&'static str, Value);
 
 /// The result of a conversion, or the reason why an object is not converted.
 pub(super) type Converted = Result<Vec<Entry>, String>;
 
-/// The lists of a definitions file.
+/// The lists in a definitions file.
 #[derive(Default)]
 pub(super) struct Builder {
     lists: BTreeMap<&'static str, Vec<Value>>,
     left_out: Vec<LeftOut>,
 }
 
-/// Returns the entry of a runtime parameter.
+/// Returns the entry for a runtime parameter.
 pub(super) fn parameter(component: &str, vhost: &str, name: &str, value: &Value) -> Entry {
     ("parameters", json!({"component": component, "vhost": vhost, "name": name, "value": value}))
 }
 
-/// Returns the entry of a policy or an operator policy.
+/// Returns the entry for a policy or an operator policy.
 pub(super) fn policy(is_operator: bool, vhost: &str, name: &str, policy: &Value) -> Entry {
     if is_operator {
         return parameter("operator_policy", vhost, name, policy);
@@ -39,14 +39,14 @@ pub(super) fn policy(is_operator: bool, vhost: &str, name: &str, policy: &Value)
     ("policies", entry)
 }
 
-/// Returns the entry of a vhost's limits; `None` if no limit is set.
+/// Returns the entry for a vhost's limits; `None` if no limit is set.
 pub(super) fn vhost_limits(vhost: &str, limits: [(&str, Option<i64>); 2]) -> Option<Entry> {
     let set = limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), json!(limit?))));
     let set: Fields = set.collect();
     (!set.is_empty()).then(|| parameter("vhost-limits", vhost, "limits", &Value::Object(set)))
 }
 
-/// Returns the entry of a permission. A missing pattern becomes an empty pattern.
+/// Returns the entry for a permission. A missing pattern becomes an empty pattern.
 pub(super) fn permission(user: &str, vhost: &str, patterns: &Value) -> Entry {
     let pattern = |key: &str| patterns.get(key).and_then(Value::as_str).unwrap_or_default();
     let (configure, write, read) = (pattern("configure"), pattern("write"), pattern("read"));
@@ -54,7 +54,7 @@ pub(super) fn permission(user: &str, vhost: &str, patterns: &Value) -> Entry {
     ("permissions", permission)
 }
 
-/// Returns the entry of a topic permission. A missing pattern becomes an empty pattern.
+/// Returns the entry for a topic permission. A missing pattern becomes an empty pattern.
 ///
 /// # Errors
 /// Returns an error if the exchange is missing.
@@ -67,7 +67,7 @@ pub(super) fn topic_permission(user: &str, vhost: &str, patterns: &Value) -> Res
 }
 
 impl Builder {
-    /// Adds the entries of an object. If the object is not converted, adds it to the left-out objects with the reason.
+    /// Adds the entries for an object. If the object is not converted, adds it to the left-out objects with the reason.
     pub(super) fn add(&mut self, what: &str, converted: Converted) {
         match converted {
             Ok(entries) => {

@@ -6,7 +6,7 @@ pub mod terraform;
 
 use serde_json::Value;
 
-/// The converted objects of another tool.
+/// The converted objects from another tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     /// The objects, as a definitions file.

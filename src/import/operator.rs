@@ -1,8 +1,8 @@
 //! Converts custom resources of the RabbitMQ Messaging Topology Operator (`rabbitmq.com/v1beta1`).
 //!
-//! Source: the types in `api/` of the operator 1.0 to 1.20, and the requests that it builds in `internal/`. In operator
-//! 1.20 and later, a webhook sets a missing `durable` field of a queue to true. Earlier versions declare a queue that
-//! is not durable.
+//! Source: the types in `api/` for operator versions 1.0 to 1.20, and the requests that the operator builds in
+//! `internal/`. In operator 1.20 and later, a webhook sets a queue's missing `durable` field to true. Earlier versions
+//! declare such a queue as not durable.
 
 mod conversion;
 mod resource;
@@ -16,15 +16,15 @@ use resource::{Object, Users, Variables};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The group of the operator's API.
+/// The operator's API group.
 const GROUP: &str = "rabbitmq.com/";
 
-/// Converts the documents of manifests. Ignores documents of other APIs, except secrets that contain the name of a
+/// Converts the documents in manifests. Ignores documents for other APIs, except secrets that contain the name of a
 /// user. With `cluster`, converts only the objects of this `RabbitmqCluster`, specified as `NAME` or `NAMESPACE/NAME`.
 ///
 /// # Errors
-/// Returns an error if the documents contain no objects of the operator, if no object belongs to `cluster`, or if the
-/// selected objects belong to several clusters.
+/// Returns an error if the documents contain no operator objects, if no object belongs to `cluster`, or if the selected
+/// objects belong to several clusters.
 pub fn import(documents: &[Value], cluster: Option<&str>) -> Result<Imported, ImportError> {
     let items = documents.iter().flat_map(|document| match document.get("items").and_then(Value::as_array) {
         Some(items) => items.iter().collect(),

@@ -1,7 +1,7 @@
 //! Converts resources of the `cyrilgdn/rabbitmq` Terraform provider. The input is a state file (`terraform.tfstate`),
 //! or the output of `terraform show -json` for a state or a plan.
 //!
-//! Source: the resource schemas of the provider 1.8 to 1.10.
+//! Source: the resource schemas in provider versions 1.8 to 1.10.
 
 #[cfg(test)]
 mod tests;
@@ -117,7 +117,7 @@ fn add_instances(found: &mut Vec<Resource>, resource: &Value) {
     let module = text(resource, "module").map_or_else(String::new, |module| format!("{module}."));
     let name = text(resource, "name").unwrap_or_default();
     for instance in resource.get("instances").and_then(Value::as_array).into_iter().flatten() {
-        // The next apply of Terraform deletes a deposed instance.
+        // The next `terraform apply` deletes a deposed instance.
         if instance.get("deposed").is_some() {
             continue;
         }

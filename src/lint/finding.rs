@@ -6,7 +6,7 @@ use super::effective::EffectiveQueue;
 use crate::model::ObjectId;
 use crate::spec::{Diagnostic, Location, Severity};
 
-/// The maximum number of related positions of a merged finding.
+/// The maximum number of related positions in a merged finding.
 const MAX_RELATED: usize = 3;
 
 /// A result of a lint rule.
@@ -94,8 +94,8 @@ pub struct Rule {
     pub name: &'static str,
     /// The default severity of a finding.
     pub severity: Severity,
-    /// The other severities that a finding can have, the highest first. The severity can depend on the RabbitMQ version
-    /// or on the form of the setting.
+    /// The other severities that a finding can have, highest first. The severity can depend on the RabbitMQ version or
+    /// on the form of the setting.
     pub other_severities: &'static [Severity],
     /// True if the rule is off until a spec or a flag sets its level. Such a rule is a matter of style, or depends on
     /// facts that a spec does not contain.

@@ -1,4 +1,4 @@
-//! Matches the policies of a spec with its queues and exchanges, and narrows the pattern of a policy to exclude some
+//! Matches the policies in a spec with its queues and exchanges, and narrows the pattern of a policy to exclude some
 //! objects. Ignores generated dead-letter policies, because they copy the keys of a declared policy.
 
 use crate::expand::Expansion;
@@ -11,7 +11,7 @@ use crate::rabbitmq::{
 use crate::spec::Spec;
 use std::collections::BTreeSet;
 
-/// A queue or an exchange, with the declared policies that match it, the highest priority first.
+/// A queue or an exchange, with the declared policies that match it, highest priority first.
 pub(super) struct PolicyTarget<'a> {
     pub(super) id: ObjectId,
     pub(super) name: &'a str,

@@ -24,7 +24,7 @@ pub struct Subject<'a> {
     /// The profile of the connected broker, or of the assumed version.
     pub profile: &'a BrokerProfile,
     live: Option<&'a Topology>,
-    /// True if queues can exist that `live` does not contain. Findings can then be wrong.
+    /// True if there may be queues that `live` does not contain. Findings might then be wrong.
     lacks_transient_queues: bool,
     // A dozen rules need the following values for every queue. Without this cache, `topo validate` would spend most of
     // its time recomputing them.
@@ -56,13 +56,13 @@ impl<'a> Subject<'a> {
     }
 
     /// Adds the live topology of the vhost, so that the simulated routing matches the broker. `live` contains the
-    /// objects of the spec and all other objects of the vhost. `includes_transient_queues` is false for a definitions
+    /// objects in the spec and all other objects in the vhost. `includes_transient_queues` is false for a definitions
     /// file, which does not contain exclusive or transient queues.
     pub fn with_live_topology(self, live: &'a Topology, includes_transient_queues: bool) -> Self {
         Self { live: Some(live), lacks_transient_queues: !includes_transient_queues, ..self }
     }
 
-    /// Returns true if queues can exist that the live topology does not contain. Findings can then be wrong.
+    /// Returns true if there may be queues that the live topology does not contain. Findings might then be wrong.
     pub(super) fn lacks_transient_queues(&self) -> bool {
         self.lacks_transient_queues
     }
@@ -117,7 +117,7 @@ impl<'a> Subject<'a> {
         std::iter::once(&self.expansion.topology).chain(self.live)
     }
 
-    /// Returns the bindings of the live topology that the expansion does not contain; empty without a live topology.
+    /// Returns the bindings in the live topology that the expansion does not contain; empty without a live topology.
     pub(super) fn unmanaged_bindings(&self) -> impl Iterator<Item = &'a Binding> {
         let declared = &self.expansion.topology.bindings;
         self.live.into_iter().flat_map(|live| &live.bindings).filter(|binding| !declared.contains(*binding))
@@ -152,7 +152,7 @@ impl<'a> Subject<'a> {
         self.arrivals().dead_lettered_keys(queue, to)
     }
 
-    /// Returns copies of all objects of the expansion, including generated objects, except queues and bindings.
+    /// Returns copies of all objects in the expansion, including generated objects, except queues and bindings.
     pub(super) fn objects(&self) -> impl Iterator<Item = Object> {
         let topology = &self.expansion.topology;
         let vhost = topology.settings.iter().map(|settings| Object::Vhost(settings.clone()));
@@ -174,7 +174,7 @@ impl<'a> Subject<'a> {
         Ends { source: source.map(|exchange| exchange.kind.as_str()), queue }
     }
 
-    /// Returns all queues of the expansion, including dead-letter queues and generated queues.
+    /// Returns all queues in the expansion, including dead-letter queues and generated queues.
     pub(super) fn queues(&self) -> impl Iterator<Item = (ObjectId, &'a Queue)> {
         let by_id = |(name, queue): (&QueueName, &'a Queue)| (ObjectId::Queue(name.clone()), queue);
         self.expansion.topology.queues.iter().map(by_id)

@@ -9,8 +9,8 @@ use crate::plan::{Action, Allowance, Guard, HazardKind, Options, Plan, blockers_
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Declares the topology. The vhost must exist and be empty. An interruption ends the declaration after the requests in
-/// progress. Sets `has_declared` if objects may have been declared.
+/// Declares the topology. The vhost must exist and be empty. An interruption ends the declaration once the requests in
+/// progress are complete. Sets `has_declared` if objects may have been declared.
 ///
 /// # Errors
 /// The broker refused an object or could not be reached, the plan is blocked, another run uses the vhost, or the run

@@ -205,7 +205,7 @@ impl Execution<'_> {
     }
 }
 
-/// Reads the messages of a stream until it contains the expected number of messages of the case, for at most
+/// Reads the messages of a stream until it contains the expected number of messages from the case, for at most
 /// [`MAX_DELAY`].
 async fn read_stream(
     channel: &ApplicationChannel,
@@ -223,7 +223,7 @@ async fn read_stream(
     }
 }
 
-/// Gets all ready messages of a queue.
+/// Gets all ready messages from a queue.
 async fn get_all(channel: &ApplicationChannel, queue: &QueueName) -> Result<Vec<ReceivedMessage>, BrokerError> {
     let mut messages = Vec::new();
     while let Some(message) = channel.get(queue).await? {

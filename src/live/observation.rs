@@ -126,7 +126,7 @@ impl Observation {
         ready
     }
 
-    /// Returns the differences between this observation of a broker and the simulation, in sentences.
+    /// Returns the differences between this observation of a broker and the simulation, as sentences.
     pub(super) fn differences(&self, simulated: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         if self.publisher != simulated.publisher {

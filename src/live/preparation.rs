@@ -41,7 +41,7 @@ impl Preparation {
 pub struct RunnableCase {
     /// The position among the selected cases.
     pub index: usize,
-    /// The simulated result, with the times of the spec.
+    /// The simulated result, with the times in the spec.
     pub outcome: Outcome,
     pub(super) publication: Publication,
     pub(super) workers: BTreeMap<QueueName, Worker>,
@@ -148,7 +148,7 @@ fn depends_on_speed(publication: &Publication, workers: &BTreeMap<QueueName, Wor
 }
 
 /// Returns the objects to declare. Removes the scope, and all records except operator policies. For example, vhost
-/// limits and the cluster name apply only to the vhost and the broker of the spec.
+/// limits and the cluster name apply only to the spec's vhost and broker.
 fn desired(scaled: &Expansion) -> Desired {
     let mut desired = scaled.clone().into_desired();
     desired.topology.records.retain(|id, _| id.kind == RecordKind::OperatorPolicy);

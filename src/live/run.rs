@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 const ATTEMPTS: usize = 3;
 /// The time that a case may take beyond its simulated time, for its connections and for a slow broker.
 const EXTRA_TIME: Duration = Duration::from_secs(120);
-/// The additional maximum time for each message.
+/// The additional time that a case may take for each message.
 const TIME_PER_MESSAGE: Duration = Duration::from_millis(100);
 /// The pause between two checks for an interruption.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ pub enum Verdict {
 }
 
 /// Declares the topology in the vhosts, and runs the cases. Each vhost must exist and be empty. Sets `has_declared`
-/// before a case runs, or if only a part of the topology was declared. Calls `observe` after each case.
+/// before a case runs, or if only part of the topology was declared. Calls `observe` after each case.
 ///
 /// # Errors
 /// The topology could not be declared, a case could not run, or the run was interrupted.

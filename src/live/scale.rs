@@ -14,7 +14,7 @@ const MIN_TIME: i64 = 25;
 /// the broker delivers it.
 const MIN_TIME_WITH_WORKER: i64 = 1_000;
 
-/// The time that topo needs to publish a message and receive the confirm, in milliseconds. topo must publish all
+/// The time that topo takes to publish a message and receive the confirm, in milliseconds. topo must publish all
 /// messages of a case before the first message expires.
 const PUBLISH_TIME: i64 = 100;
 

@@ -12,12 +12,12 @@ use crate::simulation::{Behavior, Worker};
 use std::cell::RefCell;
 use std::convert::Infallible;
 
-/// The worker of a queue.
+/// The worker for a queue.
 pub(super) struct LiveWorker<'c> {
     queue: &'c QueueName,
     worker: &'c Worker,
     contract: Option<&'c Contract>,
-    /// The identifier of the case. Messages of other cases are acknowledged and ignored.
+    /// The identifier of the case. Messages from other cases are acknowledged and ignored.
     case: &'c str,
     /// The current connection.
     connection: RefCell<Option<AmqpTransport>>,

@@ -4,14 +4,14 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt;
 
-/// The characters that are percent-encoded in each component: all except the unreserved characters of RFC 3986.
+/// The characters that are percent-encoded in each component: all except the unreserved characters in RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The schemes, each with its default port.
 const SCHEMES: [(&str, u16); 2] = [("amqp", 5672), ("amqps", 5671)];
 /// The query parameter with the password of the client's private key.
 const KEY_PASSWORD: &str = "password";
 
-/// The reason why a string is not an AMQP URI. The message contains no part of the string, because any part can be a
+/// The reason why a string is not an AMQP URI. The message contains no part of the string, because any part could be a
 /// password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UriProblem {

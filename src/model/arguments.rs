@@ -67,7 +67,7 @@ pub const MAX_LEVELS: usize = 64;
 
 /// The maximum number of values in one argument, at any depth, that topo reads. A declaration must fit into one AMQP
 /// frame (128 KiB by default), so clients rarely declare more values. The limit protects memory: the decoded mapping
-/// `{"":1}` needs more than 100 times the memory of its JSON text.
+/// `{"":1}` takes more than 100 times the memory of its JSON text.
 pub const MAX_VALUES: usize = 10_000;
 
 impl ArgumentValue {
@@ -319,7 +319,7 @@ impl<'de> Visitor<'de> for Part<'_> {
 /// The size of a mapping with few entries, in bytes. A B-tree node has room for eleven entries.
 const TABLE_SIZE: usize = 11 * (size_of::<String>() + size_of::<ArgumentValue>()) + 24;
 
-/// The additional size of each entry of a mapping, in bytes.
+/// The additional size of each entry in a mapping, in bytes.
 const ENTRY_SIZE: usize = 2 * size_of::<String>();
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Encodes objects as RabbitMQ's JSON, for request bodies and for the entries of definitions files.
+//! Encodes objects as RabbitMQ's JSON, for request bodies and for the entries in definitions files.
 
 use super::binding::{Binding, Destination};
 use super::names::VhostName;
@@ -39,12 +39,12 @@ pub fn topic_permission(permission: &TopicPermission) -> Value {
     json!({ "exchange": permission.exchange, "write": permission.write, "read": permission.read })
 }
 
-/// Adds the name of an object to its request body, which becomes an entry of a definitions file.
+/// Adds the name of an object to its request body, which becomes an entry in a definitions file.
 pub fn with_name(name: &impl Serialize, body: Value) -> Value {
     prepend([("name", json!(name))], body)
 }
 
-/// Adds the source and the destination of a binding to its request body, which becomes an entry of a definitions file.
+/// Adds the source and the destination of a binding to its request body, which becomes an entry in a definitions file.
 pub fn with_ends(binding: &Binding, body: Value) -> Value {
     let kind = match binding.destination {
         Destination::Queue(_) => "queue",
@@ -58,12 +58,12 @@ pub fn with_ends(binding: &Binding, body: Value) -> Value {
     prepend(ends, body)
 }
 
-/// Adds the vhost to an entry of a definitions file. If the file contains several vhosts, each entry must have a vhost.
+/// Adds the vhost to an entry in a definitions file. If the file contains several vhosts, each entry must have a vhost.
 pub fn with_vhost(vhost: &VhostName, entry: Value) -> Value {
     prepend([("vhost", json!(vhost))], entry)
 }
 
-/// Adds the user of a topic permission to its request body, which becomes an entry of a definitions file.
+/// Adds the user of a topic permission to its request body, which becomes an entry in a definitions file.
 pub fn with_user(permission: &TopicPermission, body: Value) -> Value {
     prepend([("user", json!(permission.user))], body)
 }

@@ -1,14 +1,14 @@
 //! Limits the memory for nested arguments in proportion to the size of a document.
 //!
-//! Most values need about as much memory as their text. Lists and mappings in arguments need more: the text `{"":1}`
-//! has 6 bytes, but the decoded value needs 700 bytes. At the limit, topo truncates arguments that contain lists or
+//! Most values take about as much memory as their text. Lists and mappings in arguments take more: the text `{"":1}` is
+//! 6 bytes long, but the decoded value takes 700 bytes. At the limit, topo truncates arguments that contain lists or
 //! mappings. It always reads scalar arguments.
 
 use std::cell::Cell;
 
-/// The memory for nested arguments, in bytes for each byte of the document.
+/// The memory for nested arguments, in bytes per byte of the document.
 const FACTOR: usize = 2;
-/// The additional memory in bytes, independent of the document. Real brokers have few nested arguments, which need a
+/// The additional memory in bytes, independent of the document. Real brokers have few nested arguments, which take a
 /// few hundred bytes.
 const BASE: usize = 16 << 20;
 /// The maximum memory in bytes, for a document of any size.

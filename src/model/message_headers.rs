@@ -22,7 +22,7 @@ pub const ACQUIRED_COUNT: &str = "x-acquired-count";
 pub const CC: &str = "CC";
 /// A list of additional routing keys; set by the publisher. The broker removes this header from the message.
 pub const BCC: &str = "BCC";
-/// The number of replays of a message by topo.
+/// The number of times that topo has replayed the message.
 pub const REPLAYS: &str = "x-topo-replay";
 /// The identifier of the last run of `topo dlq replay` that published the message.
 pub const REPLAY_RUN: &str = "x-topo-replay-run";

@@ -82,7 +82,7 @@ name!(
 /// The maximum length of a name, in bytes. It is the maximum length of an AMQP short string.
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// The vhost that exists on a new broker. The lock in this vhost also protects the records of the cluster, unless
+/// The vhost that exists on a new broker. The lock in this vhost also protects the cluster's records, unless
 /// `--lock-vhost` sets a different vhost.
 pub const DEFAULT_VHOST: &str = "/";
 

@@ -21,15 +21,16 @@ const SWITCH_SUFFIX: &str = ".switch";
 const RETURN_SUFFIX: &str = ".return";
 /// The separator before the generation in the name of a tier.
 const GENERATION: char = '~';
-/// The name prefix of the shovel that moves the messages of a queue.
+/// The name prefix of the shovel that moves a queue's messages.
 const SHOVEL_PREFIX: &str = "topo.move.";
-/// The consumer tag of topo's AMQP transport. The tag distinguishes topo from the consumers of applications.
+/// The consumer tag of topo's AMQP transport. The tag distinguishes topo from application consumers.
 pub const TRANSPORT_TAG: &str = "topo.move";
 
-/// Returns the guard exchange of a queue with a ladder. The guard exchange receives all dead-lettered messages of the
-/// queue. On RabbitMQ 3.13 and later, it routes messages that expired, overflowed or reached the delivery limit to the
-/// final target. All other messages go to its alternate exchange, the retry exchange. The name of the guard exchange
-/// has the form of a dead-letter queue's exchange. The names cannot collide, because a dead-letter queue has no ladder.
+/// Returns the guard exchange of a queue with a ladder. The guard exchange receives all messages that the queue
+/// dead-letters. On RabbitMQ 3.13 and later, it routes messages that expired, overflowed or reached the delivery limit
+/// to the final target. All other messages go to its alternate exchange, the retry exchange. The name of the guard
+/// exchange has the form of a dead-letter queue's exchange. The names cannot collide, because a dead-letter queue has
+/// no ladder.
 pub fn guard_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", queue.as_str()))
 }
@@ -39,7 +40,7 @@ pub fn queue_of_guard_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), DEAD_LETTER_EXCHANGE_SUFFIX)
 }
 
-/// Returns the retry exchange of a queue, which routes a message by its retry key to the tier of its next retry.
+/// Returns the retry exchange of a queue, which routes a message by its retry key to the tier for its next retry.
 pub fn retry_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{RETRY_SUFFIX}", queue.as_str()))
 }
@@ -101,7 +102,7 @@ pub fn give_up_key(queue: &QueueName) -> String {
     exhausted_exchange(queue).as_str().to_owned()
 }
 
-/// Returns the topic pattern that matches all retry keys and the give-up key of a queue. Returns `None` if a word of
+/// Returns the topic pattern that matches all retry keys and the give-up key of a queue. Returns `None` if a word in
 /// the queue name is a wildcard, because the pattern would then match other keys too.
 pub fn retry_key_pattern(queue: &QueueName) -> Option<String> {
     let is_wild = |word: &str| word == "*" || word == "#";
@@ -197,7 +198,7 @@ pub struct MigrationNames {
     /// The holding queue for messages that are published while topo drains the old queue, and its fanout exchange. The
     /// exchange is the alternate exchange of the tap.
     pub hold: String,
-    /// The holding queue that receives the messages of the old queue, and its fanout exchange.
+    /// The holding queue that receives the messages from the old queue, and its fanout exchange.
     pub drained: String,
     /// A temporary queue with the settings of the new queue. topo declares it before any change, to check whether the
     /// broker allows this user to declare the new queue.
@@ -211,7 +212,7 @@ pub struct MigrationNames {
 }
 
 impl MigrationNames {
-    /// Returns the names for the migration of a queue.
+    /// Returns the names for a queue migration.
     pub fn of(queue: &QueueName) -> Self {
         let name = |role: &str| migration_name(queue, role);
         Self {
@@ -240,7 +241,7 @@ pub fn identity_queue(queue: &QueueName, token: u32) -> QueueName {
 pub const DEAD_LETTER_TAG: &str = "topo.dlq";
 
 /// Returns the consumer tag with which `topo dlq` reads a dead-letter queue. `number` starts at 0 and is less than 100.
-/// A quorum queue requeues the messages of several consumers in the order of the consumer tags.
+/// A quorum queue requeues messages from several consumers in the order of the consumer tags.
 pub fn dead_letter_tag(number: usize) -> String {
     format!("{DEAD_LETTER_TAG}.{number:02}")
 }
@@ -267,8 +268,8 @@ pub fn digest(name: &str) -> String {
     Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the name of the shovel that moves the messages of a queue. A name that would be too long contains a digest
-/// of the queue name instead.
+/// Returns the name of the shovel that moves a queue's messages. A name that would be too long contains a digest of the
+/// queue name instead.
 pub fn shovel(queue: &QueueName) -> String {
     let name = format!("{SHOVEL_PREFIX}{}", queue.as_str());
     if name.len() <= MAX_NAME_BYTES {

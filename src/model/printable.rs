@@ -5,6 +5,9 @@
 
 use std::borrow::Cow;
 
+/// Substrings of spec keys whose values can be secrets, in lower case. The substrings also match common misspellings.
+pub(crate) const SECRET_KEYS: [&str; 5] = ["passw", "pasw", "pwd", "dhash", "secret"];
+
 /// Returns true if a character is invisible, moves the cursor, ends a line, or changes the direction of text. Ordinary
 /// spaces are not hidden.
 pub fn is_hidden(c: char) -> bool {
@@ -95,7 +98,7 @@ pub fn one_line(text: &str) -> String {
     clean(&if rest.is_empty() { first } else { format!("{}: {}", first.trim_end_matches(':'), rest.join("; ")) })
 }
 
-/// Escapes all hidden characters of a complete JSON document, because JSON writers escape only some of them. Outside
+/// Escapes all hidden characters in a complete JSON document, because JSON writers escape only some of them. Outside
 /// strings, a JSON document contains no hidden characters except line breaks.
 pub fn clean_json(document: String) -> String {
     if !document.chars().any(|c| is_hidden(c) && c != '\n') {

@@ -76,7 +76,7 @@ pub struct RecordRow {
     pub doc: &'static str,
     /// The documentation of the kind's key in `removed`; empty if `removed` has no such key.
     pub removed_doc: &'static str,
-    /// The fields that contain the segments of the key, in an entry of the broker's list; empty if records of this kind
+    /// The fields of an entry in the broker's list that contain the segments of the key; empty if records of this kind
     /// have no names. The first segment is the name. In a spec, each segment is the key of a nested mapping.
     pub key: &'static [&'static str],
     /// True if a request that writes a record contains the last segment of the key in its body, and not in its path.
@@ -94,9 +94,9 @@ pub struct RecordRow {
     /// The plugins, the most common one first. To write these records, at least one of the plugins must be enabled.
     /// Empty if no plugin is required.
     pub plugins: &'static [&'static str],
-    /// The path of the broker's list of these records.
+    /// The API path that lists these records.
     pub list: ListPath,
-    /// The position of creations, changes and deletions in the order of a plan.
+    /// The position of creations, changes and deletions in a plan.
     pub order: WriteOrder,
     /// The relation between settings and records.
     pub layout: Layout,
@@ -119,7 +119,7 @@ pub enum RecordScope {
     Cluster,
 }
 
-/// The path of the broker's list of the records of a kind.
+/// The API path that lists the records of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListPath {
     /// [`RecordRow::path`], followed by the vhost if the kind belongs to a vhost.
@@ -134,7 +134,7 @@ pub enum ListPath {
     OfAllVhosts,
 }
 
-/// The position of the steps that write records in a plan.
+/// The position, in a plan, of the steps that write records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOrder {
     /// Creations and changes precede those of all other objects, which can require these records. Deletions follow all
@@ -157,7 +157,7 @@ pub enum WriteOrder {
     },
 }
 
-/// A word that a spec accepts instead of the mapping of an entry.
+/// A word that a spec accepts instead of an entry's mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shorthand {
     /// The word, as a list for the grammar.
@@ -169,7 +169,7 @@ pub struct Shorthand {
 /// The objects that records belong to, such as the users that have limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Owners {
-    /// The path of the broker's list of these objects, without `/api/`.
+    /// The API path that lists these objects, without `/api/`.
     pub path: &'static str,
     /// The field of such an object that contains the records in a definitions file; empty if there is none.
     pub field: &'static str,
@@ -287,8 +287,8 @@ impl RecordRow {
         format!("{} {}", number(many as u64), if many == 1 { self.word } else { self.plural })
     }
 
-    /// Returns true if the kind belongs to vhosts and its records belong to users. The globs of the cluster document
-    /// then apply to the names of the users. The globs of the vhost document do not apply.
+    /// Returns true if the kind belongs to vhosts and its records belong to users. The globs in the cluster document
+    /// then apply to the user names. The globs in the vhost document do not apply.
     pub fn is_named_after_users(&self) -> bool {
         self.scope == RecordScope::Vhost && self.owners.is_some()
     }

@@ -12,8 +12,8 @@ use std::fmt;
 /// (`rabbit_misc:check_expiry`).
 pub const MAX_DELAY: i64 = 315_360_000_000;
 
-/// Returns the infinite sequence of backoff delays. `initial`, `max` and the delays are in milliseconds. The default of
-/// `max` is [`MAX_DELAY`].
+/// Returns the infinite sequence of backoff delays. `initial`, `max` and the delays are in milliseconds. `max` defaults
+/// to [`MAX_DELAY`].
 pub fn backoff_delays(initial: i64, factor: f64, max: Option<i64>) -> impl Iterator<Item = i64> {
     let max = max.unwrap_or(MAX_DELAY);
     let mut next = initial as f64;

@@ -114,23 +114,23 @@ impl Scope {
         declared.is_some_and(|names| names.contains(id.name().unwrap_or_default()))
     }
 
-    /// Returns true if a glob of `owns` matches the name.
+    /// Returns true if a glob in `owns` matches the name.
     pub fn owns(&self, name: &str) -> bool {
         matches_any(&self.owns, name)
     }
 
-    /// Returns true if a glob of `protect` matches the name.
+    /// Returns true if a glob in `protect` matches the name.
     pub fn protects(&self, name: &str) -> bool {
         matches_any(&self.protect, name)
     }
 
-    /// Returns true if a glob of `ignore` matches the name.
+    /// Returns true if a glob in `ignore` matches the name.
     pub fn ignores(&self, name: &str) -> bool {
         matches_any(&self.ignore, name)
     }
 
-    /// Returns true if the spec owns the object: a glob of `owns` matches its name. For the record of a user, the
-    /// cluster document must declare or own the user.
+    /// Returns true if the spec owns the object: a glob in `owns` matches its name. For a user's record, the cluster
+    /// document must declare or own the user.
     pub fn owns_object(&self, id: &ObjectId) -> bool {
         id.name().is_some_and(|name| match is_of_user(id) {
             true => self.users.declared.contains(name) || matches_any(&self.users.owns, name),
@@ -138,8 +138,8 @@ impl Scope {
         })
     }
 
-    /// Returns true if topo never deletes or recreates the object: a glob of `protect` matches its name. For the record
-    /// of a user, the globs of the cluster document apply.
+    /// Returns true if topo never deletes or recreates the object: a glob in `protect` matches its name. For a user's
+    /// record, the globs in the cluster document apply.
     pub fn protects_object(&self, id: &ObjectId) -> bool {
         id.name().is_some_and(|name| match is_of_user(id) {
             true => matches_any(&self.users.protect, name),
@@ -147,8 +147,8 @@ impl Scope {
         })
     }
 
-    /// Returns true if topo does not manage or report the object: a glob of `ignore` matches its name. For the record
-    /// of a user, the globs of the cluster document apply.
+    /// Returns true if topo does not manage or report the object: a glob in `ignore` matches its name. For a user's
+    /// record, the globs in the cluster document apply.
     pub fn ignores_object(&self, id: &ObjectId) -> bool {
         id.name().is_some_and(|name| match is_of_user(id) {
             true => matches_any(&self.users.ignore, name),

@@ -1,4 +1,4 @@
-//! References to secrets. Specs, plans and topologies contain only references, and never the values.
+//! References to secrets. Specs, plans and topologies contain only references, never the values.
 
 use super::arguments::{ArgumentValue, Arguments};
 use serde_json::{Value, json};
@@ -8,13 +8,13 @@ use std::fmt;
 const ENV: &str = "env";
 /// The key of a reference to a file.
 const FILE: &str = "file";
-/// The key that contains a reference in a request body.
+/// The key in a request body that contains a reference.
 const TEMPLATE: &str = "$secret";
-/// The key that contains a URI without its password in a request body.
+/// The key in a request body that contains a URI without its password.
 const URI: &str = "$uri";
 /// The key next to [`URI`] that contains the reference to the password.
 const PASSWORD: &str = "password";
-/// The key that contains the name of a field in a request body. topo sends the current value of this field.
+/// The key in a request body that contains the name of a field. topo sends the current value of this field.
 const CURRENT: &str = "$current";
 
 /// The source of a secret.
@@ -31,7 +31,7 @@ pub enum SecretRef {
 pub enum Template {
     /// The value of a secret.
     Secret(SecretRef),
-    /// The current value of this field of the object.
+    /// The current value of this field in the object.
     Current(String),
     /// A URI with a password.
     Uri {

@@ -1,5 +1,5 @@
-//! Defines the thresholds of queues: the values at which `topo status` and the alerts from `topo alerts` report a
-//! queue. Thresholds are not arguments, and topo does not send them to the broker.
+//! Defines queue thresholds: the values at which `topo status` and the alerts from `topo alerts` report a queue.
+//! Thresholds are not arguments, and topo does not send them to the broker.
 
 /// The severity of a crossed threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +28,8 @@ pub struct Growth {
     pub within: i64,
 }
 
-/// The thresholds of one queue. A threshold is crossed when the queue's value is equal to the threshold or greater.
+/// The thresholds of one queue. A threshold is crossed when the queue's value is greater than or equal to the
+/// threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thresholds {
     /// The number of messages, whether ready or unacknowledged.
@@ -42,7 +43,7 @@ pub struct Thresholds {
 }
 
 impl Severity {
-    /// Both severities, the lower severity first.
+    /// Both severities, the lower one first.
     pub const ALL: [Self; 2] = [Self::Warning, Self::Critical];
 
     /// Returns the name of the severity in JSON, alert labels and text output.

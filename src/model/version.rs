@@ -19,9 +19,9 @@ pub struct BrokerVersion {
     pub patch: u16,
 }
 
-/// The newest release of each series for which topo predicts the behavior, based on the source of the release or a live
-/// broker. If a user specifies only a series, topo assumes this release. The patch version matters, because some patch
-/// releases changed which arguments the broker accepts.
+/// The newest release of each series for which topo predicts the behavior, based on the release's source code or on a
+/// live broker. If a user specifies only a series, topo assumes this release. The patch version matters, because some
+/// patch releases changed which arguments the broker accepts.
 const NEWEST_OF_SERIES: &[BrokerVersion] = &[
     BrokerVersion::new(3, 8, 35),
     BrokerVersion::new(3, 9, 29),

@@ -1,12 +1,12 @@
-//! Reads the current counts of queues, with fresh counts of quorum queues that the broker lists as empty.
+//! Reads the current counts for queues, with fresh counts for quorum queues that the broker lists as empty.
 
 use crate::broker::{Access, BrokerError};
 use crate::model::{QueueName, QueueType, Topology};
 use crate::plan::Activity;
 
-/// Reads the counts of all queues in a vhost. The broker can list a quorum queue as empty for up to one tick after
+/// Reads the counts for all queues in a vhost. The broker can list a quorum queue as empty for up to one tick after
 /// messages arrive. topo therefore queries the quorum queues in `queues` over AMQP if the broker lists them as empty.
-/// `topology` provides the queue types. If AMQP is not available, the listed counts remain.
+/// `topology` provides the queue types. If AMQP is not available, the function returns the listed counts.
 ///
 /// # Errors
 /// The broker cannot be read, or the vhost does not exist.

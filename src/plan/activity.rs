@@ -56,9 +56,9 @@ pub struct Activity {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordFacts {
     /// For each record kind, the names of the existing objects to which its records belong, such as users. The value is
-    /// `None` if this user may not read these objects. A kind has no entry if topo did not read its objects.
+    /// `None` if this user is not allowed to read these objects. A kind has no entry if topo did not read its objects.
     pub owners: BTreeMap<RecordKind, Option<BTreeSet<String>>>,
-    /// The kinds whose records this user may not read.
+    /// The kinds whose records this user is not allowed to read.
     pub unreadable: BTreeSet<RecordKind>,
     /// The name of this user; `None` if topo did not read it, because the plan does not depend on it.
     pub user: Option<String>,
@@ -66,7 +66,7 @@ pub struct RecordFacts {
     pub not_compared: BTreeMap<RecordId, String>,
     /// The shovels that topo does not manage: they delete themselves, or the broker created them.
     pub excluded: BTreeSet<RecordId>,
-    /// The enabled plugins. topo reads them only if the plan writes records of a plugin.
+    /// The enabled plugins. topo reads them only if the plan writes records that belong to a plugin.
     pub plugins: Enabled,
 }
 
@@ -76,7 +76,7 @@ pub enum Enabled {
     /// topo did not read the plugins or feature flags.
     #[default]
     NotRead,
-    /// This user may not read the plugins or feature flags. Contains the required tag.
+    /// This user is not allowed to read the plugins or feature flags. Contains the required tag.
     NotReadable(&'static str),
     /// The names of the enabled plugins or feature flags.
     Names(BTreeSet<String>),
@@ -113,7 +113,7 @@ pub enum TopicPermissions {
     NotRead,
     /// The broker keeps topic permissions when their exchange is deleted, because it stores its metadata in Mnesia.
     Kept,
-    /// The broker deletes topic permissions with their exchange, and this user may not read them.
+    /// The broker deletes topic permissions with their exchange, and this user cannot read them.
     Hidden,
     /// The broker deletes topic permissions with their exchange. Contains all topic permissions of the vhost.
     Known(Vec<TopicPermission>),
@@ -224,13 +224,14 @@ impl QueueActivity {
     }
 }
 
-/// Describes consumers that will be canceled, that the queue reports, and that the broker's statistics do not list yet.
+/// Describes the consumers that will be canceled and that only the queue reports, because the broker's statistics do
+/// not list them yet.
 pub(super) fn unlisted_consumers_text(count: u64) -> String {
     let consumers = if count == 1 { "1 consumer".to_owned() } else { format!("{count} consumers") };
     format!("{consumers} (not yet in the broker's statistics) will be canceled")
 }
 
-/// Describes unacknowledged messages of a queue whose consumers the broker does not list.
+/// Describes unacknowledged messages in a queue whose consumers the broker does not list.
 pub(super) fn unlisted_holder_text(held: u64) -> String {
     let messages = if held == 1 { "1 message is".to_owned() } else { format!("{} messages are", number(held)) };
     format!(

@@ -135,7 +135,7 @@ impl PlanBuilder {
     }
 }
 
-/// Returns the number of changes of each kind in all parts.
+/// Returns the number of changes of each kind across all parts.
 pub(super) fn summary<'a>(parts: impl Iterator<Item = &'a VhostPlan>) -> Summary {
     let mut summary = Summary::default();
     for change in parts.flat_map(|part| &part.changes) {

@@ -50,7 +50,7 @@ pub(super) fn matching_groups(live: &QueueActivity, matches: impl Fn(&QueueClien
 
 impl ClientGroup {
     /// Returns the known clients that match the group: several if topo cannot distinguish them, none for an unknown
-    /// product. `exists` returns true for the name of an existing queue of the vhost.
+    /// product. `exists` returns true for the name of an existing queue in the vhost.
     pub fn known(&self, queue: &QueueName, exists: impl Fn(&str) -> bool) -> Vec<&'static KnownClient> {
         candidates(self.product.as_deref().unwrap_or_default(), queue.as_str(), exists)
     }

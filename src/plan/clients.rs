@@ -1,4 +1,4 @@
-//! Adds the hazards for client applications of queues that the plan deletes or recreates. A hazard describes the effect
+//! Adds the hazards for applications that use a queue that the plan deletes or recreates. A hazard describes the effect
 //! on each client, or the loss of messages that applications publish to the queue through the default exchange.
 
 use super::activity::{DefaultExchangePublishes, QueueActivity};

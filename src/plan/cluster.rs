@@ -20,7 +20,7 @@ pub struct ClusterFacts {
     pub feature_flags: Enabled,
 }
 
-/// Computes the plan of the cluster.
+/// Computes the plan for the cluster.
 pub fn plan_cluster(context: &PlanContext<'_>, facts: &ClusterFacts, options: &Options) -> ClusterPlan {
     let mut part = plan_vhost(context, options);
     // Unlike a vhost, the cluster has no settings of its own.
@@ -43,8 +43,8 @@ pub fn plan_cluster(context: &PlanContext<'_>, facts: &ClusterFacts, options: &O
     ClusterPlan::new(part)
 }
 
-/// Blocks the plan if the cluster does not meet a requirement of the spec, or if this user may not read the plugins or
-/// feature flags. Adds a note if topo did not read them.
+/// Blocks the plan if the cluster does not meet a requirement of the spec, or if this user is not allowed to read the
+/// plugins or feature flags. Adds a note if topo did not read them.
 fn check_requirements(
     part: &mut VhostPlan,
     requires: &Requirements,
@@ -74,7 +74,7 @@ fn check_requirements(
             }
             Enabled::NotReadable(tag) if !required.is_empty() => {
                 let text =
-                    format!("topo could not check the {word}s that the spec requires: this user may not read them");
+                    format!("topo could not check the {word}s that the spec requires: this user cannot read them");
                 part.blocks.push(block(cluster, text, format!("connect as a user with the {tag} tag")));
             }
             Enabled::NotRead if !required.is_empty() => {

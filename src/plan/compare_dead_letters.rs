@@ -1,4 +1,4 @@
-//! Compares the queues that receive the dead-lettered messages of a queue before and after the steps of a plan.
+//! Compares the queues that receive dead-lettered messages from a queue before and after the steps of a plan.
 //!
 //! [`compare_routing`](super::compare_routing) compares the messages that are published or dead-lettered to an entry
 //! exchange. This module covers the remaining cases. It compares queues whose dead-letter exchange or routing key
@@ -36,8 +36,8 @@ struct FinalQueues {
     unclear: Option<String>,
 }
 
-/// Compares the dead-lettered messages of each queue before and after the plan. Adds a hazard for each queue that still
-/// has a dead-letter exchange, if some of its dead-lettered messages no longer reach a queue.
+/// Compares the dead-lettered messages from each queue before and after the plan. Adds a hazard for each queue that
+/// still has a dead-letter exchange, if some of its dead-lettered messages no longer reach a queue.
 pub(super) fn compare(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -108,7 +108,7 @@ fn candidates<'a>(sides: &Sides<'_, 'a>) -> Vec<&'a QueueName> {
         if to_default.any(|to| is_missing(before, to) != is_missing(after, to)) {
             return true;
         }
-        // Skips entry exchanges: `compare_routing` compares the messages to an entry for all keys.
+        // Skips entry exchanges: `compare_routing` covers the messages that are sent to them, with all keys.
         let mut open: Vec<&ExchangeName> = is.iter().flatten().map(|to| &to.exchange).collect();
         let mut seen = BTreeSet::new();
         while let Some(exchange) = open.pop() {
@@ -208,7 +208,7 @@ fn examples(
     if keys.is_empty() { (one_sided, false) } else { (keys, true) }
 }
 
-/// Returns an example routing key of the class.
+/// Returns an example routing key from the class.
 fn example_of(keys: &Keys) -> String {
     match keys {
         Keys::One(key) => key.clone(),
@@ -307,7 +307,7 @@ fn final_queues(
     found
 }
 
-/// Adds a hazard if the messages of the example reach no queue after the plan. The removal of a dead-letter exchange is
+/// Adds a hazard if the messages in the example reach no queue after the plan. The removal of a dead-letter exchange is
 /// a separate hazard.
 fn hazard(builder: &mut PlanBuilder, sides: &Sides<'_, '_>, change: &DeadLetterChange) {
     let has_target = sides.after.dead_lettering(&change.queue).iter().any(Option::is_some);

@@ -93,8 +93,8 @@ pub(super) fn compare(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
     }
 }
 
-/// Returns true if the action can change the routing. This includes all changes of policies, because a policy without
-/// an alternate exchange can take precedence over a policy with one.
+/// Returns true if the action can change the routing. This includes all policy changes, because a policy without an
+/// alternate exchange can take precedence over a policy with one.
 fn changes_routing(action: &Action) -> bool {
     match action {
         Action::DeclareExchange { .. }

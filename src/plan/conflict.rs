@@ -152,8 +152,8 @@ fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: Pl
     builder.changes.push(planned);
 }
 
-/// Returns the flag that recreates an exchange, or a queue without losing its messages; `None` for a stream, for a
-/// queue whose activity is unknown, and for other objects.
+/// Returns the flag that recreates an exchange, or that recreates a queue without losing its messages. Returns `None`
+/// for a stream, for a queue whose activity is unknown, and for other objects.
 fn lossless_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<String> {
     match &planned.before {
         Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),
@@ -173,7 +173,7 @@ fn value_text(value: Option<&ArgumentValue>) -> String {
 }
 
 /// Repairs exchanges that the broker stores without a value for `auto_delete`, for example after a definitions import
-/// on RabbitMQ 4.2 or earlier. Plans to recreate such an exchange if the spec or a flag allows recreating it, and
+/// before RabbitMQ 4.2.2. Plans to recreate such an exchange if the spec or a flag allows recreating it, and
 /// otherwise adds a note.
 ///
 /// Such an exchange routes messages and is never deleted automatically. The broker rejects every declaration of such an

@@ -22,10 +22,10 @@ pub struct PlanContext<'a> {
     /// Current objects that topo never changes: exclusive, auto-delete, server-named and plugin-owned queues,
     /// auto-delete exchanges, topo's own objects, and all bindings from or to any of these objects.
     pub untouchable: &'a BTreeSet<ObjectId>,
-    /// Exchanges that the broker stores without a value for `auto_delete`, after a definitions import on RabbitMQ 4.2
-    /// or earlier. The broker refuses every declaration of such an exchange.
+    /// Exchanges that the broker stores without a value for `auto_delete`, after a definitions import before RabbitMQ
+    /// 4.2.2. The broker refuses every declaration of such an exchange.
     pub lacks_auto_delete: &'a BTreeSet<ExchangeName>,
-    /// The facts about the records that the broker does not list together with the records.
+    /// Facts about the records that the broker does not list with the records themselves.
     pub records: &'a RecordFacts,
     /// The behavior of the broker.
     pub profile: &'a BrokerProfile,

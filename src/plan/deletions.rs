@@ -110,7 +110,7 @@ fn add_unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     }
 }
 
-/// Returns true for a user to whom a vhost document of the run grants permissions.
+/// Returns true for a user to whom a vhost document in the run grants permissions.
 pub(super) fn has_declared_permissions(context: &PlanContext<'_>, id: &ObjectId) -> bool {
     let ObjectId::Record(record) = id else { return false };
     let with_permissions = &context.desired.scope.users.with_permissions;
@@ -221,8 +221,8 @@ pub(super) fn block_unmanaged_auto_delete(builder: &mut PlanBuilder, context: &P
     }
 }
 
-/// Adds a hazard if the plan deletes a large part of the owned objects, or any object although the spec declares none.
-/// In both cases, the spec may be the wrong file.
+/// Adds a hazard if the plan deletes a large share of the owned objects, or any object even though the spec declares
+/// none. In both cases, the spec may be the wrong file.
 pub(super) fn mass_delete_hazard(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_object = |id: &ObjectId| !matches!(id, ObjectId::Binding(_));
     let deleted = builder
@@ -263,7 +263,7 @@ fn is_mass_delete(deleted: usize, all: usize) -> bool {
     all >= MIN_OWNED && deleted * 100 > all * MAX_PERCENT
 }
 
-/// Adds a hazard for each kind of records, such as permissions, if the plan deletes a large part of the owned records.
+/// Adds a hazard for each kind of record, such as permissions, if the plan deletes a large share of the owned records.
 fn mass_delete_of_kind(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let mut deleted: BTreeMap<RecordKind, usize> = BTreeMap::new();
     for change in builder.changes.iter().filter(|change| change.kind == ChangeKind::Delete) {

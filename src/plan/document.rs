@@ -120,7 +120,7 @@ impl ClusterPlan {
         Self(part)
     }
 
-    /// Returns the plan of the cluster as a [`VhostPlan`] that contains only records.
+    /// Returns the plan for the cluster as a [`VhostPlan`] that contains only records.
     pub fn part(&self) -> &VhostPlan {
         &self.0
     }
@@ -132,7 +132,7 @@ impl ClusterPlan {
 }
 
 impl Plan {
-    /// Returns the plan of the cluster, if there is one, and the plans of the vhosts, in execution order.
+    /// Returns the plan for the cluster, if there is one, and the plans for the vhosts, in execution order.
     pub fn parts(&self) -> impl Iterator<Item = &VhostPlan> {
         self.cluster.iter().map(ClusterPlan::part).chain(&self.vhosts)
     }
@@ -147,12 +147,12 @@ impl Plan {
         self.summary.is_empty() && self.parts().all(|part| part.steps.is_empty() && part.blocks.is_empty())
     }
 
-    /// Returns the hazards of all parts.
+    /// Returns the hazards in all parts.
     pub fn hazards(&self) -> impl Iterator<Item = &Hazard> {
         self.parts().flat_map(|part| &part.hazards)
     }
 
-    /// Returns the blocks of all parts.
+    /// Returns the blocks in all parts.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.parts().flat_map(|part| &part.blocks)
     }

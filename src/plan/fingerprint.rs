@@ -68,7 +68,7 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
     let differs = |(part, step): &(&VhostPlan, &Step)| request(&part.vhost, &step.action) != step.request;
     if let Some((part, step)) = steps.into_iter().find(differs) {
         let (step, part) = (step.id, part.vhost.in_words());
-        return Some(format!("the request of step {step} of {part} differs from the request of its action"));
+        return Some(format!("the request in step {step} of {part} does not match the action of the step"));
     }
     let content = content_hash(plan);
     let stated = if plan.content_hash.is_empty() { "missing" } else { &plan.content_hash };
@@ -77,7 +77,7 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
 }
 
 /// Returns the structural hazards. A new structural hazard means that the same steps now have a larger effect than at
-/// the time of the review. For example, a policy now governs one more queue of the spec, or a large part of the owned
+/// the time of the review. For example, a policy now governs one more queue in the spec, or a large share of the owned
 /// objects is now deleted. Omits hazards that depend on counts. Also omits hazards for unmanaged objects that the plan
 /// does not change, because other users create and delete such objects.
 fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
@@ -130,10 +130,10 @@ fn operation(step: &Step) -> Cow<'_, Action> {
 pub enum Staleness {
     /// Both plans have the same steps.
     Same,
-    /// Some steps of the saved plan are already done, and the new plan has no additional steps.
+    /// Some steps in the saved plan are already done, and the new plan has no additional steps.
     Rest,
-    /// The new plan differs from the saved plan in more than completed steps. Contains the differences. An additional
-    /// step has the form `address: method path`.
+    /// The new plan differs from the saved plan by more than the steps that are already done. Contains the differences.
+    /// An additional step has the form `address: method path`.
     Stale(Vec<String>),
 }
 
@@ -205,12 +205,9 @@ fn different_changes(saved: &Plan, now: &Plan, has_same_steps: bool) -> Vec<Stri
         }
     }
     let is_missing = |address: &&&Address| has_same_steps && !planned.contains_key(**address);
-    differences.extend(
-        shown
-            .keys()
-            .filter(is_missing)
-            .map(|address| format!("{address}: the saved plan contains a change, but nothing differs")),
-    );
+    differences.extend(shown.keys().filter(is_missing).map(|address| {
+        format!("{address}: the saved plan contains a change, but the object no longer differs from the spec")
+    }));
     differences
 }
 

@@ -64,7 +64,7 @@ impl FromStr for Allowances {
     }
 }
 
-/// Formats the allowance as a value of `--allow`.
+/// Formats the allowance as a value for `--allow`.
 impl fmt::Display for Allowance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.hazard.as_str())?;
@@ -146,7 +146,7 @@ pub fn blockers_of(plan: &Plan, allowed: &[Allowance]) -> Blockers {
     }
 }
 
-/// Returns a line for each allowance with an address that matches no hazard of a plan, and for each limit that is too
+/// Returns a line for each allowance with an address that matches no hazard in a plan, and for each limit that is too
 /// small. The line contains the reason, and a value to use instead if there is one. All allowances are checked
 /// together, because several allowances may cover the same hazard.
 pub fn allowances_without_effect(plan: &Plan, allowed: &[Allowance]) -> Vec<String> {

@@ -117,8 +117,9 @@ pub fn needs_plugins(row: &RecordRow, desired: &Topology, current: &Topology) ->
     !row.plugins.is_empty() && desired.records.iter().filter(|(id, _)| id.kind == row.kind).any(differs)
 }
 
-/// Blocks the plan if it writes records of a disabled plugin, because the broker would refuse these requests. The
-/// broker still lists and deletes such records. Adds a note if this user may not read the enabled plugins.
+/// Blocks the plan if it writes records that belong to a disabled plugin, because the broker would refuse these
+/// requests. The broker still lists and deletes such records. Adds a note if this user is not allowed to read the
+/// enabled plugins.
 pub(super) fn block_disabled_plugins(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_write = |change: &&PlannedChange| matches!(change.kind, ChangeKind::Create | ChangeKind::Change);
     let mut written: Vec<(&'static RecordRow, Address)> = Vec::new();

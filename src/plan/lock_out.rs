@@ -83,8 +83,8 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
     }
 }
 
-/// Blocks the plan if a new or changed topic permission of this user does not permit a binding of the plan. To add or
-/// remove a binding of a topic exchange, the broker requires the read permission for the routing key.
+/// Blocks the plan if a new or changed topic permission of this user does not permit a binding in the plan. To add or
+/// remove a binding of a topic exchange, a user must have read permission for the routing key.
 fn check_topics(builder: &mut PlanBuilder, context: &PlanContext<'_>, own: &str, steps: &[Step]) {
     let is_topic = |name: &ExchangeName| {
         let declared = context.current.exchanges.get(name).or_else(|| context.desired.topology.exchanges.get(name));

@@ -4,7 +4,7 @@
 //!
 //! A vhost contains many bindings that this spec does not declare and that other teams use. Therefore, topo reports
 //! only bindings that the plan probably replaces. Such a binding has the same destination as a new binding. Its source
-//! is the source of a new binding or, if this spec declares the destination, a different exchange of this spec. A later
+//! is the source of a new binding or, if this spec declares the destination, a different exchange in this spec. A later
 //! apply does not report the binding again.
 
 use super::changes_by_kind::PlanBuilder;

@@ -1,5 +1,5 @@
-//! Determines whether a plan requires activity that topo does not always read: shovels, the number of connections, and
-//! current counts of queues. Adds the hazards and notes that result from this activity.
+//! Determines whether a plan requires activity data that topo does not always read: shovels, the number of connections,
+//! and current message and consumer counts. Adds the hazards and notes that result from this data.
 //!
 //! A shovel declares its queues whenever it connects (all versions). A deleted source queue is therefore redeclared
 //! within seconds, with the default type and no arguments. If the plan recreates the queue, the broker then refuses the
@@ -8,10 +8,10 @@
 //! A new limit may be at or below the current number of connections or queues. In that case, the broker refuses new
 //! connections or queues immediately.
 //!
-//! The broker updates the message count of a quorum queue on each tick, so a count of 0 may not include newer messages.
-//! A plan that lowers a length limit cannot rely on this count. The list of consumers comes from the statistics, so a
-//! plan that deletes a queue may miss a new consumer. Only a query over AMQP returns the current numbers of messages
-//! and consumers.
+//! The broker updates the message count of a quorum queue on each tick, so a count of 0 might not include newer
+//! messages. A plan that lowers a length limit cannot rely on this count. The list of consumers comes from the
+//! statistics, so a plan that deletes a queue may miss a new consumer. Only a query over AMQP returns the current
+//! numbers of messages and consumers.
 
 use super::activity::Activity;
 use super::activity::{ShovelEnd, Shovels, UnqueriedQueues};
@@ -52,8 +52,8 @@ fn deleted_or_recreated<'p>(changes: &'p [PlannedChange], migrations: &'p [Migra
     of_changes.chain(of_migrations).collect()
 }
 
-/// Adds a hazard for each shovel that uses a deleted or recreated queue, or one hazard if this user may not read the
-/// shovels. Adds no hazard for a shovel that the plan deletes or redirects before it deletes the queue.
+/// Adds a hazard for each shovel that uses a deleted or recreated queue, or one hazard if this user is not allowed to
+/// read the shovels. Adds no hazard for a shovel that the plan deletes or redirects before it deletes the queue.
 pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let deleted = deleted_or_recreated(&builder.changes, &builder.migrations);
     let ends = match &context.activity.shovels {
@@ -142,7 +142,7 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
             let user = record.id.name().filter(|_| record.id.kind == RecordKind::UserLimit);
             let (existing, thing) = match setting {
                 CONNECTIONS if user.is_some() => (user.and_then(|user| connections(context, user)), "connection"),
-                // topo does not count channels. A user without connections has none.
+                // topo does not count channels. A user without connections has no channels.
                 CHANNELS => (user.and_then(|user| connections(context, user)).filter(|it| *it == 0), "channel"),
                 CONNECTIONS => {
                     // A vhost that does not exist yet has no connections.
@@ -195,7 +195,7 @@ fn limit_of(object: Option<&Object>) -> Option<&Record> {
     }
 }
 
-/// Returns the number of queues after the plan, without topo's own queues.
+/// Returns the number of queues after the plan, excluding topo's own queues.
 fn queue_count(changes: &[PlannedChange], context: &PlanContext<'_>) -> u64 {
     let is_queue = |object: &Option<Object>| matches!(object, Some(Object::Queue(..)));
     let created = changes.iter().filter(|it| it.kind == ChangeKind::Create && is_queue(&it.after)).count();
@@ -246,7 +246,7 @@ fn without_listed_consumers(part: &VhostPlan, activity: &Activity) -> BTreeSet<Q
     queues.filter(is_unlisted).cloned().collect()
 }
 
-/// Returns the quorum queues that have a hazard about their messages although their reported count is 0.
+/// Returns the quorum queues that have a message hazard even though their reported message count is 0.
 fn with_message_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
     let concerns_messages = |kind| match kind {
         HazardKind::MessageDrop | HazardKind::PublisherBlock => true,

@@ -1,9 +1,9 @@
 //! Adds hazards for changed permissions and topic permissions: the objects and routing keys that a user can no longer
 //! use, and the connections that keep the old permissions.
 //!
-//! The broker matches the patterns of permissions in the same way as the patterns of policies (measured with 684
-//! declarations on 3.8.9 to 4.3.6). An open channel caches permissions while it is busy, and consumers receive messages
-//! until they are canceled (measured on the same versions).
+//! The broker matches permission patterns in the same way as policy patterns (measured with 684 declarations on 3.8.9
+//! to 4.3.6). An open channel caches permissions while it is busy, and consumers receive messages until they are
+//! canceled (measured on the same versions).
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -23,7 +23,7 @@ const EVERYTHING: [&str; 7] = [".*", "^.*", ".*$", "^.*$", ".+", "^", "."];
 const MAX_NAMED: usize = 3;
 
 /// Returns true if a plan changes or deletes permissions, or writes or deletes topic permissions. In that case, topo
-/// reads the connections of the vhost.
+/// reads the connections to the vhost.
 pub fn changes_permissions(part: &VhostPlan) -> bool {
     part.changes.iter().any(|change| changed_permission(change).is_some() || topic_permissions(change).is_some())
 }
@@ -65,8 +65,8 @@ pub(super) fn permission(record: &Record) -> Permission {
     Permission { configure: pattern("configure"), write: pattern("write"), read: pattern("read") }
 }
 
-/// Returns the topic permissions before and after a change; `None` if the change concerns another kind. A topic
-/// permission without effect is treated as missing.
+/// Returns the topic permissions before and after a change; `None` if the change affects a different kind of object. A
+/// topic permission that has no effect is treated as missing.
 fn topic_permissions(change: &PlannedChange) -> Option<(Option<TopicPermission>, Option<TopicPermission>)> {
     let of = |object: &Option<Object>| {
         let record = record(object.as_ref(), RecordKind::TopicPermission)?;
@@ -76,14 +76,14 @@ fn topic_permissions(change: &PlannedChange) -> Option<(Option<TopicPermission>,
     (before.is_some() || after.is_some()).then(|| (before.flatten(), after.flatten()))
 }
 
-/// Adds a hazard for each change to a permission that revokes access, and for each change to a topic permission that
-/// revokes or grants access.
+/// Adds a hazard for each permission change that revokes access, and for each topic permission change that revokes or
+/// grants access.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     permission_hazards(builder, context);
     topic_hazards(builder, context);
 }
 
-/// Adds the hazards of topic permissions. A user without a topic permission for an exchange may use every routing key.
+/// Adds the hazards for topic permissions. A user without a topic permission for an exchange may use every routing key.
 fn topic_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let changed =
         builder.changes.iter().filter_map(|change| Some((change.address.clone(), topic_permissions(change)?)));
@@ -143,7 +143,7 @@ fn has_permission(builder: &PlanBuilder, context: &PlanContext<'_>, user: &str, 
     }
 }
 
-/// Adds a hazard for each change to a permission that revokes access to an object or to the vhost. Adds a note for each
+/// Adds a hazard for each permission change that revokes access to an object or to the vhost. Adds a note for each
 /// change that grants access to an object.
 fn permission_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let changed: Vec<ChangedPermission> = builder.changes.iter().filter_map(changed_permission).collect();
@@ -181,7 +181,7 @@ fn permission_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     }
 }
 
-/// Describes the connections of a user to the vhost that keep the old permissions for some time, and how to close them.
+/// Describes a user's connections to the vhost that keep the old permissions for some time, and how to close them.
 /// Returns an empty string if the user has no connections. `has_consumers` is true if consumers also keep the old
 /// permissions.
 fn connections(context: &PlanContext<'_>, user: &str, has_consumers: bool) -> String {
@@ -224,7 +224,7 @@ impl Names {
     }
 }
 
-/// The objects that the first pattern matches or may match, but that the second pattern does not match or may not
+/// The objects that the first pattern matches or might match, but that the second pattern does not match or might not
 /// match.
 #[derive(Default)]
 struct Difference<'a> {
@@ -255,7 +255,7 @@ fn difference<'a>(from: &str, to: &str, names: &'a [String]) -> Difference<'a> {
     found
 }
 
-/// Compiles the pattern of a permission. The empty pattern matches no object.
+/// Compiles a permission pattern. The empty pattern matches no object.
 pub(super) fn pattern(text: &str) -> Pattern {
     Pattern::new(if text.is_empty() { "^$" } else { text })
 }

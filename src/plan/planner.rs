@@ -51,7 +51,7 @@ pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerPro
     migrate::has_interrupted_migration(current) || diff(current, &desired.topology, &desired.scope).iter().any(migrates)
 }
 
-/// Computes the plan of one vhost.
+/// Computes the plan for one vhost.
 pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     let readable = records::without_unreadable(context);
     let mut part = plan_readable(&PlanContext { desired: &readable, ..*context }, options);
@@ -62,7 +62,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     part
 }
 
-/// Computes the plan of one vhost whose desired records are all readable.
+/// Computes the plan for one vhost whose desired records are all readable.
 fn plan_readable(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     // Precondition: the expanded spec. The first pass adapts the spec to the current tiers, and the second pass adapts
     // the spec to the current policies.
@@ -179,7 +179,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     deletions::mass_delete_hazard(builder, context);
 }
 
-/// Combines the plans of the cluster and of all vhosts into one document, with a summary and a fingerprint.
+/// Combines the plans for the cluster and for all vhosts into one document, with a summary and a fingerprint.
 pub fn assemble(target: Target, options: Options, cluster: Option<ClusterPlan>, vhosts: Vec<VhostPlan>) -> Plan {
     let mut plan = Plan {
         format_version: document::FORMAT_VERSION,
@@ -232,7 +232,7 @@ fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>
 }
 
 /// Blocks the deletion and the recreation of a queue while `topo dlq` holds or moves its messages. The command refuses
-/// to start while an apply holds the lock of the vhost.
+/// to start while an apply holds the vhost's lock.
 fn block_running_dlq_commands(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_removed = |kind| matches!(kind, ChangeKind::Delete | ChangeKind::Recreate);
     let removed = builder.changes.iter().filter(|change| is_removed(change.kind)).filter_map(PlannedChange::id);

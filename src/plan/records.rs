@@ -1,4 +1,4 @@
-//! Blocks plans that require records that this user may not read, or records whose owner does not exist.
+//! Blocks plans that require records that this user is not allowed to read, or records whose owner does not exist.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Returns the desired state without the records that this user may not read. A plan cannot compare such records.
+/// Returns the desired state without the records that this user is not allowed to read. A plan cannot compare such
+/// records.
 pub(super) fn without_unreadable<'a>(context: &PlanContext<'a>) -> Cow<'a, Arc<Desired>> {
     let unreadable = &context.records.unreadable;
     if unreadable.is_empty() {
@@ -21,7 +22,8 @@ pub(super) fn without_unreadable<'a>(context: &PlanContext<'a>) -> Cow<'a, Arc<D
     Cow::Owned(Arc::new(desired))
 }
 
-/// Blocks the plan if it requires records that this user may not read. `context` contains the whole desired state.
+/// Blocks the plan if it requires records that this user is not allowed to read. `context` contains the whole desired
+/// state.
 pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, options: &Options) {
     let is_reported = |address: &Address| {
         options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
@@ -62,7 +64,7 @@ pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, 
 pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let mut seen: BTreeSet<(&'static str, String)> = BTreeSet::new();
     let mut missing: Vec<(Address, String, String)> = Vec::new();
-    // The number of unknown objects and the first kind that requires them, by the noun for one object.
+    // The number of unknown objects and the first record kind that requires them, keyed by the noun for one object.
     let mut unknown: BTreeMap<&'static str, (u64, RecordKind)> = BTreeMap::new();
     for change in builder.changes.iter().filter(|change| change.kind == ChangeKind::Create) {
         let Some(ObjectId::Record(id)) = change.id() else { continue };
@@ -93,12 +95,12 @@ pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanCont
             false => String::new(),
         };
         let exist = if many == 1 { "exists" } else { "exist" };
-        let text = format!("topo did not check whether {} of the spec {exist} on the broker{right}", count(many, word));
+        let text = format!("topo did not check whether {} in the spec {exist} on the broker{right}", count(many, word));
         builder.info(&context.address(&ObjectId::Vhost), text);
     }
 }
 
-/// Returns true if the run creates this user or verifies that it exists: a cluster document declares it.
+/// Returns true if a cluster document declares this user, so that the run creates the user or verifies that it exists.
 fn is_declared_user(context: &PlanContext<'_>, name: &str) -> bool {
     let Desired { topology, scope, .. } = &**context.desired;
     scope.users.declared.contains(name) || topology.records.contains_key(&RecordId::named(RecordKind::User, name))

@@ -46,7 +46,7 @@ fn may_be_void(value: &ArgumentValue) -> bool {
     }
 }
 
-/// Returns the reason why topo may not recreate the object; `None` if topo may recreate the object.
+/// Returns the reason why topo must not recreate the object; `None` if topo may recreate the object.
 pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_conflict: OnConflict) -> Option<Refusal> {
     let id = planned.id()?;
     let name = id.name()?;
@@ -71,7 +71,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
     }
     if let Some(binding) = bindings_of(context, &id).find(|binding| has_truncated_value(&binding.arguments)) {
         let text = format!(
-            "topo could not restore {binding} after the recreation: one of its arguments has {}",
+            "topo would not be able to restore {binding} after the recreation: one of its arguments has {}",
             ArgumentValue::too_large()
         );
         return Refusal::never(text, "remove that binding, or replace it with a different one");
@@ -79,7 +79,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
     // The broker may refuse to restore a current binding, because exchange types support different bindings.
     let refusal_of = |binding: &Binding| context.binding_refusals(binding).into_iter().next();
     if let Some((binding, why)) = bindings_of(context, &id).find_map(|one| Some((one, refusal_of(one)?))) {
-        let text = format!("topo could not restore {binding} after the recreation: {}", why.text);
+        let text = format!("topo would not be able to restore {binding} after the recreation: {}", why.text);
         return Refusal::never(text, "remove that binding, or replace it with a different one");
     }
     let declared = &context.desired.topology.bindings;
@@ -89,7 +89,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         |binding: &Binding| !is_migration && !declared.contains(binding) && binding.arguments.values().any(may_be_void);
     if let Some(binding) = bindings_of(context, &id).find(|binding| has_unrestorable_void(binding)) {
         let text = format!(
-            "topo could not restore {binding} after the recreation: `undefined` can represent an AMQP void value, \
+            "topo would not be able to restore {binding} after the recreation: `undefined` can represent an AMQP void value, \
              which the management API does not accept"
         );
         return Refusal::never(
@@ -115,7 +115,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         && on_conflict != OnConflict::Refuse
         && migrate::is_interrupted(context.current, name)
     {
-        // The messages of the queue are in the holding queues, so its message count does not include them.
+        // The queue's messages are in the holding queues, so its message count does not include them.
         let text = "a migration of the queue was interrupted: resume the migration or roll it back first".to_owned();
         return Refusal::unless_requested(text, None);
     }

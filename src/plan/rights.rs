@@ -1,8 +1,8 @@
 //! Determines the rights that a user lacks for a plan, and the patterns to grant.
 //!
 //! Sources: `rabbit_auth_backend_internal:check_resource_access` and `rabbit_channel`, 3.8 to 4.3. A permission is a
-//! pattern that the broker matches against object names in the same way as the pattern of a policy. An empty permission
-//! is equivalent to `^$`. Topic permissions are not checked.
+//! pattern that the broker matches against object names in the same way as a policy pattern. An empty permission is
+//! equivalent to `^$`. Topic permissions are not checked.
 
 use super::action::Action;
 use super::document::{Step, VhostPlan};
@@ -50,11 +50,11 @@ impl User {
 /// The permission patterns of a user in a vhost. All patterns are empty if the user has no permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
-    /// The pattern of the objects that the user may declare and delete.
+    /// The pattern for the objects that the user may declare and delete.
     pub configure: String,
-    /// The pattern of the exchanges to which the user may publish, and of the destinations of bindings.
+    /// The pattern for the exchanges to which the user may publish, and for the destinations of bindings.
     pub write: String,
-    /// The pattern of the queues from which the user may consume, and of the sources of bindings.
+    /// The pattern for the queues from which the user may consume, and for the sources of bindings.
     pub read: String,
 }
 
@@ -132,8 +132,8 @@ impl Needs {
         }
     }
 
-    /// Adds the permissions to declare an object. If `argument` specifies an exchange, the broker also requires the
-    /// read permission on the object and the write permission on the exchange.
+    /// Adds the permissions to declare an object. If `argument` specifies an exchange, the broker also requires read
+    /// permission on the object and write permission on the exchange.
     fn declare(&mut self, name: &str, arguments: &Arguments, argument: &str) {
         self.configure.insert(name.to_owned());
         if let Some(exchange) = arguments.get(argument).and_then(|value| value.as_text()) {

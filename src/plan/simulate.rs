@@ -34,7 +34,7 @@ pub fn topology_after(current: &Topology, plan: &VhostPlan) -> Result<Topology, 
 pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<Vec<(ExchangeName, BTreeSet<Binding>)>, String> {
     match action {
         Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
-        // Ignores the bindings of the action: the broker creates them in the same request only for an administrator.
+        // Ignores the bindings in the action: the broker creates them in the same request only for an administrator.
         // For other users, later steps create the bindings.
         Action::DeclareExchange { name, exchange, bindings: _ } => {
             if state.exchanges.insert(name.clone(), exchange.clone()).is_some() {

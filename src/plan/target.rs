@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Drops every change that no target requires. A targeted queue or exchange includes the bindings to it. A targeted
 /// queue also includes the policies that match only this queue, such as the policy that wires its dead-lettering.
 ///
-/// A targeted change to a queue or its retries includes all changes to the retries of the queue. A targeted change that
-/// is not a deletion also includes its dependencies: the vhost, the source and destination of a binding, and an
-/// alternate or dead-letter exchange, with its bindings and all exchanges to which it routes. Without these exchanges,
-/// the broker would silently drop messages.
+/// A targeted change to a queue or its retries includes all changes to the queue's retries. A targeted change that is
+/// not a deletion also includes its dependencies: the vhost, the source and destination of a binding, and an alternate
+/// or dead-letter exchange, with its bindings and all exchanges to which it routes. Without these exchanges, the broker
+/// would silently drop messages.
 pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     if options.targets.is_empty() {
         return;
@@ -77,7 +77,7 @@ struct Related<'a> {
     policies_for: BTreeMap<QueueName, Vec<ObjectId>>,
     /// For each policy whose pattern matches only one queue, the queue.
     only_queue: BTreeMap<ObjectId, QueueName>,
-    /// For each exchange of the spec, the exchanges to which it routes through bindings or as its alternate exchange.
+    /// For each exchange in the spec, the exchanges to which it routes through bindings or as its alternate exchange.
     /// Includes existing exchanges, because they may route to missing exchanges.
     onward: BTreeMap<&'a str, Vec<&'a str>>,
 }

@@ -69,7 +69,7 @@ pub(super) fn deleted_with(context: &PlanContext<'_>, id: &ObjectId) -> Option<V
     }
 }
 
-/// Returns the topic permissions of a keep that do not exist on the broker. topo never overwrites a newer topic
+/// Returns the topic permissions in a keep that do not exist on the broker. topo never overwrites a newer topic
 /// permission of a user.
 pub(super) fn missing_permissions(context: &PlanContext<'_>, kept: Vec<TopicPermission>) -> Vec<TopicPermission> {
     let TopicPermissions::Known(all) = &context.activity.topic_permissions else { return Vec::new() };
@@ -77,9 +77,9 @@ pub(super) fn missing_permissions(context: &PlanContext<'_>, kept: Vec<TopicPerm
     kept.into_iter().filter(|permission| !known.contains(&(&permission.user, &permission.exchange))).collect()
 }
 
-/// Adds a hazard if topic permissions of a keep may not come from an interrupted recreation. topo restores topic
-/// permissions before bindings, so an exchange with bindings is suspicious. Any user who may declare exchanges can
-/// forge a keep.
+/// Adds a hazard if the topic permissions in a keep exchange might not come from an interrupted recreation. topo
+/// restores topic permissions before bindings, so an exchange with bindings is suspicious. Any user who may declare
+/// exchanges can forge a keep.
 pub(super) fn restore_hazard(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,

@@ -26,7 +26,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     builder.hazards.extend(found);
 }
 
-/// Describes a transient object and its use; `None` for other objects and for unused objects.
+/// Describes a transient object and how it is used; `None` for other objects and for unused objects.
 fn use_of(context: &PlanContext<'_>, object: &Object) -> Option<String> {
     match object {
         Object::Queue(name, queue) => {
@@ -74,12 +74,12 @@ fn in_use(context: &PlanContext<'_>, queues: &BTreeSet<QueueName>, except: &Queu
     Some(format!("queue {first}, {consumers}{more}"))
 }
 
-/// Returns the number of a queue's consumers; `None` if it is unknown.
+/// Returns the number of consumers on a queue; `None` if the number is unknown.
 fn consumers(context: &PlanContext<'_>, name: &QueueName) -> Option<u64> {
     context.activity.queues.get(name)?.consumer_count()
 }
 
-/// The exchanges and queues that messages can reach, by bindings and by dead-lettering. Ignores routing keys.
+/// The exchanges and queues that messages can reach through bindings and dead-lettering. Ignores routing keys.
 #[derive(Default)]
 struct Reached {
     exchanges: BTreeSet<ExchangeName>,

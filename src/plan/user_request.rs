@@ -1,8 +1,8 @@
 //! Builds the body of the request that writes a user.
 //!
-//! A PUT of a user without a password deletes the password, and a PUT of the same password stores a new salt (3.8 to
-//! 4.3). Therefore, topo sends the current hash if the password does not change, and sends no request for an unchanged
-//! user.
+//! A PUT request without a password deletes the user's password, and a PUT request with the same password stores a new
+//! salt (3.8 to 4.3). Therefore, topo sends the current hash if the password does not change, and sends no request for
+//! an unchanged user.
 
 use crate::model::secret::Template;
 use crate::model::{ArgumentValue, Record, SecretRef};

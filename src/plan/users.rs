@@ -9,7 +9,7 @@ use crate::model::count::{count, number};
 use crate::model::{Address, ArgumentValue, ObjectId, Record, RecordKind};
 use std::collections::BTreeMap;
 
-/// The fields of a spec that set the password of a user.
+/// The spec fields that set a user's password.
 const PASSWORD_FIELDS: [&str; 3] = ["password", "initialPassword", "passwordHash"];
 /// The tags that allow a user to change policies and runtime parameters, or everything.
 const WRITER_TAGS: [&str; 2] = ["administrator", "policymaker"];
@@ -17,7 +17,7 @@ const WRITER_TAGS: [&str; 2] = ["administrator", "policymaker"];
 /// The maximum number of shovels and upstreams that a message lists.
 const MAX_NAMED: usize = 3;
 
-/// Returns true if a plan changes or deletes users. In that case, topo reads the connections of all vhosts.
+/// Returns true if a plan changes or deletes users. In that case, topo reads the connections to all vhosts.
 pub fn changes_users(part: &VhostPlan) -> bool {
     part.changes.iter().any(|change| change.kind != ChangeKind::Create && changed_user(change).is_some())
 }
@@ -166,7 +166,7 @@ fn password_hazard(
     builder.hazard(HazardKind::CredentialChange, address, format!("user {name}: {effect}{open}{links}"), None);
 }
 
-/// Returns the number of open connections of a user in all vhosts; `None` if unknown.
+/// Returns the number of a user's open connections across all vhosts; `None` if unknown.
 pub(super) fn connections(context: &PlanContext<'_>, user: &str) -> Option<u64> {
     context.activity.connections.as_ref().map(|users| users.get(user).copied().unwrap_or_default())
 }

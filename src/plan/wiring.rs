@@ -1,5 +1,5 @@
-//! Adapts the generated policies that wire dead-lettering to the current policies. An unmanaged policy, which a spec
-//! does not contain, may have precedence over a generated policy or be displaced by it. Therefore, topo recomputes each
+//! Adapts the generated dead-letter wiring policies to the current policies. An unmanaged policy, which a spec does not
+//! contain, may take precedence over a generated policy or be displaced by it. Therefore, topo recomputes each
 //! generated policy for every plan, from its wiring keys. The result depends only on these keys and on the policies.
 //!
 //! Also finds the exchanges that route dead-lettered messages. topo creates the bindings of these exchanges first, so
@@ -15,7 +15,7 @@ use crate::rabbitmq::{BrokerProfile, Governed, Policies, wiring_policy, with_def
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A desired policy that wires a queue of the spec.
+/// A desired policy that wires a queue in the spec.
 pub(super) struct Wired<'a> {
     pub(super) name: &'a PolicyName,
     pub(super) policy: &'a Policy,
@@ -23,7 +23,7 @@ pub(super) struct Wired<'a> {
     pub(super) queue: &'a Queue,
 }
 
-/// Returns the desired policies that wire a queue of the spec.
+/// Returns the desired policies that wire a queue in the spec.
 pub(super) fn wired_queues(desired: &Topology) -> impl Iterator<Item = Wired<'_>> {
     desired.policies.iter().filter_map(|(name, policy)| {
         let queue_name = naming::queue_of_dead_letter_policy(name)?;
@@ -66,7 +66,7 @@ pub(super) fn adapt<'a>(
     Cow::Owned(desired)
 }
 
-/// Returns all policies after the plan, except the policies that wire queues: the policies of the spec, and the current
+/// Returns all policies after the plan, except the policies that wire queues: the policies in the spec, and the current
 /// policies that the plan does not delete.
 fn other_policies<'a>(
     desired: &'a Desired,

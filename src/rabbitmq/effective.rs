@@ -18,7 +18,7 @@ pub fn default_delivery_limit(version: BrokerVersion) -> Option<i64> {
     version.is_at_least(4, 0).then_some(20)
 }
 
-/// Returns the delay before each redelivery of a queue with delayed retries, in milliseconds. The broker delays the
+/// Returns the delay before each redelivery from a queue with delayed retries, in milliseconds. The broker delays the
 /// k-th redelivery by k times `min_delay`, up to `max_delay` (measured on 4.3.6).
 pub fn redelivery_delays(min_delay: i64, max_delay: i64, redeliveries: i64) -> impl Iterator<Item = i64> {
     (1..=redeliveries).map(move |number| min_delay.saturating_mul(number).min(max_delay))
@@ -27,7 +27,7 @@ pub fn redelivery_delays(min_delay: i64, max_delay: i64, redeliveries: i64) -> i
 /// The origin of an effective value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A default of the broker.
+    /// A broker default.
     Default,
     /// An argument of the object.
     Argument,

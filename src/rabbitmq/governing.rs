@@ -38,7 +38,7 @@ pub struct Named<'a> {
 /// The policies that can govern an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Governing<'a> {
-    /// The possible policies, the most likely first; never empty. `None` means no policy.
+    /// The possible policies, most likely first; never empty. `None` means no policy.
     possible: Vec<Option<Named<'a>>>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Governing<'a> {
         self.possible[0]
     }
 
-    /// Returns all policies that can govern the object, the most likely first.
+    /// Returns all policies that can govern the object, most likely first.
     ///
     /// There are several candidates if topo cannot evaluate a pattern, or if several matching policies have the highest
     /// priority. Among policies with the same priority, the broker uses the policy that its store lists first.
@@ -85,7 +85,7 @@ pub struct MatchingPolicy<'a> {
 /// matches.
 pub struct Policies<'a> {
     version: BrokerVersion,
-    /// The policies, the highest priority first.
+    /// The policies, highest priority first.
     entries: Vec<(Named<'a>, Pattern)>,
     exact: BTreeMap<String, Vec<usize>>,
     prefixes: BTreeMap<String, Vec<usize>>,

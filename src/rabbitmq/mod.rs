@@ -1,7 +1,7 @@
 //! Predicts the behavior of RabbitMQ by version: refused declarations, the policy that governs an object, effective
 //! settings, and the routes of messages. The predictions are pure functions and do not require a broker.
 //!
-//! The differential tests in `tests/live` compare most of these predictions with real brokers.
+//! The differential tests in `tests/live` compare most of these predictions with the behavior of real brokers.
 //! [`plan::verdict`](crate::plan::verdict) predicts the result of a *re*declaration from the same table of known
 //! arguments.
 

@@ -150,8 +150,8 @@ fn shape(text: &str) -> Shape {
     if literal.is_empty() || alternative { Shape::Any } else { Shape::Prefix(literal) }
 }
 
-/// Returns true if the matches of a pattern depend on character tables: if the pattern contains `\w`, `\b`, `\s`, one
-/// of their negations, or a POSIX class, or ignores case.
+/// Returns true if a pattern's matches depend on character tables: if the pattern contains `\w`, `\b`, `\s`, one of
+/// their negations, or a POSIX class, or ignores case.
 fn uses_tables(text: &str) -> bool {
     let mut escaped = false;
     let classes = text.chars().any(|c| {
@@ -166,8 +166,8 @@ fn uses_tables(text: &str) -> bool {
     classes || ignores_case || text.contains("[:")
 }
 
-/// Returns true if the matches of a pattern depend on the PCRE version. Erlang 27 and earlier use PCRE 8. Erlang 28 and
-/// topo use PCRE2. The broker version does not determine the Erlang version.
+/// Returns true if a pattern's matches depend on the PCRE version. Erlang 27 and earlier use PCRE 8. Erlang 28 and topo
+/// use PCRE2. The broker version does not determine the Erlang version.
 fn depends_on_version(text: &str) -> bool {
     has_ambiguous_repetition(text) || recurses(text)
 }

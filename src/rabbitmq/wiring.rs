@@ -24,7 +24,7 @@ pub const WIRING_KEYS: [&str; 2] = ["dead-letter-exchange", "dead-letter-routing
 /// the second case, also returns the name of the policy. Returns `None` if neither sets a target, or if the queue does
 /// not exist.
 ///
-/// `topo export` and the resolutions of a plan use this function to write a queue to a spec.
+/// `topo export` and the resolutions in a plan use this function to write a queue to a spec.
 pub fn queue_wiring(topology: &Topology, name: &QueueName) -> Option<(DeadLettering, Option<PolicyName>)> {
     let queue = topology.queues.get(name)?;
     if queue.arguments.contains_key("x-dead-letter-exchange") {
@@ -57,8 +57,8 @@ const MIN_PRIORITY: f64 = 1.0;
 /// Generates the policy that sets the dead-letter target of a queue. `matching` contains all other policies that match
 /// the queue, and `wiring` contains the dead-letter keys.
 pub fn wiring_policy(queue: &QueueName, matching: &[MatchingPolicy<'_>], wiring: Arguments) -> Policy {
-    // The priority is higher than the priority of every matching policy, even of a policy with unsupported keys. A
-    // lower priority would surprise users, and on 3.8, a policy with unsupported keys can govern a new queue.
+    // The priority is higher than that of every matching policy, even one with unsupported keys. A lower priority would
+    // surprise users, and on 3.8, a policy with unsupported keys can govern a new queue.
     let highest = matching.iter().map(|it| it.named.policy.priority.above()).max();
     let governing = select_governing(matching).likely();
     let mut definition = governing.map_or_else(Arguments::new, |named| named.policy.definition.clone());

@@ -66,8 +66,8 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
 
 /// Returns true if the change concerns a record that a spec declares with `true` or `false`.
 fn is_flag(change: &PlannedChange) -> bool {
-    let fields = |record: &Record| record.id.fields().iter().any(|field| field.shape == FieldShape::Flag);
-    matches!(&change.before, Some(Object::Record(record)) if fields(record))
+    let has_flag = |record: &Record| record.id.fields().iter().any(|field| field.shape == FieldShape::Flag);
+    matches!(&change.before, Some(Object::Record(record)) if has_flag(record))
 }
 
 fn drift_summary(fields: u64) -> String {
@@ -177,7 +177,7 @@ fn is_set(value: &ArgumentValue) -> bool {
     [Some(PASSWORD_IS_SET), Some(PASSWORDS_DIFFER)].contains(&value.as_text())
 }
 
-/// Returns true if the setting is a password of a user. A current record contains the reference only if the password
+/// Returns true if the setting is a user's password. A current record contains the reference only if the password
 /// matches the hash on the broker.
 fn is_user_secret(name: &str) -> bool {
     let is_secret = |field: &RecordField| field.name == name && matches!(field.shape, FieldShape::Secret { .. });
@@ -197,7 +197,7 @@ fn secret_of(name: &str, value: &ArgumentValue) -> Option<SecretRef> {
 /// Formats the value of a setting. For a secret, formats the reference to the secret.
 fn shown(name: &str, value: &ArgumentValue) -> String {
     let fields = RECORD_KINDS.iter().flat_map(|row| row.settings());
-    let of_name = fields.into_iter().find(|field| field.name == name && field.shape == FieldShape::Seconds);
+    let seconds_field = fields.into_iter().find(|field| field.name == name && field.shape == FieldShape::Seconds);
     let text = || {
         if let ArgumentValue::List(members) = value
             && !members.is_empty()
@@ -205,12 +205,12 @@ fn shown(name: &str, value: &ArgumentValue) -> String {
         {
             return members.iter().map(member).collect::<Vec<_>>().join(", ");
         }
-        of_name.map_or_else(|| with_unit(name, value), |field| with_unit_of(field, value))
+        seconds_field.map_or_else(|| with_unit(name, value), |field| with_unit_of(field, value))
     };
     clean(&secret_of(name, value).map_or_else(text, |secret| secret.to_string()))
 }
 
-/// Formats the value of a field of a record with its unit.
+/// Formats the value of a record field with its unit.
 fn with_unit_of(field: &RecordField, value: &ArgumentValue) -> String {
     match (field.shape, value) {
         (FieldShape::Seconds, ArgumentValue::Integer(seconds)) => format!("{seconds}s"),

@@ -122,7 +122,7 @@ fn field_line(text: &mut String, field: &FieldVerdict) {
     let (name, before, after) = field_values(field);
     let remark = match field.verdict {
         Verdict::Drift => "   (the broker ignores it in a redeclaration)",
-        Verdict::Unknown => "   (not supported by RabbitMQ; not changed)",
+        Verdict::Unknown => "   (not used by the broker; not changed)",
         Verdict::Invalid => "   (the broker refuses this value)",
         Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",
     };

@@ -81,7 +81,7 @@ fn policies(topology: &Topology) -> Vec<Value> {
     entries.map(|entry| encoding::with_vhost(&topology.vhost, entry)).collect()
 }
 
-/// Renders the permissions of users. An import requires that these users exist.
+/// Renders user permissions. An import requires that the users exist.
 fn permissions_of_users(topology: &Topology) -> Vec<Value> {
     let permissions = topology.records.values().filter(|record| record.id.kind == RecordKind::Permission);
     let entry = |record: &Record| {
@@ -97,7 +97,7 @@ fn permissions_of_users(topology: &Topology) -> Vec<Value> {
 /// same component and name, such as all limits of a vhost.
 fn parameters(topology: &Topology) -> Vec<Value> {
     let mut values: BTreeMap<(&str, &str), Value> = BTreeMap::new();
-    // Omits shovels and upstreams, because their URIs in a topology contain no passwords and could not restore a
+    // Omits shovels and upstreams, because their URIs in a topology contain no passwords and cannot restore a
     // connection. A backup adds the shovels and upstreams from `SecretDefinitions`.
     let records = topology.records.iter().filter(|(id, _)| !id.kind.row().has_uris());
     for (id, record) in records {

@@ -76,7 +76,7 @@ impl<'a> FoldedRetries<'a> {
         self.all
     }
 
-    /// Returns the queues with created or retired objects, including queues that do not change themselves.
+    /// Returns the queues with created or retired objects, including queues that are otherwise unchanged.
     pub(super) fn queues(&self) -> impl Iterator<Item = &QueueName> {
         self.families.iter().filter(|(_, it)| !it.created.is_empty() || !it.retired.is_empty()).map(|(queue, _)| *queue)
     }
@@ -116,7 +116,7 @@ impl RetryChanges<'_> {
         }
     }
 
-    /// Returns the summaries of the created and of the retired objects, if there are any.
+    /// Returns the summaries of the created and the retired objects, if there are any.
     pub(super) fn parts(&self) -> impl Iterator<Item = Summary<'_>> {
         let parts = [
             (self.family.map(|family| family.strategy.as_str()), GREEN, "+", &self.created),
@@ -215,7 +215,7 @@ enum Stage {
     Return,
 }
 
-/// The indentation of the details of an object.
+/// The indentation of an object's details.
 const BELOW: &str = "            ";
 
 fn line(text: &mut String, (style, sign): (Style, &str), what: &str, remark: &str, width: usize) {

@@ -1,5 +1,5 @@
-//! Defines the glossary: the terms of plans, reports and documentation, except lint rules, hazards, spec keys and error
-//! codes. `topo explain WORD` prints an entry, and `docs/glossary.md` contains all entries.
+//! Defines the glossary: the terms used in plans, reports and documentation, except lint rules, hazards, spec keys and
+//! error codes. `topo explain WORD` prints an entry, and `docs/glossary.md` contains all entries.
 
 mod terms_a_to_l;
 mod terms_m_to_z;

@@ -144,7 +144,7 @@ fn draw(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
                 }
             }
             State::Attempt { number } => {
-                // Only the first attempt has counts, because the broker does not report the attempts of each message.
+                // Only the first attempt has counts, because the broker does not report the attempts for each message.
                 let counts = if *number == 1 { own.as_str() } else { "" };
                 state(text, (BOLD, "●"), &format!("attempt {number}"), &format!("{time}{counts}"), width);
             }
@@ -234,7 +234,7 @@ fn dead_lettered_properties(text: &mut String, dead_lettered_message: &DeadLette
     }
 }
 
-/// Writes the command that replays the messages of a dead-letter queue.
+/// Writes the command that replays the messages in a dead-letter queue.
 fn replay_command(
     text: &mut String,
     lifecycle: &Lifecycle,
@@ -322,7 +322,7 @@ fn explain_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
     explain_command(text, queue, view);
 }
 
-/// Writes the command that explains a queue of the same specs.
+/// Writes the command that explains a queue from the same specs.
 fn explain_command(text: &mut String, queue: &QueueName, view: &View<'_>) {
     let _ = writeln!(text, "  topo explain {}{}", quote(queue.as_str()), view.flags);
 }

@@ -169,7 +169,7 @@ fn truncate(mut out: String) -> String {
 /// collapsed.
 const MAX_OPEN: usize = 3;
 
-/// Writes a section for each conflict, until the comment has a length of `room` bytes.
+/// Writes a section for each conflict, up to a comment length of `room` bytes.
 fn sections<'a>(out: &mut String, changes: impl Iterator<Item = &'a PlannedChange>, room: usize) {
     let conflicts: Vec<&PlannedChange> = changes
         .filter(|change| change.conflict.as_ref().is_some_and(|conflict| !conflict.resolutions.is_empty()))

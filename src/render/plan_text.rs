@@ -51,7 +51,8 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
         "" => target.url.clone(),
         // A plan without a cluster name was created without a broker.
         version if target.cluster.is_empty() => {
-            format!("no broker: compared with {} as {} {version}", target.url, target.product)
+            let against = if target.url == "empty" { "an empty broker" } else { target.url.as_str() };
+            format!("no broker: compared with {against}, assuming {} {version}", target.product)
         }
         version => format!("{} {version} at {}", target.product, target.url),
     };

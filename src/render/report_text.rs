@@ -1,5 +1,5 @@
-//! Renders the report of an apply for a terminal: the results of the migrations and of the steps, and the command that
-//! resumes the apply.
+//! Renders the report of an apply for a terminal: the results of the migrations and steps, and the command that resumes
+//! the apply.
 
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, one_line, words_and_code, wrap};
 use crate::apply::{Consumers, Migrated, Missing, Report, WaitingStep};
@@ -31,7 +31,7 @@ pub fn action(action: &Action) -> String {
     })
 }
 
-/// Returns the number of completed steps and the number of all steps of the plan. Does not count repeated steps of a
+/// Returns the number of completed steps and the total number of steps in the plan. Does not count repeated steps of a
 /// migration or steps outside the plan.
 fn step_counts(reports: &[Report]) -> (u64, u64) {
     let mut all = (0, 0);
@@ -268,7 +268,7 @@ fn consumers_sentence(consumers: &Consumers) -> String {
     sentence
 }
 
-/// Describes the messages that did not return, or may not have returned, with the reason.
+/// Describes the messages that did not return, or might not have returned, with the reason.
 fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> Option<String> {
     let missing = missing.map(|Missing { messages, total }| {
         format!("{} of {} moved out of the queue did not return", number(messages), count(total, "message"))

@@ -264,8 +264,8 @@ fn reached(
     format!("{}{rest}{}", queues(listed, escaped), if is_unclear { ", and possibly others" } else { "" })
 }
 
-/// Writes the routing changes of one vhost as a Markdown table, until the comment has a length of `limit` bytes. Writes
-/// nothing if no changes are listed.
+/// Writes the routing changes of one vhost as a Markdown table, up to a comment length of `limit` bytes. Writes nothing
+/// if no changes are listed.
 pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limit: usize) {
     let listed = Listed::of(part, all);
     let rows = listed.changes.iter().map(|group| {

@@ -51,7 +51,7 @@ impl Run<'_, '_, '_> {
         self.outcome.reached.insert(queue.clone());
         let version = self.simulation.profile.version;
         if !version.is_at_least(4, 3) {
-            // Only on 4.3 and later does the count include the deliveries by earlier queues.
+            // Only on 4.3 and later does the count include the deliveries from earlier queues.
             copy.delivery_count = 0;
         }
         let kind = settings.kind();

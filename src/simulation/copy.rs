@@ -38,7 +38,7 @@ pub(super) struct Copy {
     pub(super) expiration: Option<i64>,
     /// The time at which the copy expires in its queue.
     pub(super) expires_at: Option<i64>,
-    /// The number of counted deliveries. On 4.3 and later, this includes the deliveries by earlier queues.
+    /// The number of counted deliveries. On 4.3 and later, this includes the deliveries from earlier queues.
     pub(super) delivery_count: i64,
     /// The number of retries that a worker has counted in a header.
     pub(super) retries: u32,
@@ -52,7 +52,7 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Creates the copy of a published message.
+    /// Creates a copy of a published message.
     pub(super) fn published(publication: &Publication, message: u64) -> Self {
         let Message { more_keys, headers, .. } = publication.message();
         Self {

@@ -18,7 +18,7 @@ impl Run<'_, '_, '_> {
         self.workers.contains_key(queue) && !self.queues.get(queue).is_some_and(|state| state.is_blocked)
     }
 
-    /// Delivers the messages of a queue to its worker.
+    /// Delivers the messages in a queue to its worker.
     pub(super) fn deliver(&mut self, queue: &QueueName) {
         let Some(worker) = self.workers.get(queue) else { return };
         while !self.state(queue).is_blocked

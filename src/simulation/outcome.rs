@@ -49,7 +49,7 @@ pub enum PublisherResult {
 }
 
 impl PublisherResult {
-    /// Returns the word in test files.
+    /// Returns the word that test files use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed",
@@ -90,7 +90,7 @@ impl End {
         Self::Loops,
     ];
 
-    /// Returns the word in test files.
+    /// Returns the word that test files use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -151,7 +151,7 @@ pub enum EventKind {
     Delivered {
         /// The queue.
         queue: QueueName,
-        /// The number of the delivery by this queue, starting at 1.
+        /// The number of this delivery from the queue, starting at 1.
         attempt: usize,
         /// The behavior; `None` if the delivery was not expected.
         behavior: Option<Behavior>,

@@ -62,7 +62,7 @@ impl Behavior {
         Self::Hold,
     ];
 
-    /// Returns the word in test files.
+    /// Returns the word that test files use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ack => "ack",
@@ -83,7 +83,7 @@ impl Behavior {
 pub enum Worker {
     /// The behavior for every delivery.
     Always(Behavior),
-    /// The behavior for each delivery, in order. More deliveries are not expected.
+    /// The behavior for each delivery, in order. Further deliveries are not expected.
     Each(Vec<Behavior>),
 }
 

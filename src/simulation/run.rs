@@ -18,7 +18,7 @@ const MAX_EVENTS: usize = 10_000;
 /// The headers that the simulation does not support on published messages.
 const UNSUPPORTED_HEADERS: [&str; 2] = ["x-delay", "x-delivery-count"];
 
-/// A queue of the simulation.
+/// A queue in the simulation.
 #[derive(Default)]
 pub(super) struct QueueState {
     /// The messages that wait for a delivery, oldest first.

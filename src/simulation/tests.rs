@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 const NEWEST: BrokerVersion = BrokerVersion::NEWEST_KNOWN;
 
-/// Publishes messages to a queue of a spec through the default exchange.
+/// Publishes messages to a queue in a spec through the default exchange.
 fn to_queue(spec: &str, queue: &str, count: u64, workers: &[(&str, Worker)], version: BrokerVersion) -> Outcome {
     publish(spec, ("", queue), count, workers, version)
 }

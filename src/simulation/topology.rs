@@ -43,7 +43,7 @@ impl<'r, 'a> SimulatedTopology<'r, 'a> {
         }
     }
 
-    /// Returns the same topology with a different routing of the same queues and policies.
+    /// Returns the same topology with different routing for the same queues and policies.
     pub(super) fn with_routing<'s, 'b>(&self, routing: &'s Routing<'b>) -> SimulatedTopology<'s, 'b>
     where
         'r: 's,

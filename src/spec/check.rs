@@ -245,7 +245,7 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
         entry_above = Some(entry);
         let is_next_misplaced = node.entries().get(index + 1).is_some_and(|next| is_misplaced_key(next, inner));
         if is_next_misplaced && matches!(entry.node.value, Value::Null(_)) {
-            // The keys of this entry follow with too little indentation. topo reports each of these keys.
+            // The keys of this entry follow it, but with too little indentation. topo reports each of these keys.
             continue;
         }
         let subject = match inner.table() {
@@ -263,8 +263,8 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
     Some(node.with(Value::Table(checked)))
 }
 
-/// Returns true if an entry is a key of the object above it instead of a name, such as `type: quorum` with the
-/// indentation of a queue name.
+/// Returns true if an entry is a key of the object above it instead of a name, such as `type: quorum` that is indented
+/// like a queue name.
 fn is_misplaced_key(entry: &Entry, inner: Shape) -> bool {
     let Some(kind) = inner.table() else { return false };
     let is_key = |name: &str| kind.keys().iter().any(|key| key.name == name);

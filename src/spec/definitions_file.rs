@@ -1,4 +1,4 @@
-//! Recognizes specs, and RabbitMQ definitions files that users pass as specs. Also guesses the vhosts of specs before
+//! Recognizes specs, and RabbitMQ definitions files that users pass as specs. Also guesses the vhosts in specs before
 //! the files are parsed as YAML, from lines such as `vhost: shop`. The guess can be wrong, so callers must verify it
 //! after parsing.
 
@@ -15,7 +15,7 @@ const BROKER_KEYS: [&str; 3] = ["\"rabbit_version\"", "\"rabbitmq_version\"", "\
 const LISTS: [&str; 4] = ["\"vhosts\"", "\"queues\"", "\"exchanges\"", "\"bindings\""];
 
 /// Returns an error if the file is a definitions file. topo does not check the content of such a file, because its keys
-/// differ from the keys of a spec.
+/// differ from the keys in a spec.
 pub(super) fn refusal(index: usize, file: &SourceFile) -> Option<Diagnostic> {
     let text = file.text.trim_start_matches('\u{feff}').trim_start();
     if !text.starts_with('{') || text.contains("\"version\"") && !BROKER_KEYS.iter().any(|key| text.contains(key)) {
@@ -38,8 +38,8 @@ fn argument(name: &str) -> String {
     }
 }
 
-/// Returns the vhosts in lines such as `vhost: shop`, sorted. Omits values with variables, anchors or escapes, and
-/// mappings.
+/// Returns the vhosts in lines such as `vhost: shop`, sorted. Omits mappings, and values with variables, anchors or
+/// escapes.
 pub fn guess_vhosts(files: &[SourceFile]) -> Vec<VhostName> {
     let lines = files.iter().flat_map(|file| file.text.lines());
     let names: BTreeSet<VhostName> = lines.filter_map(name).map(VhostName::new).collect();

@@ -182,7 +182,7 @@ impl Diagnostics {
         if self.0.is_empty() {
             return Ok(value);
         }
-        // If a value could not be read, other diagnostics of this value are consequences, not separate mistakes.
+        // If a value could not be read, other diagnostics for this value are consequences, not separate mistakes.
         let start = |it: &Diagnostic| (it.primary.file, it.primary.start);
         let unknown: BTreeSet<(usize, usize)> =
             self.0.iter().filter(|it| UNKNOWN_VALUE.contains(&it.code)).map(start).collect();

@@ -122,7 +122,7 @@ fn refuse_login(url: &Sourced<String>, diagnostics: &mut Diagnostics) -> bool {
     has_login
 }
 
-/// Reports environments that are declared twice, and environments that lack a variable of another environment.
+/// Reports environments that are declared twice, and environments that lack a variable that another environment sets.
 pub(super) fn check_all(environments: &[Environment], diagnostics: &mut Diagnostics) {
     let mut first: BTreeMap<&str, Location> = BTreeMap::new();
     let mut setters: BTreeMap<&str, Location> = BTreeMap::new();

@@ -63,7 +63,7 @@ pub fn key_of(text: &str) -> Option<&'static str> {
     known.map(|known| known.key).filter(|key| names.contains(key)).or(last)
 }
 
-/// Returns the names of all keys of a spec, except the rules under `lint`.
+/// Returns the names of all keys in a spec, except the rules under `lint`.
 pub fn key_names() -> BTreeSet<&'static str> {
     all().into_iter().map(|it| it.key.name).collect()
 }

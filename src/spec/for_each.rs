@@ -1,8 +1,8 @@
 //! Expands each entry that has `forEach` into one entry for each item of a list or mapping, before the document is
 //! checked.
 //!
-//! `{VARIABLE}` is an item of the list, or a key of the mapping. `{VARIABLE.KEY}` is a value in the mapping of the
-//! item. A string that consists of a single placeholder is replaced with the value itself, which can be a number.
+//! `{VARIABLE}` is an item of the list, or a key of the mapping. `{VARIABLE.KEY}` is a value in the item's mapping. A
+//! string that consists of a single placeholder is replaced with the value itself, which can be a number.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Value};

@@ -20,7 +20,7 @@ const NAMES: Shape = Shape::List(&Shape::Name);
 
 const DESTINATION_TYPE: Shape = Shape::OneOf(&["queue", "exchange"]);
 
-/// The key that marks an external exchange that may be missing.
+/// The key that marks an external exchange that is allowed to be missing.
 pub(super) const OPTIONAL: &str = "optional";
 
 /// The document of a vhost.
@@ -239,7 +239,7 @@ static POLICY: Object = Object {
     is_queue: false,
 };
 
-/// A key of a policy definition, in the spelling of a spec and in RabbitMQ's spelling.
+/// A key of a policy definition, in both the spec's spelling and RabbitMQ's spelling.
 pub(crate) struct PolicyKey {
     /// The key in a spec, in camelCase.
     pub(crate) key: &'static str,

@@ -89,7 +89,7 @@ pub(super) fn default_uri(vhost: &VhostName) -> ArgumentValue {
     AmqpUri::of_local_vhost(vhost.as_str()).to_string().into()
 }
 
-/// Returns true if [`default_uri`] is the default of a field.
+/// Returns true if [`default_uri`] is the default for a field.
 pub(super) fn has_default_uri(row: &RecordRow, field: &RecordField) -> bool {
     row.has_uris() && !field.group.is_empty() && field.key == "uri"
 }

@@ -150,7 +150,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnos
             let is_cluster = document.get("vhost").is_none() && document.get("cluster").is_some();
             let shape = Shape::Object(if is_cluster { &CLUSTER_DOCUMENT } else { &keys::DOCUMENT });
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
-            // Every item of `forEach` repeats the problems of the entry.
+            // Every item of `forEach` repeats the problems in the entry.
             diagnostics.dedup_by_position(before, &templates);
             are_all_known &= checked.as_ref().is_some_and(|checked| is_cluster || vhost_name(checked).is_some());
             if let Some(mut checked) = checked {

@@ -1,5 +1,5 @@
-//! Defines the tree of a YAML document, with the position of every node. The tree contains YAML values, not objects of
-//! a topology.
+//! Defines the tree of a YAML document, with the position of every node. The tree contains YAML values, not the objects
+//! of a topology.
 
 /// One node of the tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub(crate) enum Value {
     Text(String),
     /// A list.
     List(Vec<Node>),
-    /// A mapping, in the order of the file.
+    /// A mapping, in file order.
     Table(Vec<Entry>),
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Absent {
     Tag,
 }
 
-/// A key of a mapping with its value.
+/// A key in a mapping, with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     /// The key.
@@ -82,7 +82,7 @@ impl Node {
         Self { value, at: self.at, used_at: self.used_at, written: self.written.clone() }
     }
 
-    /// Returns the entries of a mapping. Returns an empty slice for any other node.
+    /// Returns the entries in a mapping. Returns an empty slice for any other node.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Table(entries) => entries,
@@ -95,7 +95,7 @@ impl Node {
         }
     }
 
-    /// Returns the items of a list. Returns an empty slice for any other node.
+    /// Returns the items in a list. Returns an empty slice for any other node.
     pub(crate) fn items(&self) -> &[Self] {
         match &self.value {
             Value::List(items) => items,
@@ -275,7 +275,7 @@ impl<T> Sourced<T> {
     }
 }
 
-/// A value of a mapping, with the positions of the key and the value.
+/// A value in a mapping, with the positions of the key and the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyed<T> {
     /// The value.
@@ -286,7 +286,7 @@ pub struct Keyed<T> {
     pub at: Location,
 }
 
-/// A file of a spec.
+/// A spec file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
     /// The name in messages.

@@ -26,7 +26,7 @@ pub struct Notation {
 }
 
 impl Notation {
-    /// Adds the notation of an unchecked document.
+    /// Adds the notation in an unchecked document.
     pub(super) fn add(&mut self, document: &Node, text: &str) {
         match &document.value {
             Value::List(items) => items.iter().for_each(|item| self.add(item, text)),

@@ -7,7 +7,7 @@ use super::variables::is_name;
 use crate::model::count::number;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of values that `forEach` can add to the files of a run. A value needs about 150 bytes of memory.
+/// The maximum number of values that `forEach` can add to the files in a run. A value takes about 150 bytes of memory.
 pub(super) const MAX_EXPANDED: usize = 1_000_000;
 
 /// An item of `forEach`, with the values for its placeholders.
@@ -24,7 +24,7 @@ pub(super) enum Problem {
     Unknown(String),
     /// The value is null, a list or a mapping, and the placeholder is part of a longer string or of a key.
     NotAScalar(String),
-    /// Two keys of a mapping are equal after the replacement.
+    /// Two keys in a mapping are equal after the replacement.
     RepeatedKey(String),
     /// The files expand to too many values.
     TooLarge,

@@ -9,10 +9,10 @@ use std::borrow::Cow;
 
 /// The maximum number of documents in a file that this module reads.
 const MAX_DOCUMENTS: usize = 1000;
-/// Up to this number of entries, comparing all keys of a mapping is faster than sorting the keys.
+/// Up to this number of entries, comparing all keys in a mapping is faster than sorting the keys.
 const SMALL_MAPPING: usize = 16;
 
-/// Returns all documents of a file. Each document is a mapping. Returns `None` if [`yaml`](super::yaml) must read the
+/// Returns all documents in a file. Each document is a mapping. Returns `None` if [`yaml`](super::yaml) must read the
 /// file.
 pub(super) fn documents(file: usize, text: &str) -> Option<Vec<Node>> {
     // The parser does not include a byte order mark in its positions.

@@ -180,7 +180,7 @@ impl QueueKeys {
     }
 
     /// Returns the places that set the queue's known arguments. Places in the queue itself precede places in the
-    /// defaults. Omits arguments that only a key of the queue sets.
+    /// defaults. Omits arguments that only a queue key sets.
     fn places(&self, defaults: &Self, supports: impl Fn(&str) -> bool) -> Places {
         let mut all: Places = self.in_arguments.iter().map(|name| (name.clone(), vec![SetIn::Arguments])).collect();
         let is_known = |name: &str| KnownArgument::named(name).is_some() && supports(name);

@@ -20,7 +20,7 @@ const WIRING: Key = key(
 )
 .with_default("arguments");
 
-/// The `defaults` of a document.
+/// The `defaults` in a document.
 pub(super) static DEFAULTS: Object = Object {
     what: "`defaults`",
     name: "Defaults",

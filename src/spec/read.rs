@@ -21,7 +21,7 @@ use crate::model::{
 use std::collections::BTreeMap;
 
 /// Adds a document to the spec. `spec.default_queue_type` must already contain the default type, because any document
-/// of the vhost can set it.
+/// for the vhost can set it.
 pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for (key, globs) in [("owns", &mut spec.owns), ("protect", &mut spec.protect), ("ignore", &mut spec.ignore)] {
         let texts = items(node, key).filter_map(|item| item.text().map(|text| (text, item.at)));
@@ -93,7 +93,8 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
-/// Reads the level of a rule. Reports documents of a vhost that set different levels, because topo lints them together.
+/// Reads the level of a rule. Reports documents for a vhost that set different levels, because topo lints them
+/// together.
 fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let Some(level) = entry.node.text().and_then(Level::named) else { return };
     match spec.lint.get(&entry.key) {
@@ -116,7 +117,7 @@ pub(crate) struct StandInObjects {
     pub(crate) bindings: BTreeMap<Binding, BindingSpec>,
 }
 
-/// Reads the checked stand-ins in a test file in the same way as the objects of a spec. Restores the exchanges, queues
+/// Reads the checked stand-ins in a test file in the same way as the objects in a spec. Restores the exchanges, queues
 /// and bindings of the spec.
 pub(crate) fn read_stand_ins(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) -> StandInObjects {
     let known = StandInObjects {

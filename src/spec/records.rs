@@ -16,7 +16,7 @@ use crate::model::{ArgumentValue, ObjectId, Record, RecordId, RecordKind, VhostN
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// An entry of a document that declares a record, or several settings that are records.
+/// An entry in a document that declares a record, or several settings that are records.
 pub(super) struct Declaration<'a> {
     /// The key without the setting; empty if records of the kind have no names.
     pub(super) key: Vec<&'a str>,
@@ -26,7 +26,7 @@ pub(super) struct Declaration<'a> {
     node: &'a Node,
 }
 
-/// Returns the entries that declare records of a kind. Returns `None` if the document does not contain the section of
+/// Returns the entries that declare records of a kind. Returns `None` if the document does not contain the section for
 /// the kind. For [`Place::Entry`], also returns `None` if the section has entries, but none of them contains the key.
 pub(super) fn declarations<'a>(row: &RecordRow, document: &'a Node) -> Option<Vec<Declaration<'a>>> {
     let named = |entry: &'a Entry| Declaration { key: vec![&*entry.key], at: entry.at, node: &entry.node };
@@ -113,7 +113,7 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
-/// Reports flags of the vhost that two documents set to different values.
+/// Reports vhost flags that two documents set to different values.
 pub(super) fn check_flags(documents: &[Node], diagnostics: &mut Diagnostics) {
     for row in RECORD_KINDS.iter().filter(|row| matches!(row.layout, Layout::Value(_))) {
         let Place::Vhost(key) = row.place else { continue };
@@ -329,7 +329,7 @@ pub(super) fn vhost_keys() -> impl Iterator<Item = Key> {
     })
 }
 
-/// Returns the keys of `removed` that list the names of records in a document with this scope.
+/// Returns the keys under `removed` that list the names of records in a document with this scope.
 pub(super) fn removed_sections(scope: RecordScope) -> impl Iterator<Item = Key> {
     let rows = RecordRow::of_scope(scope).filter(|row| row.is_removable());
     rows.map(|row| key(row.section, NAMES, row.removed_doc))

@@ -1,4 +1,4 @@
-//! Reads `maxRetries` and `retry` from one source: a queue, `defaults`, or an entry of `retryPolicies`. `retry_layers`
+//! Reads `maxRetries` and `retry` from one source: a queue, `defaults`, or an entry in `retryPolicies`. `retry_layers`
 //! merges several sources for a queue, and `expand` creates the objects.
 
 use super::convert::declared_twice;
@@ -9,7 +9,7 @@ use super::spec_types::{RetryKeys, RetryPolicySpec, Schedule, SetBy, Setting, Sp
 use crate::model::Strategy;
 use crate::model::units::duration;
 
-/// Adds the `retryPolicies` of a document to the spec.
+/// Adds the `retryPolicies` in a document to the spec.
 pub(crate) fn read_policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for entry in document.get("retryPolicies").map_or(&[][..], Node::entries) {
         if entry.key == NO_RETRY {
@@ -79,7 +79,7 @@ impl RetryKeys {
         count.map(|value| Setting { value, at: entry.node.at, set_by })
     }
 
-    /// Reads a `retry` mapping, or an entry of `retryPolicies`.
+    /// Reads a `retry` mapping, or an entry in `retryPolicies`.
     fn read_mapping(&mut self, node: &Node, set_by: SetBy, diagnostics: &mut Diagnostics) {
         if let Some(entry) = node.entry("maxRetries") {
             self.max_retries = self.read_count(entry, set_by);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Layers<'a>(Vec<&'a RetryKeys>);
 
 impl<'a> Layers<'a> {
-    /// Orders the sources: the queue, its retry policy, the defaults, and the retry policy of the defaults. Returns no
+    /// Orders the sources: the queue, its retry policy, the defaults, and the retry policy in the defaults. Returns no
     /// sources if the queue sets `retry: none`.
     pub(crate) fn of(
         queue: &'a RetryKeys,

@@ -22,8 +22,8 @@ pub(crate) fn resolve(text: &str) -> Value {
 /// The maximum nesting depth. It is more than any spec needs, and low enough to prevent a stack overflow.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// The maximum number of nodes. It is sufficient for about 300,000 queues, which need 2 GB of memory, at 400 bytes for
-/// each node. The default of the YAML library is sufficient for only 11,000 queues.
+/// The maximum number of nodes. It is sufficient for about 300,000 queues, which need 2 GB of memory, at 400 bytes per
+/// node. The YAML library's default is sufficient for only 11,000 queues.
 pub(super) const MAX_NODES: usize = 5_000_000;
 
 /// The characters that begin a scalar that is not plain.

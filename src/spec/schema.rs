@@ -15,14 +15,14 @@ use serde_json::{Map, Value, json};
 
 /// The `$id` of the schema. It is not a URL, because editors and SchemaStore use their own URLs.
 const ID: &str = "urn:topo:topology:1";
-/// Keys that exclude each other.
+/// Mutually exclusive keys.
 const EXCLUSIVE: [&str; 2] = ["delays", "backoff"];
-/// The pattern of names that only an external object can have.
+/// The pattern for names that only an external object can have.
 const RESERVED_NAMES: &str = r"^amq\.|^topo\.lock$|\.topo\.";
-/// The pattern of unknown policy keys that are accepted, because they follow RabbitMQ's spelling.
+/// The pattern for unknown policy keys that are accepted, because they follow RabbitMQ's spelling.
 const OTHER_POLICY_KEYS: &str = "^(?!x-)[^A-Z_]+$";
 
-/// Returns the JSON Schema of a spec document.
+/// Returns the JSON Schema for a spec document.
 pub fn schema() -> Value {
     let mut definitions = Map::new();
     let mut document = |object: &Object, title: &str, description: &str| {
@@ -69,7 +69,7 @@ pub(crate) fn document_schema(object: &'static Object, id: &str, title: &str, de
     finish(all)
 }
 
-/// Returns the schema of keys that only define anchors.
+/// Returns the schema for keys that only define anchors.
 fn anchors() -> Value {
     json!({"^x-": {"description": "topo ignores this key. It can define anchors."}})
 }
@@ -125,7 +125,7 @@ fn yaml(text: &str) -> Value {
     serde_yaml::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// Returns the schema of a mapping that accepts only these keys.
+/// Returns the schema for a mapping that accepts only these keys.
 fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -239,7 +239,7 @@ fn argument() -> Value {
     })
 }
 
-/// Returns the schema of a shape.
+/// Returns the schema for a shape.
 fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
     match shape {
         Shape::Text => json!({"type": "string"}),
@@ -308,7 +308,7 @@ fn map(inner: Shape, definitions: &mut Map<String, Value>) -> Value {
     })
 }
 
-/// Returns a reference to the schema of queue arguments. With a queue type, the schema rejects known arguments that
+/// Returns a reference to the schema for queue arguments. With a queue type, the schema rejects known arguments that
 /// this type does not support.
 fn queue_arguments(queue_type: Option<QueueType>, definitions: &mut Map<String, Value>) -> Value {
     let name = format!("{}Arguments", queue_type.map_or("Queue", capitalized));

@@ -1,20 +1,20 @@
-//! Creates the JSON Schemas of single values, with the strings that editors show. Most alternatives have a title, and
+//! Creates the JSON Schemas for single values, with the strings that editors show. Most alternatives have a title, and
 //! most patterns have an error message that editors show instead of the pattern. No value has a description, because an
-//! editor would show it instead of the description of the key. `schema` creates the schemas of mappings and lists.
+//! editor would show it instead of the description of the key. `schema` creates the schemas for mappings and lists.
 
 use super::shape::Shape;
 use super::shared_keys::EXCHANGE_TYPES;
 use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
 use serde_json::{Value, json};
 
-/// The pattern of a string that starts with a variable or with a placeholder of `forEach`. The schema accepts such a
+/// The pattern for a string that starts with a variable or with a placeholder of `forEach`. The schema accepts such a
 /// string instead of any scalar, because an editor cannot check its value.
 const VARIABLE: &str = r"^\$?\{";
 
-/// The pattern of a user tag. The broker separates tags with commas.
+/// The pattern for a user tag. The broker separates tags with commas.
 const TAG_PATTERN: &str = r"^[^\s,]([^,]*[^\s,])?$";
 
-/// The pattern of a duration of zero, in any units.
+/// The pattern for a zero duration, in any units.
 const NO_TIME: &str = "(0+(ms|s|m|h|d|w))+$";
 
 /// The descriptions of words that keys accept.
@@ -71,7 +71,7 @@ pub(super) fn duration(min: i64, max: i64) -> Value {
     or_variable(vec![text, number])
 }
 
-/// Returns the schema of a duration with a required unit.
+/// Returns the schema for a duration with a required unit.
 pub(super) fn delay() -> Value {
     or_variable(vec![with_unit()])
 }
@@ -162,12 +162,12 @@ pub(super) fn tag() -> Value {
     })
 }
 
-/// Returns the schema of a duration in whole seconds.
+/// Returns the schema for a duration in whole seconds.
 pub(super) fn seconds() -> Value {
     or_variable(vec![with_unit()])
 }
 
-/// Returns the schema of an AMQP URI without a password.
+/// Returns the schema for an AMQP URI without a password.
 pub(super) fn uri() -> Value {
     or_variable(vec![json!({
         "title": "AMQP URI",

@@ -115,7 +115,7 @@ pub(super) fn check_non_mapping(
     }
 }
 
-/// Reports several password keys of a user, and `hashingAlgorithm` without `passwordHash`.
+/// Reports several password keys for one user, and `hashingAlgorithm` without `passwordHash`.
 pub(super) fn check_user(user: &Node, diagnostics: &mut Diagnostics) {
     let passwords: Vec<&Entry> =
         ["password", "initialPassword", "passwordHash"].iter().filter_map(|key| user.entry(key)).collect();
@@ -131,7 +131,7 @@ pub(super) fn check_user(user: &Node, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports declared permissions of removed users. The broker deletes the permissions together with the user.
+/// Reports declared permissions for removed users. The broker deletes the permissions together with the user.
 pub(super) fn refuse_permissions_of_removed_users(cluster: &Spec, vhosts: &[Spec], diagnostics: &mut Diagnostics) {
     for removed in &cluster.removed {
         let ObjectId::Record(RecordId { kind: RecordKind::User, key }) = &removed.value else { continue };

@@ -9,7 +9,7 @@ use crate::model::known_arguments::ValueKind;
 pub(crate) enum Shape {
     /// Any string.
     Text,
-    /// The name of an object: 1 to 255 bytes, without line breaks and NUL characters.
+    /// The name of an object: 1 to 255 bytes, without line breaks or NUL characters.
     Name,
     /// A routing key of at most 255 bytes. `null` and `undefined` are invalid, because the management API cannot delete
     /// a binding with such a routing key.
@@ -48,7 +48,7 @@ pub(crate) enum Shape {
     Definition,
     /// Any value except null.
     Any,
-    /// A tag of a user.
+    /// A user tag.
     Tag,
     /// A reference to a secret: a mapping with `env` or `file`. If the flag is true, the word `none` is also valid.
     Secret(bool),
@@ -111,7 +111,7 @@ impl Shape {
 pub(crate) struct Object {
     /// The description in messages: `a queue`.
     pub(crate) what: &'static str,
-    /// The name in the definitions of the schema.
+    /// The name in the schema's definitions.
     pub(crate) name: &'static str,
     /// The keys.
     pub(crate) keys: Keys,
@@ -140,7 +140,7 @@ impl Object {
     }
 }
 
-/// A key of a mapping.
+/// A key in a mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     /// The name.

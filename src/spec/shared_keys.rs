@@ -102,7 +102,7 @@ pub(super) const RETRY: Key = key(
 static RETRY_TABLE: Object =
     Object { what: "`retry`", name: "Retry", keys: Keys::Fixed(|| &RETRY_KEYS), external: &[], is_queue: false };
 
-/// An entry of `retryPolicies`.
+/// An entry in `retryPolicies`.
 pub(super) static RETRY_POLICY: Object = Object {
     what: "a retry policy",
     name: "RetryPolicy",

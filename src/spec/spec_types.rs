@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The spec of one vhost or of the cluster. The cluster spec declares only records.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// The names of all files of the run, by [`Location::file`].
+    /// The names of all files in the run, by [`Location::file`].
     pub files: Vec<String>,
     /// The vhost name, with its position in the first document; [`VhostName::cluster`] for the cluster.
     pub vhost: Sourced<VhostName>,
@@ -56,7 +56,7 @@ pub struct Spec {
     pub bindings: BTreeMap<Binding, BindingSpec>,
     /// Policies.
     pub policies: BTreeMap<PolicyName, PolicySpec>,
-    /// The streams of each super stream, by exchange. [`Self::exchanges`], [`Self::queues`] and [`Self::bindings`]
+    /// The streams in each super stream, by exchange. [`Self::exchanges`], [`Self::queues`] and [`Self::bindings`]
     /// contain the objects.
     pub super_streams: BTreeMap<ExchangeName, BTreeSet<QueueName>>,
     /// Records.
@@ -87,7 +87,7 @@ pub struct Setting<T> {
 pub enum SetBy {
     /// The object itself.
     Itself,
-    /// An entry of `retryPolicies`.
+    /// An entry in `retryPolicies`.
     RetryPolicy,
     /// The document's `defaults`.
     Defaults,
@@ -117,7 +117,7 @@ pub struct ExchangeSpec {
     pub alternate_exchange: Option<Sourced<ExchangeName>>,
     /// The arguments except `alternate-exchange`.
     pub arguments: BTreeMap<String, Keyed<ArgumentValue>>,
-    /// The resolution of conflicts.
+    /// How topo resolves conflicts.
     pub on_conflict: Option<OnConflict>,
     /// The places that set the arguments.
     pub places: Places,
@@ -142,9 +142,9 @@ pub struct QueueSpec {
     pub dead_letter: Option<Setting<DeadLetter>>,
     /// The retries; `None` if no retries are set, or if they are set to `none`.
     pub retry: Option<RetrySpec>,
-    /// The resolution of conflicts.
+    /// How topo resolves conflicts.
     pub on_conflict: Option<Setting<OnConflict>>,
-    /// The thresholds, with the defaults of the document.
+    /// The thresholds, with the defaults from the document.
     pub thresholds: ThresholdsSpec,
     /// The places that set the arguments.
     pub places: Places,
@@ -155,7 +155,7 @@ pub struct QueueSpec {
 pub enum DeadLetter {
     /// No dead-letter target, set explicitly with `none`.
     Nowhere,
-    /// An entry of `deadLetterQueues`.
+    /// An entry in `deadLetterQueues`.
     Queue {
         /// The name of the entry.
         name: QueueName,
@@ -300,7 +300,7 @@ pub struct RetrySpec {
     pub schedule: Option<Setting<Schedule>>,
     /// The maximum time by which a worker may shorten a delay, in milliseconds.
     pub jitter: Option<Setting<i64>>,
-    /// The nearest entry of `retryPolicies` that the queue uses, if there is one.
+    /// The nearest entry in `retryPolicies` that the queue uses, if there is one.
     pub policy: Option<Setting<String>>,
 }
 
@@ -320,7 +320,7 @@ pub enum Schedule {
     },
 }
 
-/// An entry of `retryPolicies`.
+/// An entry in `retryPolicies`.
 #[derive(Clone, Debug)]
 pub struct RetryPolicySpec {
     /// The position of the entry's name.
@@ -350,7 +350,7 @@ pub(crate) struct RetryKeys {
     pub(super) policy: Option<Setting<String>>,
     /// True if the source sets `retry: none`.
     pub(super) is_none: bool,
-    /// The positions of the `retry` and `maxRetries` keys; empty for an entry of `retryPolicies`.
+    /// The positions of the `retry` and `maxRetries` keys; empty for an entry in `retryPolicies`.
     pub(super) at: Vec<Location>,
     /// True if a key is invalid, so that the retries are unknown.
     pub(super) is_invalid: bool,

@@ -17,8 +17,8 @@ use std::sync::LazyLock;
 /// The key of the section in a spec.
 pub(super) const SECTION: &str = "superStreams";
 
-/// The section of a converted document that contains the streams of each super stream. The defaults of the document do
-/// not apply to these streams. A spec cannot contain this key.
+/// The section in a converted document that contains the streams for each super stream. The document's defaults do not
+/// apply to these streams. A spec cannot contain this key.
 const STREAMS: &str = "superStreams/streams";
 
 /// The maximum number of partitions that topo accepts.
@@ -54,7 +54,7 @@ static SUPER_STREAM_ENTRY: Object = Object {
 
 const ENTRY: Shape = Shape::Object(&SUPER_STREAM_ENTRY);
 
-/// The key of a document that declares super streams.
+/// The document key that declares super streams.
 pub(super) const KEY: Key = key(
     SECTION,
     Shape::Map(&ENTRY),
@@ -64,7 +64,7 @@ pub(super) const KEY: Key = key(
 )
 .with_example("{invoices: {partitions: 3, maxAge: 7D}}");
 
-/// Adds the exchange, the streams and the bindings of each super stream to the sections of a checked document.
+/// Adds the exchange, the streams and the bindings for each super stream to the sections of a checked document.
 pub(super) fn expand(document: &mut Node, diagnostics: &mut Diagnostics) {
     let Some(section) = document.get(SECTION).cloned() else { return };
     let (mut exchanges, mut all_streams) = (Vec::new(), Vec::new());
@@ -94,7 +94,7 @@ pub(super) fn expand(document: &mut Node, diagnostics: &mut Diagnostics) {
     add(document, STREAMS, all_streams);
 }
 
-/// Returns the streams of each super stream in a converted document.
+/// Returns the streams for each super stream in a converted document.
 pub(super) fn streams(document: &Node) -> impl Iterator<Item = (&str, &[Entry])> {
     let families = document.get(STREAMS).map_or(&[][..], Node::entries).iter();
     families.map(|family| (family.key.as_str(), family.node.entries()))

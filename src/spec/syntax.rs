@@ -7,6 +7,7 @@ use super::explained::key_names;
 use super::node::Location;
 use super::scalar::{MAX_DEPTH, MAX_NODES};
 use crate::model::count::number;
+use crate::model::printable::SECRET_KEYS;
 
 /// YAML's limit for a key without a leading `? `, in characters.
 const MAX_KEY_LENGTH: usize = 1024;
@@ -20,7 +21,8 @@ pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagno
         let at = word(text, at);
         let name = text.get(at.start + 1..at.end).unwrap_or_default();
         let diagnostic = Diagnostic::error("syntax", "this alias has no anchor", at);
-        if line.contains("<<") {
+        let before = line.get(..at.column.saturating_sub(1)).unwrap_or_default();
+        if before.trim_end().ends_with("<<:") {
             return diagnostic.hint(format!("define the anchor `&{name}` earlier in this file"));
         }
         // The text is not repeated, because it can be a password.
@@ -97,9 +99,8 @@ pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagno
     }
     if let Some(comment) = comment_in_brackets(text, at, &error_text) {
         let at = word(text, Location::spanning(at.file, text, comment..comment + 1));
-        let meant = text.get(at.start..at.end).unwrap_or_default();
         return Diagnostic::error("syntax", "`#` starts a comment, so the bracket before it is not closed", at)
-            .hint(format!("put a string that starts with `#` in quotes: \"{meant}\""));
+            .hint("put a string that starts with `#` in quotes");
     }
     // The library reports the `-` of a list that follows an unclosed bracket.
     let is_dash_inside = has(&["only valid inside a block"]) && innermost_open_bracket(text, at).is_some();
@@ -263,11 +264,13 @@ pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
     let start = before + lines[index].find(&format!("{key}:"))?;
     let primary = Location::spanning(at.file, text, start..start + key.len() + 1 + value.len());
     let message = format!("missing space after the colon of `{key}`");
-    Some(Diagnostic::error("syntax", message, primary).hint(format!("write `{key}: {value}`")))
+    let is_secret = SECRET_KEYS.iter().any(|part| key.to_ascii_lowercase().contains(part));
+    let hint = if is_secret { format!("write `{key}: …`") } else { format!("write `{key}: {value}`") };
+    Some(Diagnostic::error("syntax", message, primary).hint(hint))
 }
 
 /// Returns the key and the value of an entry that has no space after its colon. Accepts any key before a bracket, but
-/// only known keys of a spec before a plain value, because a plain string can contain a colon.
+/// only known spec keys before a plain value, because a plain string can contain a colon.
 fn joined_pair(content: &str) -> Option<(&str, &str)> {
     let content = content.strip_prefix("- ").unwrap_or(content);
     let content = content.split(" #").next()?.trim_end();

@@ -25,7 +25,7 @@ pub(super) const QUEUE_THRESHOLDS: Key = key(
 )
 .with_example("{depth: {warning: 50, critical: 200}}");
 
-/// The default thresholds of a document.
+/// The default thresholds in a document.
 pub(super) const DEFAULT_THRESHOLDS: Key = key(
     "thresholds",
     SHAPE,

@@ -7,11 +7,11 @@ use crate::model::units as shown;
 /// The names of units, each with its value in milliseconds or bytes.
 type Units = &'static [(&'static str, i64)];
 
-/// The units of durations, in milliseconds. Months and years have no fixed length, so durations do not support them.
+/// The units for durations, in milliseconds. Months and years have no fixed length, so durations do not support them.
 const DURATION: Units =
     &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
 
-/// The units of sizes, in bytes. Decimal units are powers of 1000, and binary units are powers of 1024.
+/// The units for sizes, in bytes. Decimal units are powers of 1000, and binary units are powers of 1024.
 const SIZE: Units = &[
     ("B", 1),
     ("KB", 1000),
@@ -24,11 +24,11 @@ const SIZE: Units = &[
     ("TiB", 1 << 40),
 ];
 
-/// The pattern of durations in the JSON Schema. The parser accepts the same notation.
+/// The pattern for durations in the JSON Schema. The parser accepts the same notation.
 pub(crate) const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|h|d|w))+$";
-/// The pattern of sizes in the JSON Schema. The parser accepts the same notation.
+/// The pattern for sizes in the JSON Schema. The parser accepts the same notation.
 pub(crate) const SIZE_PATTERN: &str = "^[0-9]+(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$";
-/// The pattern of ages in the JSON Schema: the broker's pattern for `x-max-age`, extended by the `d` unit.
+/// The pattern for ages in the JSON Schema: the broker's pattern for `x-max-age`, extended by the `d` unit.
 pub(crate) const MAX_AGE_PATTERN: &str = "^[0-9]+[YMDdhms]$";
 
 /// Parses a duration such as `500ms` or `1h30m` into milliseconds. The error is a hint, if there is one.

@@ -15,13 +15,13 @@ use std::fmt;
 
 /// The maximum number of aliases. It is sufficient for a merge key in every queue of the largest specs.
 const MAX_ALIASES: usize = 1_000_000;
-/// The maximum expansion of aliases for a file of any size, in events of the library. A scalar is one event.
+/// The maximum expansion of aliases for a file of any size, in library events. A scalar is one event.
 const MAX_REPLAYED: usize = 2_000_000;
 
 /// The maximum number of times that topo parses a file. Each repaired mistake requires one more parse.
 const MAX_PARSES: usize = 20;
 
-/// Parses all documents of a file, and reports mistakes. Returns `None` if the file cannot be parsed.
+/// Parses all documents in a file, and reports mistakes. Returns `None` if the file cannot be parsed.
 ///
 /// Invalid YAML is reported and repaired where possible, so that one unquoted routing key does not hide other mistakes.
 /// For a duplicate key, the tree contains only the first entry, so that duplicate keys do not hide other mistakes
@@ -30,7 +30,7 @@ pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diag
     plain_yaml::documents(file, &source.text).or_else(|| any_documents(file, source, diagnostics))
 }
 
-/// Parses all documents of a file with the library, without [`plain_yaml`].
+/// Parses all documents in a file with the library, without [`plain_yaml`].
 pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     let mut repaired: Option<String> = None;
     let mut duplicate: Option<Location> = None;

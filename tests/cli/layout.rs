@@ -140,7 +140,7 @@ fn plans_and_headings_fit_60_columns() {
         assert_eq!(wide, None, "{columns} columns: {output}");
         let heading: Vec<&str> = output.stdout.lines().take_while(|line| !line.is_empty()).collect();
         assert_eq!(heading.join(" ").replace(" · ", " "), {
-            "vhost shop no broker: compared with live.json as RabbitMQ 4.3.6 spec topology.yaml"
+            "vhost shop no broker: compared with live.json, assuming RabbitMQ 4.3.6 spec topology.yaml"
         });
         let topo = Topo::offline().env("COLUMNS", &columns.to_string()).spec(SPEC);
         for command in [&["explain", "orders.work"][..], &["contract"], &["validate"]] {

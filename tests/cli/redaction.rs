@@ -189,6 +189,22 @@ fn errors_of_a_spec_mask_passwords() {
 }
 
 #[test]
+fn errors_of_the_yaml_syntax_print_no_password() {
+    let values = ["*S3CRET", "*S3CRET<<x", "&S3CRET x]", "#S3CRET", "|S3CRET", "S3CRET: x: y"];
+    let entries = values.map(|value| format!("password: {value}"));
+    for entry in entries.iter().map(String::as_str).chain(["password:S3CRET", "password:*S3CRET"]) {
+        let block = format!("version: 1\ncluster: {{}}\nusers:\n  deploy:\n    {entry}\n    tags: [monitoring]\n");
+        let flow = format!("version: 1\ncluster: {{}}\nusers:\n  deploy: {{{entry}, tags: [monitoring]}}\n");
+        for spec in [block, flow] {
+            for format in ["text", "json", "github"] {
+                let output = topo().spec(&spec).run(["validate", "--format", format]).expect_code(65);
+                expect_no_marker(&format!("{spec}{format}"), &output);
+            }
+        }
+    }
+}
+
+#[test]
 fn values_in_place_of_users_are_masked() {
     let user = "expected a mapping for user `deploy`";
     for (value, error) in [

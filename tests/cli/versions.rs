@@ -85,7 +85,7 @@ fn text_output_has_the_line_and_a_hint() {
     assert_eq!(
         output.stdout,
         "topology.yaml: vhost shop: 1 exchange, 4 queues, 1 binding, 2 policies\n\
-         Not valid: 1 error, 4 warnings, 1 info. Checked for RabbitMQ 3.10.25, the newest known 3.10 release.\n"
+         Not valid: 1 error, 4 warnings, 1 info. Checked against RabbitMQ 3.10.25, the newest known 3.10 release.\n"
     );
     assert_eq!(
         output.stderr,
@@ -154,13 +154,13 @@ fn assumed_version_is_printed() {
     assert!(
         output
             .stdout
-            .ends_with("Valid. Checked for RabbitMQ 4.3.6, the newest known; override with --broker-version.\n")
+            .ends_with("Valid. Checked against RabbitMQ 4.3.6, the newest known; override with --broker-version.\n")
     );
     assert_eq!(output.stderr, "");
     let output = fine.run(["validate", "--format", "json"]).expect_code(0).json();
     assert_eq!(output["brokerVersion"], "4.3.6");
     let output = fine.env("TOPO_BROKER_VERSION", "3.10.8").run(["validate"]).expect_code(0);
-    assert!(output.stdout.ends_with("Valid. Checked for RabbitMQ 3.10.8.\n"), "{output}");
+    assert!(output.stdout.ends_with("Valid. Checked against RabbitMQ 3.10.8.\n"), "{output}");
     // Warnings do not change the exit code.
     let lazy = Topo::offline().spec("queues: {orders: {type: classic, queueMode: lazy}}\n");
     lazy.run(["validate"]).expect_code(0).expect_text("Valid, with 1 warning. Checked for");

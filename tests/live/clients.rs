@@ -53,7 +53,8 @@ struct Worker {
 }
 
 impl Worker {
-    /// Starts a worker that declares its queue with a maximum length of 1,000, or consumes from the existing queue.
+    /// Starts a worker that declares its queue, or consumes from the existing queue. All workers except dramatiq declare a
+    /// maximum length of 1,000.
     fn start(client: &KnownClient, vhost: &Vhost<'_>, declares: bool) -> Self {
         Self::start_with(client, vhost, declares, &[])
     }

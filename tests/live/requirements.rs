@@ -72,7 +72,7 @@ fn requirements_that_cannot_be_checked_block_the_plan() {
     let vhost = Node::shared().vhost("requires-rights");
     let manager = Node::shared().user("management").may_everything(&vhost);
     let topo = topo(&vhost).user(&manager).spec(&spec("plugins: [rabbitmq_management]"));
-    let text = "topo could not check the plugins that the spec requires: this user may not read them";
+    let text = "topo could not check the plugins that the spec requires: this user cannot read them";
     topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text).expect_text("monitoring tag");
     topo.rewrite(&spec("featureFlags: [quorum_queue]"));
     let plan = topo.run(["plan", "--detailed-exitcode"]);

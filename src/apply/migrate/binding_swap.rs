@@ -10,7 +10,7 @@ use crate::model::{Binding, ObjectId};
 use crate::plan::{Action, NextAction, Stage};
 use std::collections::BTreeSet;
 
-/// Returns true if the action deletes this binding by this properties key. Several bindings on the broker can have
+/// Returns true if the action deletes this binding using this properties key. Several bindings on the broker can have
 /// equal JSON, but different keys.
 fn is_unbind_of(action: &Action, deleted: &Binding, key: &String) -> bool {
     matches!(action, Action::Unbind { binding, properties_key } if binding == deleted && properties_key == key)
@@ -19,7 +19,7 @@ fn is_unbind_of(action: &Action, deleted: &Binding, key: &String) -> bool {
 impl Run<'_> {
     /// Replaces the properties keys in a stage's unbinds, starting at index `from`, with the broker's current keys.
     /// Only bindings with arguments are affected, because topo cannot predict their keys if they were added since the
-    /// last read. topo does not read the whole state again, because this would restart moves, and an aborted shovel
+    /// last read. topo does not reread the whole state, because a reread would restart moves, and an aborted shovel
     /// duplicates its messages in transit.
     pub(super) async fn refresh_keys(
         &self,
@@ -62,7 +62,7 @@ impl Run<'_> {
     /// actions, and begins with an unbind.
     ///
     /// The arguments of a binding can have types that HTTP cannot represent. A replacement that was created over HTTP
-    /// then has a different properties key, and may not match the same messages. topo binds such a replacement over
+    /// then has a different properties key, and might not match the same messages. topo binds such a replacement over
     /// AMQP, with the types that result in the same key. If no types result in the same key, or if AMQP is not
     /// available, the step fails after topo has deleted *every* unequal replacement. An unequal replacement would
     /// prevent a rollback.

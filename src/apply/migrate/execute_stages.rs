@@ -48,7 +48,7 @@ impl Run<'_> {
             Action::DeclareQueue { name, .. } if *name == queue => {
                 let declared = self.perform(step).await;
                 // After an `Inequivalent` error, the old queue exists again, because an application has declared it.
-                // The new queue of the application contains none of the drained messages.
+                // The application's new queue contains none of the drained messages.
                 let is_race = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
                 let declared = declared.map_err(|failure| failure.retry_if(is_race));
                 let exists = match &declared {
@@ -57,7 +57,7 @@ impl Run<'_> {
                         self.restore_old().await;
                         self.has_old_queue
                     }
-                    // The next pass reads whether the queue exists.
+                    // The next pass checks whether the queue exists.
                     Err(_) => false,
                 };
                 if exists {
@@ -225,8 +225,8 @@ impl Run<'_> {
     }
 
     /// Proves that the queue is empty. The proof takes time, so this function then checks that no policy removes
-    /// messages from the holding queues, that the lock is held, and that every binding of the queue has an equal
-    /// binding of the tap. Returns false if the queue does not exist.
+    /// messages from the holding queues, that the lock is held, and that every binding to the queue has an equal
+    /// binding to the tap. Returns false if the queue does not exist.
     async fn prove_deletable(&self, step: &Step, queue: &QueueName, seen: &Snapshot) -> Result<bool, BrokerError> {
         let observe = |time| (self.observe)(Event::Proving(step, time));
         if !self.broker.broker().prove_empty(self.broker.vhost(), queue, &observe).await? {

@@ -3,7 +3,7 @@
 //!
 //! Each pass derives the remaining actions from the current state of the broker ([`Migration::remaining_actions`]). A
 //! concurrent change by an application, such as a new binding to the queue, therefore only adds actions. In the same
-//! way, the next run resumes the migration of a killed run. A rollback is a migration with a different goal.
+//! way, the next run resumes a migration that a killed run started. A rollback is a migration with a different goal.
 
 mod binding_swap;
 mod execute_stages;
@@ -30,8 +30,8 @@ use tokio::time::{Instant, sleep};
 const PAUSE: Duration = Duration::from_millis(20);
 /// The maximum number of lost races. An application that repeatedly declares the old queue again wins some races.
 const MAX_RACES: usize = 200;
-/// The number of redeclarations of the old queue by clients at which topo rolls the migration back. topo therefore
-/// deletes a redeclared queue only once.
+/// topo rolls the migration back after clients have redeclared the old queue this many times. topo therefore deletes a
+/// redeclared queue only once.
 const MAX_REDECLARATIONS: usize = 2;
 /// The maximum time for further attempts after the first lost race.
 const MAX_RACE_TIME: Duration = Duration::from_secs(90);
@@ -44,7 +44,7 @@ pub(super) struct MigrationResult {
     pub(super) failed: Option<(Step, BrokerError)>,
     /// True if the migration was rolled back.
     pub(super) is_rolled_back: bool,
-    /// The summary for the report; `None` if the migration has certainly changed nothing.
+    /// The summary for the report; `None` if it is certain that the migration changed nothing.
     pub(super) migrated: Option<Migrated>,
 }
 

@@ -34,7 +34,7 @@ const STEADY_TIME: Duration = Duration::from_secs(10);
 /// alone.
 const BYTES_IN_TRANSIT: u64 = 64 << 20;
 
-/// The moves of one migration, of which at most one runs at a time.
+/// The moves in one migration. At most one of them runs at a time.
 pub(super) struct Moving<'a> {
     broker: &'a LockedBroker,
     resources: ApplyResources<'a>,
@@ -56,7 +56,7 @@ pub(super) struct Moving<'a> {
     reordered: Option<u64>,
     /// The maximum number of messages in transit, which is smaller for large messages.
     prefetch: u16,
-    /// True if this run has started a drain of the old queue before.
+    /// True if this run has previously started to drain the old queue.
     is_repeated_drain: bool,
     /// The reason why a shovel took over from AMQP; `None` if no shovel took over.
     fallback: Option<String>,
@@ -142,7 +142,7 @@ impl<'a> Moving<'a> {
             let reason = "no transport was selected".to_owned();
             return Err(BrokerError::NotMoved { queue: from.clone(), reason }.into());
         };
-        // Without statistics, topo assumes small messages.
+        // Without statistics, topo assumes that the messages are small.
         let state = self.broker.broker().queue_state(self.broker.vhost(), from).await.ok().flatten();
         let average = state.and_then(|state| state.average_bytes()).unwrap_or(0);
         self.prefetch = self.prefetch.min(prefetch(average));
@@ -160,7 +160,8 @@ impl<'a> Moving<'a> {
 
     /// Stops the current move, if any, and adds its counts to the totals. Afterwards, no message is in transit, unless
     /// the stop fails or times out. In this case, uses the counts from before the stop, if known. If messages were then
-    /// in transit, counts a whole prefetch window as possible duplicates. Returns the fault that ended the move, if any.
+    /// in transit, counts a whole prefetch window as possible duplicates. Returns the fault that ended the move, if
+    /// any.
     pub(super) async fn stop(&mut self) -> Option<Fault> {
         let mut current = self.current.take()?;
         let before = current.handle.progress().await.ok();
@@ -254,7 +255,7 @@ impl<'a> Moving<'a> {
         let leftovers =
             match shovels.leftovers().await {
                 Ok(leftovers) => leftovers,
-                // A user who may not see shovels can still use AMQP. Without the plugin, no shovels exist.
+                // A user who is not allowed to see shovels can still use AMQP. Without the plugin, no shovels exist.
                 Err(
                     BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. } | BrokerError::NotFound { .. },
                 ) if !self.is_shovel() => return Ok(()),
@@ -303,8 +304,8 @@ impl<'a> Moving<'a> {
         has_ticks.then(|| self.broker.broker().intervals().tick())
     }
 
-    /// Handles a fault. Returns the fault if the fault can clear on its own, or if a shovel takes over because AMQP cannot
-    /// carry a message. Otherwise, returns a step failure.
+    /// Handles a fault. Returns the fault if the fault can clear on its own, or if a shovel takes over because AMQP
+    /// cannot carry a message. Otherwise, returns a step failure.
     async fn handle_fault(&mut self, from: &QueueName, fault: Fault) -> Result<Fault, StepFailure> {
         let Fault::NotCarried { reason } = &fault else { return classify_fault(from, fault) };
         let advice = match self.resources.transport {

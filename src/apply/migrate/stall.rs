@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The maximum number of messages in a holding queue that new messages may overtake, if a shovel moves the messages. A
-/// shovel does not report when it is idle, so topo can use only the total of the queue.
+/// shovel does not report when it is idle, so topo can use only the queue's total.
 const MAX_OVERTAKEN: u64 = 50;
 /// The time without a decrease after which a message count is treated as flat. A publisher may then be active.
 const PLATEAU: Duration = Duration::from_secs(2);
@@ -79,7 +79,7 @@ impl StallDetector {
     }
 
     /// Returns the number of messages that topo has moved since the message count last decreased. `None` if the count
-    /// has decreased within the drain timeout, or if the moved messages are at most twice the maximum count.
+    /// has decreased within the drain timeout, or if the number of moved messages is at most twice the maximum count.
     pub(super) fn moved_without_decrease(&self) -> Option<u64> {
         let moved = self.moved - self.moved_at_decrease;
         (self.has_decrease_timed_out() && moved > self.maximum.saturating_mul(2)).then_some(moved)
@@ -91,7 +91,7 @@ impl StallDetector {
         self.last_decrease.elapsed() >= self.intervals.stall_timeout().min(self.drain_timeout / 3)
     }
 
-    /// Returns true if, for [`PLATEAU`], no message was moved and the message count has not decreased.
+    /// Returns true if no message was moved and the message count did not decrease for [`PLATEAU`].
     pub(super) fn is_idle(&self) -> bool {
         self.last_progress.elapsed() >= PLATEAU
     }
@@ -101,12 +101,14 @@ impl StallDetector {
         self.started.elapsed() >= self.drain_timeout / 2
     }
 
-    /// Returns true if, for the drain timeout, no message was moved and the message count has not decreased.
+    /// Returns true if no message was moved and the message count did not decrease for the duration of the drain
+    /// timeout.
     pub(super) fn has_progress_timed_out(&self) -> bool {
         self.last_progress.elapsed() >= self.drain_timeout
     }
 
-    /// Returns true if the message count has not decreased for the drain timeout, even if messages were moved.
+    /// Returns true if the message count has not decreased for the duration of the drain timeout, even if messages were
+    /// moved.
     pub(super) fn has_decrease_timed_out(&self) -> bool {
         self.has_not_decreased_for(self.drain_timeout)
     }

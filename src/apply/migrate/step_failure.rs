@@ -1,11 +1,11 @@
-//! Classifies the failures of migration steps by the reaction: retry, roll back or stop. Converts transport faults that
-//! cannot end by themselves into such failures.
+//! Classifies migration step failures by reaction: retry, roll back or stop. Converts transport faults that cannot
+//! clear on their own into such failures.
 
 use crate::broker::BrokerError;
 use crate::broker::transport::Fault;
 use crate::model::QueueName;
 
-/// The reason why a migration step failed, classified by the reaction of the migration.
+/// The reason why a migration step failed, classified by the migration's reaction.
 pub(super) enum StepFailure {
     /// The broker's state may have changed, so the migration reads the state again.
     Retry(BrokerError),
@@ -35,12 +35,12 @@ impl StepFailure {
     }
 }
 
-/// Returns the fault if it can end by itself. Otherwise, returns a step failure.
+/// Returns the fault if it can clear on its own. Otherwise, returns a step failure.
 pub(super) fn classify_fault(queue: &QueueName, fault: Fault) -> Result<Fault, StepFailure> {
     let reason = fault.to_string();
     let not_moved = BrokerError::NotMoved { queue: queue.clone(), reason };
     match fault {
-        // An exclusive consumer may drain the queue itself. An alarm can end without an action by topo.
+        // An exclusive consumer may drain the queue itself. An alarm can clear without any action by topo.
         Fault::Exclusive { .. } | Fault::Blocked | Fault::Broker(BrokerError::Alarm { .. }) => Ok(fault),
         // A broker that is too busy to answer or to start a shovel may be less busy later.
         Fault::NotStarted => Ok(fault),

@@ -1,4 +1,4 @@
-//! Determines the AMQP address: the address that the user set, or a listener of the broker on the host of the
+//! Determines the AMQP address: the address that the user set, or the address of a broker listener on the host in the
 //! management URL.
 
 use crate::broker::base_url::BaseUrl;
@@ -140,7 +140,7 @@ impl AmqpOptions {
 }
 
 impl Broker {
-    /// Returns the AMQP address of this broker: the host of the management URL, and the port of a listener. The
+    /// Returns the AMQP address of this broker: the host in the management URL, and the port of a listener. The
     /// listener uses TLS if and only if the management URL does. If topo sends the password over HTTPS, it therefore
     /// never sends the password over unencrypted AMQP, unless the user sets an AMQP URL.
     ///

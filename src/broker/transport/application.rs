@@ -88,7 +88,7 @@ impl ApplicationChannel {
     /// new message.
     ///
     /// # Errors
-    /// The exchange does not exist, or the user may not publish to it. The broker then closes the channel.
+    /// The exchange does not exist, or the user is not allowed to publish to it. The broker then closes the channel.
     pub async fn publish(
         &self,
         exchange: &ExchangeName,
@@ -114,7 +114,7 @@ impl ApplicationChannel {
     /// now on.
     ///
     /// # Errors
-    /// The queue does not exist, or the user may not read from it.
+    /// The queue does not exist, or the user is not allowed to read from it.
     pub async fn subscribe(&self, queue: &QueueName) -> Result<Subscription, BrokerError> {
         let consuming = async {
             self.channel.basic_qos(1, BasicQosOptions::default()).await?;
@@ -135,10 +135,10 @@ impl ApplicationChannel {
         Ok(taken.map(|taken| decode::message(&taken.delivery)))
     }
 
-    /// Reads all messages of a stream without removing them.
+    /// Reads all messages in a stream without removing them.
     ///
     /// # Errors
-    /// The queue does not exist, or the user may not read from it.
+    /// The queue does not exist, or the user is not allowed to read from it.
     pub async fn read_stream(&self, stream: &QueueName) -> Result<Vec<ReceivedMessage>, BrokerError> {
         let mut arguments = FieldTable::default();
         arguments.insert(short("x-stream-offset"), AMQPValue::LongString("first".into()));
@@ -158,7 +158,7 @@ impl ApplicationChannel {
         Ok(read)
     }
 
-    /// Removes the ready messages of a queue.
+    /// Removes the ready messages from a queue.
     ///
     /// # Errors
     /// The queue does not exist, or it is a stream.

@@ -170,7 +170,7 @@ impl Connection {
         BrokerError::Timeout { url: self.options.address.to_string(), request: request.to_owned(), after }
     }
 
-    /// Converts the error of a failed connection attempt.
+    /// Converts the error from a failed connection attempt.
     fn connect_error(&self, error: &lapin::Error) -> BrokerError {
         let url = self.options.address.to_string();
         let username = self.options.username.clone();
@@ -193,7 +193,7 @@ impl Connection {
         BrokerError::Connect { url, problem }
     }
 
-    /// Converts the error of a request, which is an error reply or a lost connection.
+    /// Converts the error from a request, which is an error reply or a lost connection.
     pub(super) fn request_error(&self, request: &str, error: &lapin::Error) -> BrokerError {
         let request = request.to_owned();
         let Some(reply) = protocol_error(error).filter(|reply| is_channel_error(reply)) else {

@@ -61,7 +61,7 @@ impl AmqpTransport {
         Ok(())
     }
 
-    /// Returns the current counts of a queue; `None` if the queue may not have responded to the broker in time.
+    /// Returns the current counts of a queue; `None` if the queue might not have responded to the broker in time.
     pub async fn queue_counts(&self, name: &QueueName) -> Result<Option<QueueCounts>, BrokerError> {
         let channel = self.0.channel().await?;
         let counts = self.0.answer(&format!("queue.declare of {name}"), queue_counts(&channel, name)).await?;
@@ -125,7 +125,7 @@ async fn close(channel: &Channel) {
     let _ = channel.close(200, "done".into()).await;
 }
 
-/// The maximum time within which all nodes of a cluster list a declared queue.
+/// The maximum time until all nodes in a cluster list a declared queue.
 const LISTING_TIME: Duration = Duration::from_secs(5);
 /// The pause between two checks of the list.
 const PAUSE: Duration = Duration::from_millis(50);

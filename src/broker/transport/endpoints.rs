@@ -91,7 +91,7 @@ pub struct QueueCounts {
 }
 
 impl QueueCounts {
-    /// Returns the number of ready messages of a queue that has a consumer; `None` if the queue reports no consumers.
+    /// Returns the number of ready messages in a queue that has a consumer; `None` if the queue reports no consumers.
     /// The broker reports neither messages nor consumers for a queue without a leader, even if a consumer exists.
     pub fn ready_with_consumer(self) -> Option<u32> {
         (self.consumers > 0).then_some(self.ready)
@@ -102,7 +102,7 @@ impl QueueCounts {
 /// messages and no consumers (`rabbit_quorum_queue:stat`).
 const STAT_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Queries the counts of a queue. Returns `None` if all counts are 0 and the response was so late that the broker may
+/// Queries the counts of a queue. Returns `None` if all counts are 0 and the response was so late that the broker might
 /// not have received the counts from the queue.
 pub(super) async fn queue_counts(channel: &Channel, name: &QueueName) -> lapin::Result<Option<QueueCounts>> {
     let started = Instant::now();

@@ -1,10 +1,10 @@
 //! Reads AMQP 0-9-1 field tables from bytes without recursion, so that a table with thousands of nested tables does not
 //! overflow the stack.
 
-/// An iterator over the entries of a table. Ends at the first entry that cannot be read.
+/// An iterator over the entries in a table. Ends at the first entry that cannot be read.
 pub(super) struct Entries<'a>(pub(super) &'a [u8]);
 
-/// An entry of a table.
+/// An entry in a table.
 pub(super) struct Entry<'a> {
     pub(super) name: &'a [u8],
     /// The type of the value, as a tag byte.
@@ -77,7 +77,7 @@ pub(super) fn nests_deeper_than(levels: usize, table: &[u8]) -> bool {
     false
 }
 
-/// An iterator over the types and values of a list. Ends at the first value that cannot be read.
+/// An iterator over the types and values in a list. Ends at the first value that cannot be read.
 pub(super) struct Items<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Items<'a> {

@@ -71,7 +71,7 @@ impl Rewriter {
         Ok(())
     }
 
-    /// Returns the number of bytes that are missing for the next step.
+    /// Returns the number of bytes that are still needed for the next step.
     fn missing_bytes(&self) -> io::Result<usize> {
         Ok(match self.held.first() {
             None => 1,

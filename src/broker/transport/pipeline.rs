@@ -16,7 +16,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// The published messages of one channel, until they are removed.
+/// The messages published on one channel, until they are removed.
 #[derive(Default)]
 pub(super) struct Pipeline {
     sent: VecDeque<Sent>,
@@ -120,8 +120,8 @@ impl Pipeline {
     /// Polls all messages whose waker was called, and repeats this until no further waker has been called.
     ///
     /// The library reports a returned message together with the first confirm that the broker sent after the return.
-    /// That confirm may belong to another message. A confirmed message is therefore known not to be returned only if
-    /// all other messages are polled *after* its confirm. The polls then report all messages that were returned before
+    /// That confirm may belong to another message. To be certain that a confirmed message was not returned, topo must
+    /// therefore poll all other messages *after* its confirm. These polls report all messages that were returned before
     /// the confirm.
     ///
     /// Polling only the messages whose waker was called is sufficient. The library processes one answer after another,
@@ -212,7 +212,7 @@ impl Sent {
                 Answer::Confirmed(delivery)
             }
             Ok(Confirmation::Nack(messages)) => {
-                // The returned messages may be other messages.
+                // The returned messages may include messages other than this one.
                 returned.extend(messages);
                 Answer::Rejected(delivery)
             }

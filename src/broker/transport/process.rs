@@ -1,4 +1,4 @@
-//! Processes the messages of a queue in order. For each message, a handler decides whether the message stays in the
+//! Processes the messages in a queue, in order. For each message, a handler decides whether the message stays in the
 //! queue, is removed, or is published to an exchange and then removed.
 //!
 //! topo loses no messages, because it acknowledges a message only after the broker has confirmed the copy, or after the
@@ -30,7 +30,7 @@ use crate::broker::error::BrokerError;
 use session::Session;
 
 impl AmqpTransport {
-    /// Processes the messages of a queue. The handler also receives the messages from the observer.
+    /// Processes the messages in a queue. The handler also receives the messages from the observer.
     ///
     /// # Errors
     /// A channel cannot be opened, or the broker refuses the consumer. No message was processed.

@@ -20,8 +20,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// The default prefetch. A higher prefetch hardly makes a move faster (benches/transport.rs), and may duplicate
-    /// more messages.
+    /// The default prefetch. A higher prefetch barely speeds up a move (benches/transport.rs), and may duplicate more
+    /// messages.
     pub const PREFETCH: u16 = 1000;
 
     /// Creates an order with the default prefetch.
@@ -46,8 +46,8 @@ pub struct Progress {
     /// True if the source is empty and no message is in transit. Always false for shovels, and without
     /// [`Order::reports_empty`].
     pub is_source_empty: bool,
-    /// The number of messages that may be both in the source and at the target. The source may not have processed their
-    /// acknowledgements before a connection was lost or the move ended. Always 0 for shovels.
+    /// The number of messages that may be both in the source and at the target. The source might not have processed
+    /// their acknowledgements before a connection was lost or the move ended. Always 0 for shovels.
     pub possible_duplicates: u64,
     /// The state of the move.
     pub state: State,

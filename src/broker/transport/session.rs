@@ -20,7 +20,7 @@ use tokio::sync::watch;
 mod emptiness;
 mod run;
 
-/// The maximum time to complete the messages in transit after a stop or after a cancel by the broker, and the maximum
+/// The maximum time to settle the messages in transit after a stop or a cancellation by the broker. Also the maximum
 /// time to close a channel.
 const GRACE: Duration = Duration::from_secs(10);
 /// The first pause between two attempts to publish a rejected message. The pause doubles with each attempt.
@@ -89,8 +89,8 @@ impl Session {
         }
     }
 
-    /// Returns the maximum number of messages that are both in the source and at the target if the channel is lost now.
-    /// Acknowledgements have no reply, so the last acknowledgements may be lost with the channel.
+    /// Returns the maximum number of messages that would be both in the source and at the target if the channel were
+    /// lost now. Acknowledgements have no reply, so the last acknowledgements could be lost with the channel.
     pub(super) fn uncertain_messages(&self, order: &Order) -> usize {
         self.received.min(order.prefetch.into())
     }
@@ -126,8 +126,8 @@ impl Session {
         self.write_acknowledgements(job).await
     }
 
-    /// Handles a cancel by the broker, which usually means that the queue was deleted. Completes the received messages
-    /// if possible, because a deleted queue cannot requeue them.
+    /// Handles a cancellation by the broker, which usually means that the queue was deleted. Settles the received
+    /// messages if possible, because a deleted queue cannot requeue them.
     async fn handle_cancel(&mut self, job: &mut Job) -> SessionEnd {
         let reason = "the broker canceled the consumer".to_owned();
         match tokio::time::timeout(GRACE, self.settle_all(job)).await {
@@ -176,7 +176,7 @@ impl Session {
             }
             Err(error) => Err(match protocol_error(&error) {
                 Some(reply) if reply.get_id() == 406 => {
-                    // The message was refused, so it is only in the source.
+                    // The message was refused, so it is still in the source and not at the target.
                     self.pipeline = Pipeline::default();
                     Fault::ForeignUser { user_id, reason: error_text(&error) }.into()
                 }
@@ -229,7 +229,7 @@ impl Session {
         Ok(())
     }
 
-    /// Publishes a rejected message repeatedly until the target accepts the message. To keep the order, receives no
+    /// Publishes a rejected message repeatedly until the target accepts the message. To preserve the order, receives no
     /// other messages during this time. The pause before the next attempt grows with each rejection, and is zero after
     /// an accepted message.
     async fn republish(&mut self, job: &mut Job, delivery: Delivery, pause: &mut Duration) -> Result<(), SessionEnd> {
@@ -275,7 +275,7 @@ impl Session {
         Ok(())
     }
 
-    /// Adds the messages of a written acknowledgement to the progress.
+    /// Adds the messages that a written acknowledgement covers to the progress.
     fn count_acknowledged(&self, job: &Job, written: lapin::Result<u64>) -> Result<(), SessionEnd> {
         let count = written.map_err(|error| job.end(&error))?;
         job.progress.send_modify(|progress| {
@@ -289,7 +289,7 @@ impl Session {
 }
 
 impl Job {
-    /// Converts an error of the AMQP library to the reason why the session ends.
+    /// Converts an error from the AMQP library to the reason why the session ends.
     fn end(&self, error: &lapin::Error) -> SessionEnd {
         if let Some(reason) = not_carried_reason(error) {
             return Fault::NotCarried { reason }.into();
@@ -320,7 +320,7 @@ pub(super) enum SessionEnd {
     Stopped,
     /// A fault ended the move.
     Fault(Fault),
-    /// The connection or the channel was lost. Another session may continue the move.
+    /// The connection or the channel was lost. Another session can continue the move.
     Lost(BrokerError),
 }
 

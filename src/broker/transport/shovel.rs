@@ -1,13 +1,13 @@
 //! Moves messages with a dynamic shovel on the broker, managed over HTTP, for brokers whose AMQP port is not reachable.
 //!
-//! topo's shovels never end by themselves (`src-delete-after: never`). With a limit, a shovel would end after the
-//! number of messages that were *ready* at its start, and would count rejected messages as moved. A shovel publishes
-//! without the `mandatory` flag, so messages that the target does not route would be lost. topo therefore starts a
-//! shovel only if the target has a binding.
+//! topo's shovels never end on their own (`src-delete-after: never`). With a limit, a shovel would end after the number
+//! of messages that were *ready* at its start, and would count rejected messages as moved. A shovel publishes without
+//! the `mandatory` flag, so messages that the target does not route would be lost. topo therefore starts a shovel only
+//! if the target has a binding.
 //!
 //! A killed run leaves its shovels on the broker. Only policymakers may read shovel definitions, but every user with
-//! access to the vhost may read the consumers of a queue. If topo's user may not manage shovels, topo detects the
-//! shovels by their consumers.
+//! access to the vhost may read the consumers of a queue. If topo's user is not allowed to manage shovels, topo detects
+//! the shovels by their consumers.
 
 use super::progress::{Fault, Order, Progress, State};
 use crate::broker::connection::Broker;
@@ -122,8 +122,9 @@ impl ShovelTransport {
     /// Starts a move. Replaces a shovel that a killed run left on the same queue.
     ///
     /// # Errors
-    /// The plugins are not enabled, or the user may not manage shovels. Also fails if the queue or the exchange does
-    /// not exist, the exchange has no bindings, the queue has an exclusive consumer, or the shovel does not start.
+    /// The plugins are not enabled, or the user is not allowed to manage shovels. Also fails if the queue or the
+    /// exchange does not exist, the exchange has no bindings, the queue has an exclusive consumer, or the shovel does
+    /// not start.
     pub async fn start(&self, order: Order) -> Result<ShovelMove, Fault> {
         self.check().await?;
         // The shovel would declare a missing source.
@@ -213,7 +214,7 @@ impl ShovelTransport {
     }
 
     /// Returns true if a consumer uses the queue exclusively. Waits for up to one statistics interval, because the
-    /// broker may list a new consumer only after that time.
+    /// broker might not list a new consumer until then.
     async fn has_exclusive_consumer(&self, queue: &QueueName) -> Result<bool, BrokerError> {
         let deadline = Instant::now() + self.broker.intervals().listing();
         loop {
@@ -319,15 +320,15 @@ fn progress(status: Option<Status>) -> Progress {
 }
 
 impl ShovelTransport {
-    /// Returns the entries of `queues` that are the source of a topo shovel, if this user may not manage shovels.
-    /// Returns no queues if this user may manage shovels, or if the shovel plugin is not enabled. The broker lists the
-    /// consumers of shovels a few seconds after they subscribe, or not at all if statistics are disabled.
+    /// Returns the entries in `queues` that are sources of topo shovels, if this user is not allowed to manage shovels.
+    /// Returns no queues if this user is allowed to manage shovels, or if the shovel plugin is not enabled. The broker
+    /// lists the consumers of shovels a few seconds after they subscribe, or not at all if statistics are disabled.
     pub async fn queues_with_inaccessible_shovels(
         &self,
         queues: &[QueueName],
     ) -> Result<BTreeSet<QueueName>, BrokerError> {
         match self.leftovers().await {
-            // The user may manage shovels, or the shovel plugin is not enabled.
+            // The user is allowed to manage shovels, or the shovel plugin is not enabled.
             Ok(_) | Err(BrokerError::NotFound { .. }) => return Ok(BTreeSet::new()),
             Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. }) => {}
             Err(error) => return Err(error),

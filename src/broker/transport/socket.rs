@@ -49,7 +49,7 @@ pub(super) fn runtime() -> Runtime<Sockets> {
     Runtime::new(RuntimeParts::new(Tokio::current(), Reactors(Tokio::current())))
 }
 
-/// Connects, performs the TLS handshake if configured, and records the greeting of the broker.
+/// Connects, performs the TLS handshake if configured, and records the broker's greeting.
 pub(super) async fn connect(
     host: &str,
     port: u16,

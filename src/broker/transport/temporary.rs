@@ -15,12 +15,12 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Consumer, ExchangeKind};
 use std::sync::Arc;
 
-/// The maximum number of messages in the queue of a run. The run reads them immediately.
+/// The maximum number of messages in a run's queue. The run reads them immediately.
 const MAX_TAPPED: i64 = 10_000;
 /// The argument that marks topo's own objects.
 const MARK: &str = "x-topo-run";
 
-/// The exclusive queue of a run. The queue exists as long as the connection, so the broker deletes the queue
+/// The exclusive queue of a run. The queue exists for as long as its connection, so the broker deletes the queue
 /// immediately if topo is killed. While the queue exists, no other run can declare it.
 pub struct RunLock {
     connection: Arc<Connection>,
@@ -33,7 +33,7 @@ pub struct RunLock {
 pub struct Observer(pub(super) Consumer);
 
 impl AmqpTransport {
-    /// Acquires the lock of a dead-letter queue.
+    /// Acquires the lock for a dead-letter queue.
     ///
     /// # Errors
     /// [`BrokerError::Refused`] with status 405 if another run holds the lock.
@@ -55,8 +55,8 @@ impl AmqpTransport {
     /// behind. The next run deletes the exchange before it declares a new one.
     ///
     /// # Errors
-    /// The user may not configure the exchange or read from it, or may not write to the queue. No exchange is left
-    /// behind.
+    /// The user is not allowed to configure the exchange, to read from it, or to write to the queue. No exchange is
+    /// left behind.
     pub async fn declare_replay_exchange(&self, queue: &QueueName) -> Result<ExchangeName, BrokerError> {
         let exchange = replay_exchange(queue);
         // An exchange that a killed run left behind can have other bindings.
@@ -86,21 +86,21 @@ impl AmqpTransport {
         let _ = channel.close(200, "done".into()).await;
     }
 
-    /// Checks that this user may publish to an exchange, without publishing a message.
+    /// Checks that this user is allowed to publish to an exchange, without publishing a message.
     ///
     /// # Errors
-    /// The user may not publish, or the exchange does not exist.
+    /// The user is not allowed to publish, or the exchange does not exist.
     pub async fn check_publish(&self, exchange: &ExchangeName) -> Result<(), BrokerError> {
         check_publish_permission(&self.0, exchange).await
     }
 }
 
 impl RunLock {
-    /// Adds a binding of the dead-letter queue to the run's queue. The run's queue then receives copies of newly
+    /// Adds one of the dead-letter queue's bindings to the run's queue. The run's queue then receives copies of newly
     /// dead-lettered messages.
     ///
     /// # Errors
-    /// The user may not bind the queue.
+    /// The user is not allowed to bind the queue.
     pub async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
         let arguments = table(&binding.arguments);
         let request = format!("queue.bind of {} to {}", self.queue, binding.source);
@@ -120,7 +120,7 @@ impl RunLock {
     /// Consumes from the run's queue.
     ///
     /// # Errors
-    /// The user may not read from the queue.
+    /// The user is not allowed to read from the queue.
     pub async fn observer(&self) -> Result<Observer, BrokerError> {
         let options = BasicConsumeOptions { no_ack: true, ..Default::default() };
         let (queue, tag) = (short(self.queue.as_str()), short(DEAD_LETTER_TAG));

@@ -10,7 +10,7 @@ pub(super) struct ArchiveFile(File);
 
 impl ArchiveFile {
     /// Opens or creates a file, and locks it. If an interrupted run left an incomplete last line, removes this line, so
-    /// that the archive can be continued.
+    /// that more messages can be appended.
     ///
     /// # Errors
     /// The file cannot be opened, it is not an archive, or another run is writing to it.
@@ -42,7 +42,7 @@ impl ArchiveFile {
     }
 }
 
-/// Returns the total length of the complete lines of a file. The first line must be an archived message, or the
+/// Returns the total length of the complete lines in a file. The first line must be an archived message, or the
 /// beginning of an archived message.
 fn complete_length(file: &mut File) -> io::Result<u64> {
     let length = file.metadata()?.len();

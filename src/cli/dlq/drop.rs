@@ -149,7 +149,7 @@ pub(super) struct DropArguments {
     /// Maximum number of messages to drop
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Maximum number of messages that a crash of topo can leave in both the queue and the backup (1 to 10000)
+    /// Maximum number of messages that can remain in both the queue and the backup if topo crashes (1 to 10000)
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     window: u16,
     /// Count the messages without dropping them

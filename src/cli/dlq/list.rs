@@ -1,4 +1,4 @@
-//! `topo dlq list`: lists the dead-letter queues of a vhost, or the messages of one queue in groups.
+//! `topo dlq list`: lists the dead-letter queues in a vhost, or groups the messages in one queue.
 
 use super::super::arguments::{Global, ReportFormat};
 use super::super::failure::{Exit, Failure};

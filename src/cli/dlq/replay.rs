@@ -22,7 +22,7 @@ use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Shows the plan of a replay, asks for confirmation, and replays the messages.
+/// Shows the plan for a replay, asks for confirmation, and replays the messages.
 pub(super) async fn run(arguments: &ReplayArguments, global: &Global) -> Result<Exit, Failure> {
     let can_continue = arguments.yes || arguments.dry_run || interaction::can_confirm();
     if !can_continue {
@@ -203,7 +203,7 @@ pub(super) struct ReplayArguments {
     /// Time to wait after the last retry before a message counts as successful
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     settle: Duration,
-    /// Maximum number of messages that a crash of topo can duplicate (1 to 10000)
+    /// Maximum number of messages that can be duplicated if topo crashes (1 to 10000)
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     window: u16,
     /// Show the plan without moving messages

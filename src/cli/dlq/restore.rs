@@ -35,7 +35,7 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
     let options = RestoreOptions { queue: queue.clone(), messages, bytes, users, skip, window, allowed };
     if skip == messages {
         output::eprint(&format!(
-            "all messages of {} were already restored; to restore them again: rm {}\n",
+            "all messages in {} have already been restored; to restore them again: rm {}\n",
             arguments.archive.display(),
             files::path_argument(&state_path)
         ));
@@ -76,8 +76,8 @@ pub(super) async fn run(arguments: &RestoreArguments, global: &Global) -> Result
         let restored = restore(&target.access, &target.state, archive, &options, &interrupt, &mut confirmed).await;
         restored.map_err(|error| arguments.target.failure(error))
     };
-    let of = |done| StoppedRun { command: "restore", run: None, vhost: &target.vhost, queue: &queue, done };
-    let stopped = started.record_stopped(arguments.audit.as_deref(), of, &target.access, global.quiet);
+    let stopped_run = |done| StoppedRun { command: "restore", run: None, vhost: &target.vhost, queue: &queue, done };
+    let stopped = started.record_stopped(arguments.audit.as_deref(), stopped_run, &target.access, global.quiet);
     let report = until_second_signal(&interrupt, restored, stopped).await;
     drop(shown);
     let report = report?;
@@ -112,7 +112,7 @@ struct Archive {
     queue: QueueName,
 }
 
-/// Checks all messages of the archive before the first message is published.
+/// Checks all messages in the archive before the first message is published.
 fn check(arguments: &RestoreArguments) -> Result<Archive, Failure> {
     let path = &arguments.archive;
     let file = File::open(path).map_err(|error| read_failure(path, &error.to_string()))?;
@@ -173,14 +173,14 @@ fn restored_before(path: &Path, identity: &str, archive: &Path) -> Result<u64, F
         Ok(text) if text.trim().is_empty() => Ok(0),
         Ok(text) => {
             let mut lines = text.lines();
-            let (count, of, complete) = (lines.next().unwrap_or_default(), lines.next(), lines.next());
+            let (count, stored_identity, complete) = (lines.next().unwrap_or_default(), lines.next(), lines.next());
             let count = count.parse().map_err(|_| read_failure(path, "it does not contain a number"))?;
             // A different archive can begin with the same message.
             let is_same = match complete {
                 Some(digest) => digest_of_first(archive, count)? == digest,
                 None => true,
             };
-            if of == Some(identity) && is_same {
+            if stored_identity == Some(identity) && is_same {
                 return Ok(count);
             }
             Err(Failure::usage(format!(
@@ -224,7 +224,7 @@ pub(super) struct RestoreArguments {
     /// Accept messages from another vhost
     #[arg(long)]
     other_vhost: bool,
-    /// Maximum number of messages that a crash of topo can duplicate (1 to 10000)
+    /// Maximum number of messages that can be duplicated if topo crashes (1 to 10000)
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     window: u16,
     /// Allow the message-drop hazard

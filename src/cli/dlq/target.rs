@@ -22,9 +22,9 @@ use std::time::Duration;
 /// The maximum number of dead-letter queues that the hint for a missing queue lists.
 const MAX_QUEUES: usize = 8;
 
-/// The default of `--hold`. On RabbitMQ 4.x, a classic queue needs up to 4 KB of memory for a held message.
+/// The default for `--hold`. On RabbitMQ 4.x, a classic queue uses up to 4 KB of memory for each held message.
 const DEFAULT_HOLD: u32 = 65_535;
-/// The maximum of `--hold`.
+/// The maximum value for `--hold`.
 const MAX_HOLD: i64 = 1_000_000;
 
 /// The vhost and the broker.
@@ -40,7 +40,7 @@ pub(in crate::cli) struct TargetArguments {
     pub(super) connection: ConnectionArguments,
 }
 
-/// The limits and allowances of a command that reads messages.
+/// The limits and allowances for a command that reads messages.
 #[derive(Debug, Args)]
 pub(super) struct ReadingArguments {
     /// Maximum number of unacknowledged messages that topo holds at a time (1 to 1000000)
@@ -71,7 +71,7 @@ pub(super) fn hazard(word: &str) -> Result<Hazard, String> {
         .ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }
 
-/// The vhost of a command, with the connection to the broker.
+/// The vhost for a command, with the connection to the broker.
 pub(super) struct Target {
     pub(super) access: Access,
     pub(super) vhost: VhostName,
@@ -201,7 +201,7 @@ pub(super) async fn confirm(question: String, interrupt: &Interrupt) -> Result<b
     Ok(false)
 }
 
-/// Runs a command that only inspects messages until the command ends, or until the second signal.
+/// Runs a command that only inspects messages. Returns when the command ends, or at the second signal.
 pub(super) async fn inspect_until_second_signal<T>(
     interrupt: &Interrupt,
     run: impl Future<Output = Result<T, Failure>>,
@@ -210,8 +210,8 @@ pub(super) async fn inspect_until_second_signal<T>(
     run_until_second_signal(interrupt, run, || Ok(()), (Exit::Interrupted, hint)).await
 }
 
-/// Runs a command that changes a queue until the command ends, or until the second signal. After the second signal,
-/// `stopped` writes the audit record.
+/// Runs a command that changes a queue. Returns when the command ends, or at the second signal. After the second
+/// signal, `stopped` writes the audit record.
 pub(super) async fn until_second_signal<T>(
     interrupt: &Interrupt,
     run: impl Future<Output = Result<T, Failure>>,

@@ -1,5 +1,5 @@
-//! `topo test --against`: runs the cases against another topology. This is the current or the planned topology of a
-//! broker, or the topology in a file.
+//! `topo test --against`: runs the cases against another topology. This topology is the current or planned topology of
+//! a broker, or the topology in a file.
 
 use super::arguments::TestArguments;
 use super::files::{ReadFile, spec_arguments};
@@ -69,7 +69,7 @@ impl<'a> Target<'a> {
         Ok(Self { arguments, global, source })
     }
 
-    /// Runs the cases of a file: once for the topology of a broker, and otherwise once for each version.
+    /// Runs the cases in a file: once for the topology of a broker, otherwise once for each version.
     pub(super) async fn run_file(&self, read: &ReadFile) -> Result<Vec<FileReport>, Failure> {
         match &self.source {
             Source::Broker { access, is_planned } => {

@@ -87,13 +87,13 @@ pub(super) fn spec_arguments(paths: Vec<PathBuf>, vhost: Option<String>, argumen
     }
 }
 
-/// Prints the errors of a test file. Returns a failure without a message. If printing fails, returns the printing
+/// Prints the errors in a test file. Returns a failure without a message. If printing fails, returns the printing
 /// error.
 pub(super) fn report_errors(errors: &Diagnostics, source: &SourceFile, format: TestFormat) -> Failure {
     print_diagnostics(errors, source, format).err().unwrap_or_else(|| Failure::spec(""))
 }
 
-/// Prints the errors or warnings of a test file.
+/// Prints the errors or warnings for a test file.
 pub(super) fn print_diagnostics(found: &Diagnostics, source: &SourceFile, format: TestFormat) -> Result<(), Failure> {
     if format == TestFormat::Github {
         output::print(&annotations(found, std::slice::from_ref(source)))?;
@@ -102,7 +102,7 @@ pub(super) fn print_diagnostics(found: &Diagnostics, source: &SourceFile, format
     Ok(())
 }
 
-/// Returns the paths of the specs of a test file.
+/// Returns the paths of a test file's specs.
 fn specs_of(path: &Path, file: &TestFile) -> Result<Vec<PathBuf>, Failure> {
     let folder = path.parent().unwrap_or(Path::new(""));
     if !file.specs.is_empty() {

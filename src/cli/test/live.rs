@@ -24,7 +24,7 @@ use std::time::Duration;
 const CASES_PER_VHOST: usize = 3;
 /// The maximum number of scratch vhosts for a test file.
 const MAX_VHOSTS: usize = 4;
-/// The minimum age of the scratch vhosts that topo reports as vhosts of earlier runs.
+/// The minimum age of the scratch vhosts that topo reports as vhosts from earlier runs.
 const OLD: Duration = Duration::from_secs(3600);
 
 /// A broker on which cases run.
@@ -85,7 +85,7 @@ impl<'a> LiveBroker<'a> {
         self.cleanup_failed.get()
     }
 
-    /// Runs the cases of a file offline and on the broker.
+    /// Runs the cases in a file offline and on the broker.
     pub(super) async fn run_file(&self, read: &ReadFile) -> Result<FileReport, Failure> {
         if let Some(version) = read.file.brokers.first().filter(|_| !applies_to(&read.file.brokers, self.version)) {
             return self.skipped(read, *version);
@@ -110,7 +110,7 @@ impl<'a> LiveBroker<'a> {
         Ok(report)
     }
 
-    /// Returns the report for a file whose `brokers` do not include the version of the broker. All cases are skipped.
+    /// Returns the report for a file whose `brokers` do not include the broker's version. All cases are skipped.
     fn skipped(&self, read: &ReadFile, version: BrokerVersion) -> Result<FileReport, Failure> {
         let loaded = read.load(self.arguments, version)?;
         let mut report = offline_report(read, &loaded, (&BrokerProfile::of(version), None), (self.arguments, true))?;
@@ -262,7 +262,7 @@ async fn requested(interrupt: &Interrupt) {
     }
 }
 
-/// Returns true if the file applies to the version of the broker. Patch versions are ignored.
+/// Returns true if the file applies to the broker's version. Patch versions are ignored.
 pub(super) fn applies_to(versions: &[BrokerVersion], broker: BrokerVersion) -> bool {
     let series = |version: &BrokerVersion| (version.major, version.minor);
     versions.is_empty() || versions.iter().any(|version| series(version) == series(&broker))

@@ -1,4 +1,4 @@
-//! `topo test`: runs the cases of test files against their specs, offline and, with `--live`, on a broker. Also writes
+//! `topo test`: runs the cases in test files against their specs, offline and, with `--live`, on a broker. Also writes
 //! snapshots.
 //!
 //! | file | topic |
@@ -7,7 +7,7 @@
 //! | [`files`] | the test files and their specs |
 //! | [`offline`] | the cases in the simulation |
 //! | [`against`] | `--against`: the cases in another topology |
-//! | [`coverage`] | the coverage of the routing |
+//! | [`coverage`] | the routing coverage |
 //! | [`snapshots`] | `--init` and `--update` |
 //! | [`live`] | `--live` |
 //! | [`scratch`] | the deletion of scratch vhosts, and `--clean` |

@@ -1,4 +1,4 @@
-//! Runs the cases of a test file in the simulation, in the topology of its spec or in another topology.
+//! Runs a test file's cases in the simulation, with the topology of its spec or another topology.
 
 use super::arguments::TestArguments;
 use super::files::{ReadFile, print_diagnostics, report_errors};
@@ -9,7 +9,7 @@ use crate::expand::Expansion;
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::Spec;
 
-/// Runs the cases of a file, once for each version.
+/// Runs the cases in a file, once for each version.
 pub(super) fn run_file(read: &ReadFile, arguments: &TestArguments) -> Result<Vec<FileReport>, Failure> {
     let mut reports: Vec<FileReport> = Vec::new();
     for version in read.versions(arguments) {
@@ -20,7 +20,7 @@ pub(super) fn run_file(read: &ReadFile, arguments: &TestArguments) -> Result<Vec
     Ok(reports)
 }
 
-/// Runs the cases of a file for a broker profile, in the topology of the spec or in `other`. If `warns` is true, prints
+/// Runs the cases in a file for a broker profile, with the topology of the spec or `other`. If `warns` is true, prints
 /// warnings.
 pub(super) fn offline_report(
     read: &ReadFile,

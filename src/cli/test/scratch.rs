@@ -1,5 +1,5 @@
-//! Deletes the scratch vhosts of `topo test --live` after a run, or empties the vhost of `--scratch-vhost`. With
-//! `--clean`, deletes the scratch vhosts of earlier runs.
+//! Deletes the scratch vhosts of `topo test --live` after a run, or empties the vhost that `--scratch-vhost` selects.
+//! With `--clean`, deletes the scratch vhosts that earlier runs left behind.
 
 use super::arguments::TestArguments;
 use crate::broker::{Access, BrokerError};
@@ -82,7 +82,7 @@ pub(super) fn creation_failure(error: BrokerError) -> Failure {
         .hint("use an existing, empty vhost in which the user has full permissions: --scratch-vhost NAME")
 }
 
-/// Deletes the scratch vhosts of earlier runs (`--clean`).
+/// Deletes the scratch vhosts that earlier runs left behind (`--clean`).
 pub(super) async fn clean_leftovers(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
     let access = connection::connect(&arguments.connection, Intervals::default())?;
     let leftovers = live::leftovers(&access, arguments.live.older_than).await?;

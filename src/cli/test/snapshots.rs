@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// The number of unchanged lines around a difference.
 const CONTEXT: usize = 3;
 
-/// Writes the snapshot of specs.
+/// Writes a snapshot of the specs.
 pub(super) fn init(arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
     let specs = spec_arguments(arguments.paths.clone(), arguments.vhost.clone(), arguments);
     let paths = sources::paths(&specs, "topo test --init")?;
@@ -38,7 +38,7 @@ pub(super) fn init(arguments: &TestArguments, global: &Global) -> Result<Exit, F
     Ok(Exit::Done)
 }
 
-/// Rewrites the snapshots among test files, and prints the differences.
+/// Rewrites the snapshots among the test files, and prints the differences.
 pub(super) fn update(read: &[ReadFile], arguments: &TestArguments, global: &Global) -> Result<Exit, Failure> {
     let snapshots: Vec<&ReadFile> = read.iter().filter(|file| file.file.is_snapshot).collect();
     if snapshots.is_empty() {
@@ -73,8 +73,8 @@ struct Recorded {
     cases: u64,
 }
 
-/// Records the routing of specs for the newest version in `brokers`. Checks that all cases of the snapshot pass for
-/// this version. Restricts the tests that fail for an older version.
+/// Records the routing of the specs for the newest version in `brokers`. Checks that all cases in the snapshot pass for
+/// this version. Restricts the cases that fail for an older version to the newest version and later versions.
 fn record(specs: &SpecArguments, brokers: &[BrokerVersion], names: &[String]) -> Result<Recorded, Failure> {
     let newest = brokers.iter().copied().max().unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let text = |restricted: &BTreeSet<String>| {
@@ -136,8 +136,8 @@ fn with_subject<T>(
     Ok(then(&Subject::new((spec, expansion), &operator_policies, &profile)))
 }
 
-/// Returns the path of the snapshot for specs, and the paths of the specs relative to the folder of the snapshot. The
-/// snapshot is in the folder of the first spec. If `vhost` is set, the file name contains the vhost.
+/// Returns the path of the snapshot for the specs, and the paths of the specs relative to the folder of the snapshot.
+/// The snapshot is in the folder of the first spec. If `vhost` is set, the file name contains the vhost.
 fn snapshot_path(specs: &[PathBuf], vhost: Option<&str>) -> Result<(PathBuf, Vec<String>), Failure> {
     let from_stdin = || {
         Failure::usage("cannot write a snapshot for a spec from standard input")

@@ -4,7 +4,7 @@ use crate::contract::{Contract, Replay, Wait};
 use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, VhostName};
 use serde::Serialize;
 
-/// The explanation of the name of a queue or a tier.
+/// The explanation for the name of a queue or a tier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Explanation {
@@ -96,7 +96,7 @@ impl Lifecycle {
     }
 }
 
-/// A line of a spec.
+/// A line in a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SpecLine {
@@ -148,7 +148,7 @@ pub enum State {
     },
     /// The message stays in the queue.
     Kept {
-        /// The condition that ends the stay, in words.
+        /// The condition under which the message leaves the queue, in words.
         until: String,
     },
     /// The message is dead-lettered.
@@ -187,7 +187,7 @@ pub struct SettingOrigin {
     pub no_effect: Option<String>,
     /// The origin, in words.
     pub set_by: String,
-    /// The line of the spec; null if the spec does not set the value.
+    /// The spec line that sets the value; null if the spec does not set it.
     pub at: Option<SpecLine>,
 }
 

@@ -66,7 +66,8 @@ impl Describer<'_, '_> {
         }
     }
 
-    /// Describes when a queue that counts deliveries redelivers a message, for a counted and for an uncounted delivery.
+    /// Describes when a queue that counts deliveries redelivers a message, after a counted delivery and after an
+    /// uncounted delivery.
     ///
     /// The delay applies to every returned message (`x-delayed-retry-type: all`) and grows with the number of counted
     /// deliveries.
@@ -150,7 +151,7 @@ impl Describer<'_, '_> {
     }
 }
 
-/// Describes the reaction of a worker.
+/// Describes a worker's reaction.
 fn method(answer: &Answer) -> String {
     let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
     let method = answer.method.as_str();

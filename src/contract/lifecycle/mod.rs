@@ -100,7 +100,7 @@ impl Describer<'_, '_> {
 
     /// Describes what happens to a dead-lettered message that reaches no queue.
     fn unroutable_end(&self) -> String {
-        let cc = if self.queue.can_route_by_cc() { ", unless its publisher set the CC header" } else { "" };
+        let cc = if self.queue.can_route_by_cc() { ", unless its publisher set the CC or BCC header" } else { "" };
         match &self.queue.dead_letters {
             Some(to) if self.queue.keeps_unroutable_messages() => {
                 format!("stays in the queue, not redelivered: {} routes it to no queue{cc}", exchange(to))

@@ -5,7 +5,7 @@ use super::{Describer, spec_line};
 use crate::expand::Retry;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::units::{duration, with_unit};
-use crate::model::{ArgumentValue, Arguments, PolicyName};
+use crate::model::{ArgumentValue, Arguments, PolicyName, RecordId, RecordKind};
 use crate::rabbitmq::{Effective, Source as SetIn, WIRING_KEYS};
 use crate::spec::{DeadLetter, Location, RetrySpec, Schedule, SetBy, Setting, Wiring};
 
@@ -31,13 +31,13 @@ impl Describer<'_, '_> {
         for (key, effective) in self.queue.effective.iter() {
             // Dead-lettering is already listed above, under its spec key.
             if !(WIRING_KEYS.contains(&key) && declaration.dead_letter.is_some()) {
-                all.extend(self.effective_setting(key, effective));
+                all.push(self.effective_setting(key, effective));
             }
         }
         all
     }
 
-    /// Describes a setting of the spec. `default` is the key of the setting under `defaults`.
+    /// Describes a setting in the spec. `default` is the key of the setting under `defaults`.
     fn declared_setting<T>(&self, key: &str, value: String, setting: &Setting<T>, default: &str) -> SettingOrigin {
         let set_by = match setting.set_by {
             SetBy::Itself => "the queue".to_owned(),
@@ -93,10 +93,10 @@ impl Describer<'_, '_> {
         }
     }
 
-    /// Describes an effective setting. Returns `None` if an operator policy sets it.
-    fn effective_setting(&self, key: &str, effective: &Effective) -> Option<SettingOrigin> {
-        let argument = format!("x-{key}");
-        let known = KnownArgument::named(&argument);
+    /// Describes an effective setting.
+    fn effective_setting(&self, key: &str, effective: &Effective) -> SettingOrigin {
+        let known = KnownArgument::of_policy_key(key);
+        let argument = known.map_or_else(|| format!("x-{key}"), |known| known.name.to_owned());
         let spec_key = known.map_or(key, |known| known.key);
         let value = with_unit(&argument, &effective.value);
         let no_effect = known.and_then(|known| self.queue.effective.no_effect(known, &effective.value));
@@ -106,19 +106,26 @@ impl Describer<'_, '_> {
             SettingOrigin { key: spec_key.to_owned(), value, no_effect, set_by, at }
         };
         match &effective.source {
-            SetIn::Default => Some(source("RabbitMQ's default".to_owned(), None)),
+            SetIn::Default => source("RabbitMQ's default".to_owned(), None),
             SetIn::Argument => match self.queue.declaration.arguments.get(&argument) {
                 Some(setting) => {
-                    Some(SettingOrigin { no_effect, ..self.declared_setting(spec_key, value, setting, "queue") })
+                    SettingOrigin { no_effect, ..self.declared_setting(spec_key, value, setting, "queue") }
                 }
                 // topo adds an argument either for the retry strategy or to protect dead-lettered messages.
-                None if self.queue.retry.is_some() => Some(source("the strategy".to_owned(), None)),
-                None => Some(source("topo: inspections must not lose messages".to_owned(), None)),
+                None if self.queue.retry.is_some() => source("the strategy".to_owned(), None),
+                None => source("topo: inspections must not lose messages".to_owned(), None),
             },
-            SetIn::Policy(name) => Some(source(format!("policy {name}"), self.policy_line(name, key))),
-            // The effective settings of a lifecycle do not include operator policies.
-            SetIn::OperatorPolicy(_) => None,
+            SetIn::Policy(name) => source(format!("policy {name}"), self.policy_line(name, key)),
+            SetIn::OperatorPolicy(name) => {
+                source(format!("operator policy {name}"), self.operator_policy_line(name, key))
+            }
         }
+    }
+
+    /// Returns the spec line on which an operator policy sets a key.
+    fn operator_policy_line(&self, name: &PolicyName, key: &str) -> Option<super::SpecLine> {
+        let record = self.context.spec.records.get(&RecordId::named(RecordKind::OperatorPolicy, name.as_str()))?;
+        Some(spec_line(self.context.spec, record.places.get(key).copied().unwrap_or(record.at)))
     }
 
     /// Returns the spec line on which a policy sets a key.

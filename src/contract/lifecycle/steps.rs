@@ -152,7 +152,7 @@ impl Describer<'_, '_> {
     }
 }
 
-/// Describes the reaction of a worker to the failure of attempt `number`.
+/// Describes how a worker reacts when attempt `number` fails.
 fn reaction(answer: &Answer, number: u32) -> String {
     let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
     let method = format!("{}{flag}", answer.method.as_str());

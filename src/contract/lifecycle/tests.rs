@@ -145,3 +145,17 @@ fn tier_names_are_explained() {
     assert_eq!(dead.dead_letter_sources, [QueueName::new("q")]);
     assert_eq!(exit(&dead, "inspected"), "stays, without limit");
 }
+
+#[test]
+fn operator_policies_are_effective() {
+    let yaml = "queues: {q: {type: quorum, maxRetries: 5, maxLength: 1000}}\n\
+                operatorPolicies: {p: {pattern: ^q$, definition: {deliveryLimit: 2, maxLength: 100}}}\n";
+    let Some(Explanation::Queue(lifecycle)) = explain("q", yaml, (4, 3)) else { panic!("{yaml}") };
+    let found = |key: &str| {
+        let setting = lifecycle.settings.iter().find(|it| it.key == key).unwrap();
+        (setting.value.clone(), setting.set_by.clone(), setting.at.as_ref().map(|it| it.line))
+    };
+    let by_operator = |value: &str| (value.to_owned(), "operator policy p".to_owned(), Some(4));
+    assert_eq!([found("deliveryLimit"), found("maxLength")], [by_operator("2"), by_operator("100")]);
+    assert_eq!(times(&lifecycle).len(), 3, "the first attempt and two retries");
+}

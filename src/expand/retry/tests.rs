@@ -41,7 +41,7 @@ fn errors(version: &str, text: &str) -> String {
     found.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats the retries of the first queue in two lines.
+/// Formats the retries of the first queue on two lines.
 fn family(expansion: &Expansion) -> String {
     let family = &expansion.scope.families[0];
     format!("{family}\n{} {}: {}", family.strategy, family.retries, crate::model::retry::count_by_kind(&family.members))

@@ -5,7 +5,7 @@ use crate::model::{ArgumentValue, Arguments, Binding, Destination, Queue, Topolo
 
 const VERSION: &str = "3.10.8";
 
-/// Returns the comments of a text without its header, each on one line.
+/// Returns the comments in a text, except the header, each on one line.
 fn comments(text: &str) -> String {
     let body = text.split_once("version: 1\n").map_or(text, |(_, body)| body);
     let lines = body.lines().map(str::trim).filter_map(|line| line.strip_prefix('#'));

@@ -83,8 +83,8 @@ impl<'a> WorkQueues<'a> {
         self.sources.get(queue).into_iter().flatten().any(|source| !dead_letter_exchanges.contains_key(*source))
     }
 
-    /// Returns true if a policy makes the queue dead-letter messages to a queue that dead-letters to it. Such a pair is
-    /// a manual retry. The caller excludes queues that dead-letter messages because of an argument.
+    /// Returns true if a policy makes the queue dead-letter messages to a queue that dead-letters back to it. Such a
+    /// pair is a manual retry. The caller excludes queues that dead-letter messages because of an argument.
     fn returns_messages(&'a self, queue: &QueueName, dlx: &DeadLetterExchange) -> bool {
         let policies = self.live.topology.policies.values();
         if policies.filter_map(|policy| dead_lettering(&policy.definition, "")).next().is_none() {
@@ -236,7 +236,7 @@ fn dead_letter_exchanges(
         dead_lettering(&policy.definition, "").map(|it| (it, Sender::Policy { pattern, has_ttl }))
     });
     let ends = recognized.tiered.values().filter_map(|tiered| tiered.end.clone());
-    // Includes the retries of queues outside of the filter.
+    // Includes the retries of queues that the filter does not select.
     let ends_of_retries = topology.bindings.iter().filter_map(|binding| match &binding.destination {
         Destination::Exchange(name) => queue_of_exhausted_exchange(&binding.source)
             .map(|_| DeadLettering { exchange: name.clone(), routing_key: None }),

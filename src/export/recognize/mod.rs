@@ -1,5 +1,5 @@
 //! Recognizes patterns of objects: the retries of a queue, a dead-letter queue with its exchange, a policy that sets
-//! dead-lettering, and super streams. A pattern must reproduce exactly the current objects. `check` verifies this, and
+//! dead-lettering, and super streams. A pattern must reproduce the current objects exactly. `check` verifies this, and
 //! the export writes the objects of a failed pattern one by one.
 
 mod dead_letters;

@@ -114,7 +114,7 @@ fn ladder(waits: &BTreeSet<(i64, &QueueName)>) -> Option<String> {
     ))
 }
 
-/// Formats the workers that reject messages as ``the worker of `a` rejects`` or ``the workers of `a`, `b` reject``.
+/// Names the workers that reject messages, such as ``the worker of `a` rejects`` or ``the workers of `a`, `b` reject``.
 fn describe_senders(arriving: &[(QueueName, Message)]) -> String {
     let names: BTreeSet<&QueueName> = arriving.iter().map(|(from, _)| from).collect();
     let (workers, verb) = if names.len() == 1 { ("worker", "rejects") } else { ("workers", "reject") };

@@ -35,13 +35,13 @@ pub struct Wire {
 pub(super) struct Layered {
     /// The boxes, labels and passing wires. The first stops are the boxes.
     pub(super) stops: Vec<Stop>,
-    /// The stops of each layer, from top to bottom.
+    /// The stops in each layer, from top to bottom.
     pub(super) layers: Vec<Vec<usize>>,
     /// The stops of each wire from left to right, including both boxes.
     pub(super) chains: Vec<Vec<usize>>,
-    /// For each stop, the linked stops of the previous layer.
+    /// For each stop, the linked stops in the previous layer.
     pub(super) left: Vec<Vec<usize>>,
-    /// For each stop, the linked stops of the next layer.
+    /// For each stop, the linked stops in the next layer.
     pub(super) right: Vec<Vec<usize>>,
 }
 

@@ -142,7 +142,7 @@ fn pack(sizes: &[Size]) -> Vec<Point> {
 }
 
 /// Packs the parts into columns, the widest parts first. Puts each part into the first column with sufficient room, so
-/// the parts of a column have similar widths.
+/// the parts in a column have similar widths.
 fn columns(sizes: &[Size], height: f64) -> (Vec<Point>, Size) {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by(|one, other| sizes[*other].width.total_cmp(&sizes[*one].width));

@@ -78,7 +78,7 @@ fn preferred_positions(graph: &Layered, layer: usize, (left, right): (bool, bool
     graph.layers[layer].iter().map(one).unzip()
 }
 
-/// Sets the positions of the stops of a layer. Minimizes the squared distances to the preferred positions, but keeps
+/// Sets the positions of the stops in a layer. Minimizes the squared distances to the preferred positions, but keeps
 /// the order and the minimum distances. Stops with conflicting preferred positions form a block at their weighted mean.
 fn resolve_positions(graph: &mut Layered, layer: usize, preferred: &[f64], weights: &[f64]) {
     let stops = graph.layers[layer].clone();
@@ -109,7 +109,7 @@ fn resolve_positions(graph: &mut Layered, layer: usize, preferred: &[f64], weigh
 /// The number of sweeps, alternately from left to right and from right to left.
 const ORDER_ROUNDS: usize = 12;
 
-/// Orders the stops of all layers.
+/// Orders the stops in all layers.
 pub(super) fn order(graph: &mut Layered) {
     set_initial_order(graph);
     let mut positions = vec![0_usize; graph.stops.len()];
@@ -149,7 +149,7 @@ fn set_initial_order(graph: &mut Layered) {
     graph.layers = layers;
 }
 
-/// Updates the position of each stop of a layer.
+/// Updates the position of each stop in a layer.
 fn number(graph: &Layered, layer: usize, positions: &mut [usize]) {
     for (position, stop) in graph.layers[layer].iter().enumerate() {
         positions[*stop] = position;

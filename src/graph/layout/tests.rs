@@ -64,7 +64,7 @@ fn boxes_and_labels_do_not_overlap_and_are_inside() {
 }
 
 /// The horizontal lines of a wire cross no box, and no label of another wire. The curves are between columns, where
-/// there are no boxes and labels.
+/// there are no boxes or labels.
 #[test]
 fn wires_pass_between_boxes() {
     let mut levels = 0;

@@ -1,4 +1,4 @@
-//! Converts a custom resource to entries of a definitions file.
+//! Converts a custom resource to entries in a definitions file.
 
 use super::super::definitions::{
     Converted, DEFAULT_VHOST, Entry, Fields, flag, mapping, number, parameter, permission, policy, rename_fields, text,
@@ -54,7 +54,7 @@ const UPSTREAM: &[(&str, &str)] = &[
 
 /// The maximum number of partitions in a super stream that topo converts.
 const MAX_PARTITIONS: u64 = 1000;
-/// The reason why a user is left out if its name is in a secret that the files do not contain.
+/// The reason why a user is left out if the user's name is in a secret that the files do not contain.
 const UNKNOWN_USER: &str = "the name of the user is unknown: add its secret to the files, or export the object with its \
                             status (kubectl get -o yaml)";
 
@@ -62,7 +62,7 @@ fn required<'a>(spec: &'a Value, name: &str) -> Result<&'a str, String> {
     text(spec, name).ok_or_else(|| format!("the field `{name}` is missing"))
 }
 
-/// Converts an object to entries of a definitions file. Returns the reason if topo cannot convert the object.
+/// Converts an object to entries in a definitions file. Returns the reason if topo cannot convert the object.
 pub(super) fn convert(object: &Object<'_>, users: &Users, variables: &mut Variables) -> Converted {
     let spec = object.spec;
     let name = || required(spec, "name");

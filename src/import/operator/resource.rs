@@ -48,7 +48,7 @@ impl<'a> Object<'a> {
         Some(Self { kind, name, namespace, cluster, spec, username, credentials, super_stream })
     }
 
-    /// Returns the address of the object in messages: `Queue/orders`.
+    /// Returns the object's address for messages: `Queue/orders`.
     pub(super) fn address(&self) -> String {
         format!("{}/{}", self.kind, self.name)
     }

@@ -44,7 +44,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     if policies.is_empty() {
         return findings;
     }
-    // Omits policies that govern a quorum queue of the spec. The loop above checks these queues, because a queue can
+    // Omits policies that govern a quorum queue in the spec. The loop above checks these queues, because a queue can
     // set `overflow` itself.
     let in_use = subject.policies_on_quorum_queues();
     for id in policies.iter().filter(|id| !in_use.contains(id)) {
@@ -54,7 +54,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 impl Subject<'_> {
-    /// Returns the policies that govern or may govern a quorum queue of the spec.
+    /// Returns the policies that govern or may govern a quorum queue in the spec.
     fn policies_on_quorum_queues(&self) -> BTreeSet<ObjectId> {
         let policies = Policies::new(&self.expansion.topology.policies, self.profile.version);
         let mut found = BTreeSet::new();

@@ -42,9 +42,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Creates the finding about a generated retry exchange; `None` for other exchanges. The hint specifies the exchange at
-/// the end of the retries, because a queue that is bound to the generated exchange would receive messages that must be
-/// retried.
+/// Creates the finding about a generated retry exchange; `None` for other exchanges. The hint names the exchange that
+/// receives messages after the last retry, because a queue that is bound to the generated exchange would receive
+/// messages that must be retried.
 fn retry_finding(
     subject: &Subject<'_>,
     queue: &EffectiveQueue<'_>,
@@ -97,7 +97,10 @@ fn finding(
         ),
     };
     let (severity, but) = match subject.routing().can_route_by_cc(queue.name, to.routing_key.as_deref()) {
-        true => (Severity::Info, ", unless publishers set the `CC` or `BCC` header, by which the broker also routes dead-lettered messages"),
+        true => (
+            Severity::Info,
+            ", unless publishers set the `CC` or `BCC` header, by which the broker also routes dead-lettered messages",
+        ),
         false => (Severity::Warning, ""),
     };
     let text = format!("{which} {exchange} does not route to any queue: {fate}{but}");

@@ -1,4 +1,4 @@
-//! Reports names of queues and vhosts with characters that some brokers do not escape in their Prometheus metrics.
+//! Reports queue and vhost names with characters that some brokers do not escape in their Prometheus metrics.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

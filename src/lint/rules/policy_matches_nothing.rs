@@ -1,4 +1,4 @@
-//! Reports policies that match no object of the spec. This can be intended, because clients also declare queues. A
+//! Reports policies that match no object in the spec. This can be intended, because clients also declare queues. A
 //! pattern that nearly matches, or that matches only objects of a different kind, is probably a mistake.
 
 use crate::lint::{Finding, Rule, Subject};

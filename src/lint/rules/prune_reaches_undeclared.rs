@@ -1,5 +1,5 @@
-//! Reports globs in `owns` that match queues that applications probably declare, because a policy of the spec matches
-//! the names of such queues, but no object of the spec. `--prune` would delete these queues.
+//! Reports globs in `owns` that match queues that applications probably declare. A policy in the spec matches the names
+//! of such queues, but matches no object in the spec. `--prune` would delete these queues.
 
 use super::policy_matches_nothing::GENERATED_NAMES;
 use crate::lint::{Finding, Rule, Subject};
@@ -43,7 +43,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the glob of `owns` that matches a name; `None` if there is none, or if `ignore` or `protect` matches the
+/// Returns the glob in `owns` that matches a name; `None` if there is none, or if `ignore` or `protect` matches the
 /// name.
 fn owning_glob<'a>(subject: &Subject<'a>, name: &str) -> Option<&'a Sourced<Glob>> {
     let spec = subject.spec;

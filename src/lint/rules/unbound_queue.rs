@@ -1,4 +1,4 @@
-//! Reports queues without bindings, unless most queues of the spec have none. If a binding was forgotten, no messages
+//! Reports queues without bindings, unless most queues in the spec have none. If a binding was forgotten, no messages
 //! reach the queue.
 
 use crate::lint::{Finding, Rule, Subject};

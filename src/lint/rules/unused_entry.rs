@@ -1,4 +1,4 @@
-//! Reports entries of `deadLetterQueues` to which no queue dead-letters messages, and entries of `retryPolicies` that
+//! Reports entries in `deadLetterQueues` to which no queue dead-letters messages, and entries in `retryPolicies` that
 //! no queue uses. Such an entry is usually a leftover, or part of an incomplete change.
 
 use super::unreachable_exchange::route_targets;

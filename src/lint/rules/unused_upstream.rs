@@ -1,4 +1,4 @@
-//! Reports upstreams that no policy of the spec uses directly, in a set or by a pattern. Such an upstream has no links.
+//! Reports upstreams that no policy in the spec uses directly, in a set or by a pattern. Such an upstream has no links.
 
 use super::unknown_upstream::{ALL, SET_KEY, UPSTREAM_KEY};
 use crate::lint::{Finding, Rule, Subject};

@@ -1,4 +1,4 @@
-//! Reports keys of topic bindings that contain a wildcard as part of a word, an MQTT wildcard or an empty word.
+//! Reports topic binding keys that contain a wildcard as part of a word, an MQTT wildcard or an empty word.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

@@ -1,4 +1,4 @@
-//! Reports wildcards in the keys of direct exchanges, which compare keys literally.
+//! Reports wildcards in the binding keys of direct exchanges, which compare keys literally.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

@@ -1,4 +1,4 @@
-//! Reports keys of fanout exchanges that look like filters.
+//! Reports fanout exchange binding keys that look like filters.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

@@ -35,7 +35,7 @@ pub enum Unit {
     None,
 }
 
-/// The support of one queue type for an argument.
+/// A queue type's support for an argument.
 #[derive(Clone, Copy, Debug)]
 pub struct Support {
     /// The queue type.
@@ -99,8 +99,8 @@ pub(super) const STREAMS: Versions = Versions::since(3, 9);
 /// No checks, for an argument whose value no version checks.
 pub(super) const UNCHECKED: &[Check] = &[];
 
-/// Returns the support of a queue type that accepts an argument in every version with this type, and lists the argument
-/// in every version that lists arguments.
+/// Returns a queue type's support for an argument that it accepts in every version that has the type, and lists in
+/// every version that lists arguments.
 pub(super) const fn always(queue_type: QueueType) -> Support {
     let accepted = match queue_type {
         QueueType::Classic | QueueType::Quorum => Versions::ALL,
@@ -109,7 +109,7 @@ pub(super) const fn always(queue_type: QueueType) -> Support {
     Support { queue_type, accepted, listed: LISTED, no_effect_since: None }
 }
 
-/// Returns the support of a queue type that accepts and lists an argument in these versions.
+/// Returns a queue type's support for an argument that it accepts and lists in these versions.
 pub(super) const fn support(queue_type: QueueType, accepted: Versions, listed: &'static [Versions]) -> Support {
     Support { queue_type, accepted, listed, no_effect_since: None }
 }

@@ -1,5 +1,5 @@
-//! The table of known exchange arguments: the arguments of the broker itself, of the bundled plugins, and of one widely
-//! used plugin.
+//! The table of known exchange arguments: the arguments from the broker itself, from the bundled plugins, and from one
+//! widely used plugin.
 //!
 //! When an exchange is redeclared, every exchange type compares only `alternate-exchange`. This includes plugin types,
 //! because all types use `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3). The only exception is

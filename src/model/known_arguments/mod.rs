@@ -83,7 +83,7 @@ impl KnownArgument {
         KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key))
     }
 
-    /// Returns the support of a queue type for the argument; `None` if the type does not support the argument in any
+    /// Returns a queue type's support for the argument; `None` if the type does not support the argument in any
     /// version.
     pub fn support_for(&self, queue_type: QueueType) -> Option<&'static Support> {
         self.support.iter().find(|support| support.queue_type == queue_type)

@@ -27,7 +27,8 @@ The columns of the tables:
 How the broker compares values:
 
 - A missing argument differs from an argument with the default value. The only exception is `x-queue-type`: if it is missing, it equals
-  the default queue type of the vhost (RabbitMQ 3.10.8 and later), or `classic` if the vhost has no default queue type.
+  the default queue type of the vhost if that type supports the queue's `durable`, `exclusive` and `autoDelete` (RabbitMQ 3.10.8 and
+  later), and `classic` otherwise.
 - Integers of any width are compared by value. 60000, 60000.0 and \"60000\" are three different values.
 - On 3.11.16 and later, `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true` lets applications redeclare a quorum queue as a
   classic queue. The broker does not report this setting over HTTP, so topo predicts a refusal on such a node as well.

@@ -24,7 +24,7 @@ pub struct KnownClient {
     pub page: &'static str,
     /// The library that connects to the broker. Several frameworks can share a library.
     pub library: &'static Library,
-    /// The name suffixes of the additional queues that exist for each queue of this framework. Empty if the framework
+    /// The name suffixes of the additional queues that exist for each of the framework's queues. Empty if the framework
     /// has no such queues, so that topo cannot distinguish it from other clients of the same library.
     pub sibling_queues: &'static [&'static str],
     /// The suffixes of the additional queues from which the framework consumes.

@@ -13,7 +13,7 @@ use crate::model::version::BrokerVersion;
 pub(super) const UPSTREAM_COMPONENT: &str = "federation-upstream";
 /// The component of a runtime parameter that contains an upstream set.
 pub(super) const UPSTREAM_SET_COMPONENT: &str = "federation-upstream-set";
-/// The key of a set's member that contains the name of the upstream.
+/// The key that contains the upstream's name in a member of a set.
 pub const MEMBER_NAME: &str = "upstream";
 
 /// On RabbitMQ 4.1 and later, the `rabbitmq_federation_common` plugin provides the upstreams.

@@ -8,8 +8,8 @@ const INTRODUCTION: &str = "\
 # Users, permissions, limits, shovels and parameters
 
 On this page you can look up the other kinds of objects that a spec can declare, with their keys. These kinds are
-operator policies, limits, parameters, permissions, users, shovels, federation upstreams and the deletion protection of
-vhosts.
+operator policies, limits, parameters, permissions, users, shovels, federation upstreams and upstream sets, and the deletion
+protection of vhosts.
 This page is generated; do not edit it.
 
 topo changes these objects in place. The name in parentheses is the name of the field in RabbitMQ.

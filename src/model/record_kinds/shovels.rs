@@ -30,7 +30,7 @@ pub const PASSWORDS_DIFFER: &str = "set (several)";
 pub const LOCAL_PROTOCOL_SINCE: BrokerVersion = BrokerVersion::new(4, 2, 0);
 /// The protocol that addresses queues and exchanges with `address`.
 pub const AMQP_1_0: &str = "amqp10";
-/// The protocol for objects of the same broker.
+/// The protocol for objects on the same broker.
 pub const LOCAL: &str = "local";
 
 /// An optional field without a default.

@@ -244,7 +244,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         schema: "Parameter",
         plural: "parameters",
         section: "parameters",
-        doc: "The vhost's runtime parameters of other plugins, by component and name, each with its value. Requires the \
+        doc: "The vhost's runtime parameters for other plugins, by component and name, each with its value. Requires the \
               `policymaker` tag.",
         removed_doc: "",
         key: &["component", "name"],

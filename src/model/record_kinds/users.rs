@@ -2,7 +2,7 @@
 
 use super::{Comparison, FieldShape, RecordField, Section};
 
-/// The hashing algorithms of passwords. RabbitMQ calls them `rabbit_password_hashing_sha256` etc.
+/// The password hashing algorithms. RabbitMQ calls them `rabbit_password_hashing_sha256` etc.
 pub const HASHING_ALGORITHMS: &[&str] = &["sha256", "sha512", "md5"];
 
 pub(super) const USER_LIMITS: &[RecordField] = &[
@@ -23,7 +23,7 @@ pub(super) const USER_LIMITS: &[RecordField] = &[
         default: "-1",
         comparison: Comparison::Always,
         example: "2000",
-        doc: "The maximum number of channels of the user, on all connections together; -1 means no limit.",
+        doc: "The maximum number of channels of the user, across all connections; -1 means no limit.",
         ..RecordField::NEW
     },
 ];

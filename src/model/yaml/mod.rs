@@ -164,12 +164,12 @@ impl fmt::Display for Tree {
     }
 }
 
-/// Creates an entry of a spec. The key is quoted and escaped if necessary.
+/// Creates an entry in a spec. The key is quoted and escaped if necessary.
 pub(crate) fn entry(key: &str, tree: Tree) -> Entry {
     Entry { key: scalar::text(key), comments: Vec::new(), tree }
 }
 
-/// Creates an entry of a file without variables. The key is quoted if necessary.
+/// Creates an entry in a file without variables. The key is quoted if necessary.
 pub(crate) fn literal_entry(key: &str, tree: Tree) -> Entry {
     Entry { key: scalar::quote_if_needed(key), comments: Vec::new(), tree }
 }

@@ -128,8 +128,8 @@ fn integer(text: &str) -> Option<Plain> {
     }
 }
 
-/// Returns true for the floats of YAML 1.2: `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`.
-/// Infinities and NaN remain strings, because no broker accepts them.
+/// Returns true for YAML 1.2 floats: `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`. Infinities
+/// and NaN remain strings, because no broker accepts them.
 fn is_float(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {

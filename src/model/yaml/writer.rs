@@ -154,7 +154,7 @@ impl Text {
                 self.text.push('{');
                 for (index, entry) in entries.iter().enumerate() {
                     self.text.push_str(if index == 0 { "" } else { ", " });
-                    // The key belongs to the object of the value, as in a block.
+                    // The key belongs to the object that the value describes, as in a block.
                     let start = self.text.len();
                     self.text.push_str(&format!("{}: ", entry.key));
                     self.line(&entry.tree);
@@ -183,8 +183,8 @@ fn fits(tree: &Tree, room: usize) -> bool {
     columns(&line.text) <= room && !tree.has_comments()
 }
 
-/// Wraps a string to lines of at most `width` columns, and indents all lines except the first by two spaces. A word
-/// that does not fit is on a line of its own.
+/// Wraps a string into lines of at most `width` columns, and indents all lines except the first by two spaces. A word
+/// that does not fit goes on a line of its own.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

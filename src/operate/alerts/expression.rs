@@ -1,4 +1,4 @@
-//! Builds PromQL: label matchers, series selectors, and the expressions of alerts.
+//! Builds PromQL: label matchers, series selectors, and alert expressions.
 
 use crate::model::printable::is_hidden;
 use crate::model::units::duration;
@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 /// The RabbitMQ endpoint whose metrics the rules use. The endpoint determines the names of the metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metrics {
-    /// `/metrics/detailed`, which returns only the requested families of metrics. topo uses this endpoint for RabbitMQ
-    /// 3.10 and later.
+    /// `/metrics/detailed`, which returns only the requested metric families. topo uses this endpoint for RabbitMQ 3.10
+    /// and later.
     #[default]
     Detailed,
     /// `/metrics/per-object`; on RabbitMQ 3.8, `/metrics` with `prometheus.return_per_object_metrics = true`.
@@ -47,7 +47,7 @@ impl Metrics {
     }
 }
 
-/// The comparison of a label matcher.
+/// The comparison operator in a label matcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `=`
@@ -197,13 +197,13 @@ impl Series {
         known.then(|| self.matchers.iter().map(|it| (it.label.as_str(), it.value.as_str())).collect())
     }
 
-    /// Returns an expression for the largest value of a metric over all nodes.
+    /// Returns an expression for the largest value of a metric across all nodes.
     pub fn max(&self, metric: Metric) -> String {
         largest(&self.of_metric(metric))
     }
 }
 
-/// Aggregates an expression over all nodes. After the leader of a queue moves, two nodes can have a series for the
+/// Aggregates an expression across all nodes. After the leader of a queue moves, two nodes can have a series for the
 /// queue.
 pub(super) fn largest(expression: &str) -> String {
     format!("max by (vhost, queue) ({expression})")

@@ -1,7 +1,8 @@
 //! Creates Prometheus alert rules for a spec, from the thresholds and the retries of its queues.
 //!
 //! The rules use metrics of the `rabbitmq_prometheus` plugin. topo creates the rules without a broker. The rules also
-//! count messages that a consumer or `topo dlq list` holds, because the metric includes unacknowledged messages.
+//! count messages that a consumer or `topo dlq list` holds, because the message metric includes unacknowledged
+//! messages.
 
 mod expression;
 mod names;
@@ -116,7 +117,7 @@ pub struct VhostAlerts {
 pub struct AlertOptions {
     /// The endpoint.
     pub metrics: Metrics,
-    /// The additional matchers of each series.
+    /// The additional matchers for each series.
     pub matchers: Vec<Matcher>,
 }
 
@@ -163,7 +164,7 @@ pub fn alerts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile, optio
         if declared.is_some_and(is_at_least_once) {
             found.alerts.push(of_queue.stuck());
         }
-        // Not if the broker can delete the queue without a request to delete it.
+        // Missing metrics are no cause for an alert if the broker can delete the queue on its own.
         if !thresholds.is_empty() && !declared.is_some_and(can_disappear) {
             found.alerts.push(of_queue.alert(Condition::NotSeen, Severity::Warning, STATE_PERSISTS));
         }

@@ -1,4 +1,4 @@
-//! Finds names that break a metrics endpoint of the broker.
+//! Finds names that break one of the broker's metrics endpoints.
 
 use super::Metrics;
 use crate::model::names::breaks_metrics;
@@ -11,12 +11,12 @@ pub struct UnusableName {
     pub kind: &'static str,
     /// The name.
     pub name: String,
-    /// True if the other endpoint of the same broker supports the name.
+    /// True if the other endpoint on the same broker supports the name.
     pub is_usable_elsewhere: bool,
 }
 
 /// Returns the first name of a topology that contains a double quote or a backslash, if the endpoint does not escape
-/// these characters. One such name makes the complete response invalid, including the metrics of all other queues.
+/// these characters. One such name makes the entire response invalid, including the metrics of all other queues.
 pub fn unusable_name(topology: &Topology, metrics: Metrics, version: BrokerVersion) -> Option<UnusableName> {
     if !is_broken(metrics, version) {
         return None;
@@ -34,8 +34,9 @@ pub fn unusable_name(topology: &Topology, metrics: Metrics, version: BrokerVersi
 }
 
 /// Returns true if the endpoint does not escape names. In tests, RabbitMQ 3.8 and 4.0 escaped names at both endpoints.
-/// 3.10 escaped names at neither endpoint, and 4.3 did not escape the Raft metrics of the per-object endpoint. If the
-/// nearest tested versions before and after a version differ, topo assumes that the version does not escape names.
+/// 3.10 escaped names at neither endpoint, and 4.3 did not escape names in the Raft metrics at the per-object endpoint.
+/// If the nearest tested versions before and after a version differ, topo assumes that the version does not escape
+/// names.
 fn is_broken(metrics: Metrics, version: BrokerVersion) -> bool {
     let is_since = |major, minor| version.is_at_least(major, minor);
     match metrics {

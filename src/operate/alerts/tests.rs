@@ -109,7 +109,7 @@ fn tiers_and_queues_with_at_least_once_dead_lettering_have_alerts() {
             "max by (vhost, queue) ({messages}{labels} - {messages}_ready{labels} - {messages}_unacked{labels}) > 0"
         )
     );
-    // Classic tiers do not use at-least-once dead-lettering, so the alert depends on the delay of the tier.
+    // Classic tiers do not use at-least-once dead-lettering, so the alert depends on the tier's delay.
     let classic = of(&spec("classic"), "3.8.9", Metrics::PerObject);
     assert_eq!(lines(&classic)[1], "TopoTierStuck work.retry.2.1h warning 1h5m");
     let messages = r#"rabbitmq_queue_messages{vhost="shop",queue="work.retry.2.1h"}"#;

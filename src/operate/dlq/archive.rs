@@ -1,4 +1,4 @@
-//! Writes messages as JSON, one object per line, and reads them again.
+//! Writes messages as JSON, one object per line, and reads them back.
 //!
 //! `encodedProperties` contains the properties as AMQP encodes them, so that a restored message has the same header
 //! types. The readable properties and headers are for users and their tools. A restore ignores them.
@@ -97,7 +97,7 @@ fn table(entries: &[(String, HeaderValue)]) -> Value {
     entries.iter().map(|(name, value)| (name.clone(), json_value(value))).collect::<Map<_, _>>().into()
 }
 
-/// Converts a header value to readable JSON. A value of a type that JSON does not have becomes a string.
+/// Converts a header value to readable JSON. A value of a type that JSON does not support becomes a string.
 fn json_value(value: &HeaderValue) -> Value {
     match value {
         HeaderValue::Void => Value::Null,
@@ -151,7 +151,7 @@ pub struct ArchiveError {
 }
 
 impl ArchivedMessage {
-    /// Parses a line of an archive.
+    /// Parses a line from an archive.
     ///
     /// # Errors
     /// The reason why the line is not an archived message.
@@ -193,13 +193,16 @@ impl ArchivedMessage {
             loop {
                 let mut line = Vec::new();
                 number += 1;
-                let parsed = match archive.read_until(b'\n', &mut line) {
+                let read = archive.read_until(b'\n', &mut line);
+                // A failed read can also return part of a line.
+                let is_incomplete = read.is_ok() && !line.ends_with(b"\n");
+                let parsed = match read {
                     Ok(0) => return None,
                     Ok(_) if line.trim_ascii().is_empty() => continue,
                     Ok(_) => std::str::from_utf8(&line).map_err(|error| error.to_string()).and_then(Self::parse),
                     Err(error) => Err(error.to_string()),
                 };
-                let is_torn = parsed.is_err() && !line.is_empty() && !line.ends_with(b"\n");
+                let is_torn = parsed.is_err() && is_incomplete;
                 return (!is_torn).then(|| parsed.map_err(|reason| ArchiveError { line: number, reason }));
             }
         })
@@ -221,6 +224,19 @@ mod tests {
             broken.iter().map(|it| it.as_ref().err().map(|error| error.line)).collect::<Vec<_>>(),
             [Some(1), None]
         );
+    }
+
+    #[test]
+    fn failed_read_in_a_line_is_an_error() {
+        struct Failing;
+        impl std::io::Read for Failing {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("input/output error"))
+            }
+        }
+        let archive = std::io::BufReader::new(std::io::Read::chain(&b"{\"formatVersion\":1"[..], Failing));
+        let error = ArchivedMessage::read_all(archive).next().unwrap().unwrap_err();
+        assert_eq!((error.line, error.reason.as_str()), (1, "input/output error"));
     }
 
     #[test]

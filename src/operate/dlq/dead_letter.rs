@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::time::UNIX_EPOCH;
 
-/// An entry of the `x-death` header.
+/// An entry in the `x-death` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Death {
     /// The queue that dead-lettered the message.
@@ -27,20 +27,20 @@ pub struct Death {
     pub time: Option<u64>,
 }
 
-/// A message of a dead-letter queue.
+/// A message in a dead-letter queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeadLetter {
     /// The position in the queue, starting at 1.
     pub position: u64,
     /// The message.
     pub message: ReceivedMessage,
-    /// The entries of `x-death`, in the order of the header.
+    /// The entries in `x-death`, in the order of the header.
     pub deaths: Vec<Death>,
     /// The queue in which the message failed; `None` if unknown.
     pub source: Option<QueueName>,
     /// The other queues in which the message may have failed.
     pub other_sources: Vec<QueueName>,
-    /// The reason for the death in the newest entry of [`Self::source`]; `None` if there is no entry.
+    /// The reason for the death in the newest entry for [`Self::source`]; `None` if there is no entry.
     pub reason: Option<String>,
     /// The newest time in `x-death`, in seconds since 1970. If `x-death` contains no time, the time in the
     /// `x-last-failed-at` header. The last death can be later than the time in `x-death`, because each entry contains
@@ -57,10 +57,10 @@ pub struct DeadLetter {
 
 impl DeadLetter {
     /// Reads the history of a message. `is_intermediate` returns true for delayed retry queues and dead-letter queues,
-    /// in which a message does not fail. `has_queue` returns true for existing queues.
+    /// in which messages do not fail. `has_queue` returns true for existing queues.
     ///
-    /// The source is the queue of the newest entry in `x-death`. Entries for intermediate queues are ignored. Without
-    /// an entry, topo assumes that a worker published the message. The source is then the queue in the `x-source-queue`
+    /// The source is the queue in the newest `x-death` entry. Entries for intermediate queues are ignored. Without an
+    /// entry, topo assumes that a worker published the message. The source is then the queue in the `x-source-queue`
     /// header, or the existing queue whose name is the routing key.
     pub fn of(
         position: u64,
@@ -109,13 +109,13 @@ impl DeadLetter {
         }
     }
 
-    /// Returns the error of the last attempt, from the headers of common frameworks; `None` if the message has no such
-    /// header.
+    /// Returns the error of the last attempt, from the headers that common frameworks set; `None` if the message has no
+    /// such header.
     pub fn error(&self) -> Option<&str> {
         ERRORS.iter().find_map(|name| self.message.text_header(name))
     }
 
-    /// Returns the number of replays by topo.
+    /// Returns the number of times that topo replayed the message.
     pub fn replays(&self) -> u64 {
         let count = self.message.header(REPLAYS).and_then(HeaderValue::as_integer);
         count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)

@@ -22,7 +22,7 @@ pub enum DlqError {
     NoQueue {
         /// The queue.
         queue: QueueName,
-        /// The dead-letter queues of the vhost.
+        /// The dead-letter queues in the vhost.
         dead_letter_queues: Vec<QueueName>,
     },
     /// The queue receives no dead-lettered messages.
@@ -37,7 +37,7 @@ pub enum DlqError {
         /// The queue.
         queue: QueueName,
     },
-    /// Some messages in an archive may only be published by other users.
+    /// Some messages in an archive may be published only by other users.
     #[error("the archive contains messages whose `user_id` names a different user: {}", .users.iter().map(|user| format!("`{user}`")).collect::<Vec<_>>().join(", "))]
     OtherUsers {
         /// The users.

@@ -1,4 +1,4 @@
-//! Groups the messages of a dead-letter queue for a list.
+//! Groups the messages in a dead-letter queue for a list.
 
 use super::dead_letter::DeadLetter;
 use crate::model::QueueName;
@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of groups. Messages that would need an additional group are only counted.
 const MAX_GROUPS: usize = 10_000;
-/// The maximum number of other sources of a group.
+/// The maximum number of other sources in a group.
 const MAX_SOURCES: usize = 10;
-/// The maximum number of characters of an error in a group.
+/// The maximum number of characters in a group's error.
 const MAX_ERROR: usize = 200;
 
 /// A property by which messages are grouped.
@@ -25,7 +25,7 @@ pub enum GroupKey {
     RoutingKey,
     /// The original exchange.
     Exchange,
-    /// The number of replays by topo.
+    /// The number of times that topo replayed the message.
     Replays,
 }
 
@@ -59,7 +59,7 @@ impl GroupKey {
     }
 }
 
-/// The messages of a dead-letter queue with the same values.
+/// The messages in a dead-letter queue that have the same values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The values, in the order of the keys; `None` for an unknown value.
@@ -72,11 +72,11 @@ pub struct Group {
     pub oldest: Option<u64>,
     /// The time of the newest death, in seconds since 1970; `None` if unknown.
     pub newest: Option<u64>,
-    /// The other queues in which messages of the group may have failed, at most 10.
+    /// The other queues in which messages in the group may have failed, at most 10.
     pub other_sources: BTreeSet<QueueName>,
 }
 
-/// The groups of a dead-letter queue.
+/// The groups of messages in a dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct Groups {
     keys: Vec<GroupKey>,
@@ -122,7 +122,7 @@ impl Groups {
         &self.keys
     }
 
-    /// Returns the groups, the largest first.
+    /// Returns the groups, largest first.
     pub fn sorted(&self) -> Vec<&Group> {
         let mut groups: Vec<&Group> = self.groups.values().collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.messages));

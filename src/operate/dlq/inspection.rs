@@ -22,7 +22,7 @@ pub struct InspectOptions {
     pub selection: Selection,
     /// The maximum number of messages to report.
     pub limit: Option<u64>,
-    /// The limits for held messages.
+    /// The limits on held messages.
     pub hold: HoldLimits,
     /// The allowed hazards.
     pub allowed: Vec<Hazard>,
@@ -37,12 +37,11 @@ pub struct Inspection {
     pub received: u64,
     /// The number of messages that matched the selection.
     pub matched: u64,
-    /// The number of messages that topo published to the end of the queue again, because they were near the delivery
-    /// limit.
+    /// The number of messages that topo republished to the end of the queue, because they were near the delivery limit.
     pub renewed: u64,
     /// The maximum number of messages that the broker delivers to one consumer before topo processes them.
     pub prefetch: u16,
-    /// The reason for the end.
+    /// The reason why the inspection ended.
     pub end: InspectionEnd,
 }
 
@@ -66,7 +65,7 @@ pub enum InspectionEnd {
     Incomplete(String),
 }
 
-/// Inspects the messages of a queue, and calls `visit` for each message that matches, up to the limit. All messages
+/// Inspects the messages in a queue, and calls `visit` for each message that matches, up to the limit. All messages
 /// stay in the queue.
 ///
 /// # Errors
@@ -129,14 +128,14 @@ const CLASSIC: QueueType = QueueType::Classic;
 /// The maximum number of messages in doubt. In an inspection, these are only the renewed messages.
 const WINDOW: u16 = 100;
 
-/// Reads the messages of a queue. Renews a message near its delivery limit: publishes it to the end of the queue again.
+/// Reads the messages in a queue. Renews a message near its delivery limit: republishes it to the end of the queue.
 pub(super) struct Reader<'a> {
     state: &'a VhostState,
     queue: &'a QueueName,
     /// The delivery limit of the queue; `None` if the run does not renew messages.
     limit: Option<DeliveryLimit>,
     position: u64,
-    /// The number of messages that were published to renew them.
+    /// The number of renewed messages.
     pub(super) renewed: u64,
 }
 
@@ -149,8 +148,8 @@ impl<'a> Reader<'a> {
     /// not count inspections.
     ///
     /// # Errors
-    /// Each inspection counts as a delivery, and the user may not publish to the default exchange; or the check itself
-    /// fails.
+    /// Each inspection counts as a delivery, and the user is not allowed to publish to the default exchange; or the
+    /// check itself fails.
     pub(super) async fn prepare(&mut self, opened: &Opened) -> Result<(), BrokerError> {
         let Some(limit) = self.limit else { return Ok(()) };
         match opened.transport.check_publish(&ExchangeName::new("")).await {
@@ -179,7 +178,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the decision for a message that stays. The broker would drop or dead-letter a message that returns at
-    /// its delivery limit. topo instead publishes the message to the end of the queue. topo does so some deliveries
+    /// its delivery limit. topo instead publishes the message to the end of the queue. topo does so several deliveries
     /// before the limit, because a killed run also counts as a delivery.
     pub(super) fn keep(&mut self, it: &DeadLetter) -> Decision {
         if self.limit.is_none_or(|limit| !limit.is_near(it.delivery_count())) {

@@ -12,13 +12,13 @@ use crate::broker::{Access, BrokerError};
 use crate::model::{Queue, QueueName, QueueType};
 use std::time::{Duration, Instant};
 
-/// The default limit on the memory for messages that topo has received but not processed yet, in bytes.
+/// The default limit on the memory for messages that topo has received but not yet processed, in bytes.
 const USUAL_BUFFERED: u64 = 64 << 20;
-/// The limit on this memory, in bytes, if all consumers together cannot hold the queue's messages within
+/// The limit on this memory, in bytes, if the consumers combined cannot hold the queue's messages within
 /// [`USUAL_BUFFERED`]. This limit is sufficient for a million messages of 1 KB.
 const MAX_BUFFERED: u64 = 112 << 20;
 /// The memory for a received message in addition to its body, in bytes: properties and partly filled buffers. In a test
-/// with 25,000 bodies of 1 KB, topo used 3.1 KiB for each message.
+/// with 25,000 bodies of 1 KB each, topo used 3.1 KiB for each message.
 const OVERHEAD: u64 = 2 << 10;
 /// The assumed size of a body if the broker does not report it, in bytes.
 const ASSUMED_BYTES: u64 = 4 << 10;
@@ -34,7 +34,7 @@ const MAX_UNCHANGED: Duration = Duration::from_secs(2);
 const MAX_LEFTOVER: Duration = Duration::from_secs(5);
 /// The interval between two counts while topo waits.
 const RETURN_INTERVAL: Duration = Duration::from_millis(100);
-/// The reply code for an exclusive queue of another connection.
+/// The reply code for a queue that is exclusive to another connection.
 const RESOURCE_LOCKED: u16 = 405;
 
 /// A dead-letter queue that is connected and locked for a run.
@@ -164,7 +164,7 @@ impl Opened {
         Ok(())
     }
 
-    /// Processes the messages of the queue. When the hold time expires, the held messages return to the queue. topo
+    /// Processes the messages in the queue. When the hold time expires, the held messages return to the queue. topo
     /// starts another pass if the last pass moved messages, no message is in doubt, and the handler permits another
     /// pass.
     ///
@@ -202,7 +202,7 @@ impl Opened {
     /// dead-lettered.
     ///
     /// # Errors
-    /// The user may not bind or read the queue.
+    /// The user is not allowed to bind or read the queue.
     pub(super) async fn observe(&mut self, state: &VhostState) -> Result<(), BrokerError> {
         for binding in state.bindings_of(&self.order.queue) {
             self.lock.bind(binding).await?;
@@ -212,7 +212,7 @@ impl Opened {
     }
 
     /// Waits until the queue contains at least `expected` ready messages, or until the number no longer changes. After
-    /// topo closes the channel, a busy broker needs some time to requeue many messages. Returns the last number of
+    /// topo closes the channel, a busy broker takes some time to requeue many messages. Returns the last number of
     /// ready messages; `None` if the broker does not report it.
     pub(super) async fn wait_for_returned(&self, expected: u64) -> Option<u64> {
         let started = Instant::now();
@@ -239,7 +239,7 @@ impl Opened {
     }
 }
 
-/// Returns true if the first consumer can hold twice the number of messages in the queue. A run on such a queue
+/// Returns true if the first consumer can hold twice as many messages as the queue contains. A run on such a queue
 /// immediately receives messages that arrive.
 pub(super) fn receives_arrivals(messages: u64, prefetch: u16) -> bool {
     messages <= u64::from(prefetch) / 2

@@ -24,7 +24,7 @@ pub struct DropOptions {
     pub selection: Selection,
     /// The maximum number of messages to drop.
     pub limit: Option<u64>,
-    /// The limits for held messages.
+    /// The limits on held messages.
     pub hold: HoldLimits,
     /// The maximum number of messages in doubt, which is also the maximum number of messages that are stored together.
     pub window: u16,

@@ -1,8 +1,8 @@
-//! Replays messages of a dead-letter queue, by default to the queues in which they failed.
+//! Replays messages from a dead-letter queue, by default to the queues in which they failed.
 //!
 //! A replayed message looks like a new message. It has its original routing key where possible, and no headers from
-//! failed deliveries. By default, topo sends the message to only one queue. Other queues of the original exchange would
-//! process a second copy.
+//! failed deliveries. By default, topo sends the message to only one queue. Other queues bound to the original exchange
+//! would process a second copy.
 
 mod breaker;
 mod handler;
@@ -45,7 +45,7 @@ pub struct ReplayOptions {
     pub rate: Option<f64>,
     /// The circuit breaker.
     pub breaker: Breaker,
-    /// The limits for held messages.
+    /// The limits on held messages.
     pub hold: HoldLimits,
     /// The maximum number of messages in doubt.
     pub window: u16,

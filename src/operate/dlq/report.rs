@@ -106,7 +106,7 @@ pub enum RunEnd {
     Limit,
     /// The circuit breaker stopped the run.
     Breaker {
-        /// The number of replayed messages of which too many came back.
+        /// The number of replayed messages from which the share of returned messages was calculated.
         judged: u64,
     },
     /// The run was interrupted.
@@ -136,11 +136,11 @@ impl RunEnd {
     }
 }
 
-/// The reason for the end of a run that holds the maximum number of messages.
+/// The reason why a run ends if it holds the maximum number of messages.
 pub const HOLD_FULL: &str =
     "topo reached the limit for held messages (--hold, or 1 GB in total) and did not read the rest of the queue";
 
-/// Returns the reason for the end of a run. `ended` is the reason that the handler recorded.
+/// Returns the reason why a run ended. `ended` is the reason that the handler recorded.
 pub(super) fn run_end(processed: &Processed, ended: Option<RunEnd>) -> RunEnd {
     match (&processed.end, ended) {
         (ProcessEnd::Complete, Some(ended @ RunEnd::Breaker { .. })) | (ProcessEnd::Ended, Some(ended)) => ended,
@@ -149,7 +149,7 @@ pub(super) fn run_end(processed: &Processed, ended: Option<RunEnd>) -> RunEnd {
     }
 }
 
-/// Describes the reason for the end of a run.
+/// Describes the reason why a run ended.
 pub(super) fn end_text(end: &ProcessEnd) -> String {
     match end {
         ProcessEnd::Complete => "complete".to_owned(),

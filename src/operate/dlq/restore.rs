@@ -1,4 +1,4 @@
-//! Publishes archived messages to a dead-letter queue again.
+//! Republishes archived messages to a dead-letter queue.
 
 use super::archive::{ArchiveError, ArchivedMessage};
 use super::error::DlqError;
@@ -59,8 +59,8 @@ pub struct RestoreReport {
 /// may publish them.
 ///
 /// # Errors
-/// The queue does not exist. The user may not publish some of the messages. The queue would drop messages, and this
-/// hazard is not allowed.
+/// The queue does not exist. The user is not allowed to publish some of the messages. The queue would drop messages,
+/// and this hazard is not allowed.
 pub async fn check_restore(access: &Access, state: &VhostState, options: &RestoreOptions) -> Result<(), DlqError> {
     state.expect_queue(&options.queue)?;
     if let Some(user) = access.broker.user().await.filter(|_| !options.users.is_empty())
@@ -76,7 +76,7 @@ pub async fn check_restore(access: &Access, state: &VhostState, options: &Restor
     hazards::refuse(hazard.into_iter().collect(), &options.allowed)
 }
 
-/// Restores the messages of an archive with their routing keys, properties and headers. Whenever the number of restored
+/// Restores the messages in an archive with their routing keys, properties and headers. Whenever the number of restored
 /// messages changes, calls `confirmed` with this number, which includes the messages that earlier runs restored.
 ///
 /// # Errors

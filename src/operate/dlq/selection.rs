@@ -1,4 +1,4 @@
-//! Selects messages of a dead-letter queue.
+//! Selects messages in a dead-letter queue.
 
 use super::dead_letter::DeadLetter;
 use crate::broker::message::HeaderValue;

@@ -96,8 +96,8 @@ impl VhostState {
         self.snapshot.topology.queues.contains_key(name)
     }
 
-    /// Returns true if the queue is a delayed retry queue or a dead-letter queue. topo never treats such
-    /// a queue as the queue in which a message failed.
+    /// Returns true if the queue is a delayed retry queue or a dead-letter queue. topo never treats such a queue as the
+    /// queue in which a message failed.
     pub fn is_intermediate(&self, name: &QueueName) -> bool {
         TierName::parse(name).is_some() || self.dead_letter_queues.contains_key(name)
     }
@@ -107,12 +107,12 @@ impl VhostState {
         self.snapshot.topology.queues.get(name)?.queue_type()
     }
 
-    /// Returns the number of messages of a queue; `None` if unknown.
+    /// Returns the number of messages in a queue; `None` if unknown.
     pub fn messages(&self, name: &QueueName) -> Option<u64> {
         self.activity.queues.get(name)?.messages
     }
 
-    /// Returns the number of ready messages of a queue, to which its length limit applies; `None` if unknown.
+    /// Returns the number of ready messages in a queue, to which its length limit applies; `None` if unknown.
     pub fn ready(&self, name: &QueueName) -> Option<u64> {
         self.activity.queues.get(name)?.ready
     }
@@ -131,7 +131,7 @@ impl VhostState {
         Some(ActivePolicies::of(&policies, &self.snapshot.profile).with_operators(&operators).likely(name, queue))
     }
 
-    /// Returns the bindings of a queue from exchanges other than the default exchange.
+    /// Returns the bindings to a queue from exchanges other than the default exchange.
     pub fn bindings_of<'a>(&'a self, name: &QueueName) -> impl Iterator<Item = &'a Binding> {
         let destination = Destination::Queue(name.clone());
         self.snapshot.topology.bindings.iter().filter(move |binding| binding.destination == destination)

@@ -18,7 +18,7 @@ const SHORT_TIME: u64 = 600;
 /// `rabbit_queue_type:i_down/3` in 3.9 and later, `rabbit_quorum_queue:cluster_state/1` and `i(state, …)`).
 const UNAVAILABLE: [&str; 7] = ["down", "crashed", "stopped", "terminated", "minority", "recovering", "timeout"];
 
-/// The queues of a status.
+/// The queues in a status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Queues {
     pub(super) dead_letter_queues: Vec<QueueStatus>,
@@ -125,7 +125,7 @@ fn queue(name: &QueueName, thresholds: &Thresholds, reading: &VhostReading, hist
     }
 }
 
-/// Returns the problem of a queue that the broker does not serve; `None` if the queue is available. Some versions
+/// Returns the problem with a queue that the broker does not serve; `None` if the queue is available. Some versions
 /// report a classic queue as running although its node is down.
 fn unavailable(current: &QueueReading, reading: &VhostReading) -> Option<Problem> {
     let state = current.state.as_deref().filter(|state| UNAVAILABLE.contains(state));

@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 /// Queues and statistics start later than the node, so a queue can lack samples during this time.
 const START_UP: u64 = 300;
 
-/// The readings of the queues of one vhost.
+/// The readings for the queues in one vhost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VhostReading {
     /// The current counts.
     pub queues: BTreeMap<QueueName, QueueReading>,
-    /// The statistics with the samples of each window, the shortest first. Empty without statistics.
+    /// The statistics with the samples for each window, the shortest window first. Empty without statistics.
     pub histories: Vec<(Window, BTreeMap<QueueName, QueueHistory>)>,
-    /// The states of the nodes; `None` if this user may not read them.
+    /// The states of the nodes; `None` if this user cannot read them.
     pub nodes: Option<BTreeMap<String, NodeState>>,
 }
 
@@ -28,11 +28,11 @@ pub struct VhostReading {
 pub(super) struct Age {
     /// The lower bound in seconds.
     pub(super) at_least: u64,
-    /// True if the broker has no older samples, so that the queue may have contained messages for much longer.
+    /// True if the broker has no older samples, so the queue may have contained messages for much longer.
     pub(super) is_open: bool,
 }
 
-/// The samples of the queues of one vhost, with the evidence for their completeness.
+/// The samples for the queues in one vhost, with the evidence for their completeness.
 pub(super) struct Histories<'a> {
     reading: &'a VhostReading,
     /// For each window and node, the index of the oldest sample that is not 0.
@@ -54,7 +54,7 @@ impl<'a> Histories<'a> {
         Self { reading, evidence: evidence.collect() }
     }
 
-    /// Returns the samples of a queue in each window that has samples.
+    /// Returns the samples for a queue in each window that has samples.
     fn samples(&self, queue: &QueueName) -> impl Iterator<Item = (usize, Window, &'a [u64])> {
         let histories = self.reading.histories.iter().enumerate();
         let queue = queue.clone();
@@ -64,9 +64,9 @@ impl<'a> Histories<'a> {
         })
     }
 
-    /// Returns true if the broker already kept samples of the queue's node at the time of the sample. The evidence is
-    /// a message in any queue of the node at that time or earlier, or the uptime of the node. For longer windows, the
-    /// uptime is not evidence, because the broker may keep fewer samples.
+    /// Returns true if the broker already kept samples for the queue's node at the time of the sample. The evidence is
+    /// a message in any queue on the node at that time or earlier, or the node's uptime. For longer windows, the uptime
+    /// is not evidence, because the broker may keep fewer samples.
     fn is_covered(&self, queue: &QueueName, window_index: usize, window: Window, index: usize) -> bool {
         let node = node_of(self.reading, queue);
         let is_seen =

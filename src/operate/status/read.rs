@@ -1,4 +1,4 @@
-//! Reads the status of vhosts, and reports values that this user may not read as unknown.
+//! Reads the status of vhosts. If this user cannot read a value, the status reports it as unknown.
 
 use super::document::{
     ClusterStatus, Drift, FORMAT_VERSION, InterruptedStatus, LockStatus, State, Status, Unknown, VhostStatus,
@@ -36,7 +36,7 @@ pub struct StatusRequest<'a> {
 /// Reads the status of all vhosts.
 ///
 /// # Errors
-/// The broker cannot be read, or this user may not read the queues of a vhost.
+/// The broker cannot be read, or this user is not allowed to read the queues in a vhost.
 pub async fn status(request: &StatusRequest<'_>) -> Result<Status, BrokerError> {
     let broker = &request.access.broker;
     let (survey, nodes) = try_join!(broker.survey(), broker.node_states())?;
@@ -59,11 +59,11 @@ pub async fn status(request: &StatusRequest<'_>) -> Result<Status, BrokerError> 
     Ok(Status { format_version: FORMAT_VERSION, target, state, cluster, vhosts })
 }
 
-/// The plan for each vhost with a spec and for the cluster, or the error if this user may not read it.
+/// The plan for each vhost with a spec and for the cluster, or the error if this user is not allowed to read it.
 type Parts = BTreeMap<VhostName, Result<VhostPlan, BrokerError>>;
 
-/// Plans the changes to the cluster and to all vhosts with a spec together. If this user may not read one of them,
-/// plans each of them separately.
+/// Plans the changes to the cluster and to all vhosts with a spec together. If this user is not allowed to read one of
+/// them, plans each of them separately.
 async fn parts(request: &StatusRequest<'_>) -> Result<Parts, BrokerError> {
     let of_vhosts = request.subjects.iter().filter_map(|subject| match subject {
         Subject::Spec { desired, .. } => Some(Arc::clone(desired)),
@@ -93,7 +93,8 @@ async fn parts(request: &StatusRequest<'_>) -> Result<Parts, BrokerError> {
     }
 }
 
-/// Returns true if the error means that this user may not read a value, or that the broker does not provide the value.
+/// Returns true if the error means that this user is not allowed to read a value, or that the broker does not provide
+/// the value.
 fn is_unreadable(error: &BrokerError) -> bool {
     matches!(
         error,
@@ -194,7 +195,7 @@ async fn vhost_status(
     })
 }
 
-/// Reads the queues of a vhost, and the samples of as many windows as the watched queues require.
+/// Reads the queues in a vhost, and the samples for as many windows as the watched queues require.
 async fn read(
     broker: &Broker,
     vhost: &VhostName,
@@ -237,7 +238,7 @@ fn longest_growth(thresholds: &Thresholds) -> u64 {
     levels.map(|growth| growth.within.unsigned_abs() / 1000).max().unwrap_or_default()
 }
 
-/// Returns the watched queues of a vhost that has no spec. Excludes exclusive and server-named queues, retry tiers and
+/// Returns the watched queues in a vhost that has no spec. Excludes exclusive and server-named queues, retry tiers and
 /// topo's own queues.
 fn watched_of(snapshot: &Snapshot) -> Watched {
     let Snapshot { topology, profile, .. } = snapshot;

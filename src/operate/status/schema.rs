@@ -1,10 +1,10 @@
-//! Generates the JSON Schema of a status from the types that serialize it.
+//! Generates the JSON Schema for a status from the types that serialize it.
 
 use super::document::Status;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Returns the JSON Schema of a status. It uses draft-07, like the schema of the spec.
+/// Returns the JSON Schema for a status. It uses draft-07, like the schema for specs.
 pub fn schema() -> Value {
     let mut schema =
         SchemaSettings::draft07().for_serialize().into_generator().into_root_schema_for::<Status>().to_value();

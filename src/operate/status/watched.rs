@@ -1,4 +1,4 @@
-//! Selects the queues of a status and their thresholds, from a spec or from a current topology.
+//! Selects the queues for a status, with their thresholds, from a spec or from a current topology.
 
 use crate::model::naming::TierName;
 use crate::model::{QueueName, Thresholds, VhostName};
@@ -7,7 +7,7 @@ use crate::spec::Spec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A vhost whose status is read, with the source of the list of queues.
+/// A vhost whose status is read, with the source of its list of queues.
 #[derive(Clone, Debug)]
 pub enum Subject {
     /// The queues that a spec declares.
@@ -17,7 +17,7 @@ pub enum Subject {
         /// The desired topology.
         desired: Arc<Desired>,
     },
-    /// All queues of a vhost.
+    /// All queues in a vhost.
     Vhost(VhostName),
 }
 
@@ -31,7 +31,7 @@ impl Subject {
     }
 }
 
-/// The queues of a status, each with its thresholds.
+/// The queues in a status, each with its thresholds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
     /// The dead-letter queues.
@@ -55,7 +55,7 @@ impl Watched {
         }
     }
 
-    /// Returns `queues` as the watched queues of a vhost without a spec. The dead-letter queues have the default
+    /// Returns `queues` as the watched queues in a vhost without a spec. The dead-letter queues have the default
     /// thresholds.
     pub fn of_vhost<'a>(
         queues: impl IntoIterator<Item = &'a QueueName>,
@@ -77,8 +77,8 @@ impl Watched {
         self.dead_letter_queues.contains_key(queue) || self.queues.contains_key(queue)
     }
 
-    /// Parses the name of a retry tier of a watched queue. Returns `None` for other names, and for a queue that is
-    /// itself watched.
+    /// Parses the name of a watched queue's retry tier. Returns `None` for other names, and for a queue that is itself
+    /// watched.
     pub fn tier(&self, queue: &QueueName) -> Option<TierName> {
         TierName::parse(queue).filter(|tier| !self.contains(queue) && self.contains(&tier.queue))
     }

@@ -1,5 +1,5 @@
 //! Converts a queue's current settings to the keys that an export would write. The settings include the current
-//! retries: topo generates the arguments of retries, so the spec must declare the retries and not the arguments.
+//! retries: topo generates the arguments for retries, so the spec must declare the retries and not the arguments.
 
 use super::Subject;
 use super::origins::{self, Edits};
@@ -13,11 +13,11 @@ use crate::plan::spec_keys::{self, Parts, QueueKeys, Tiered, queue_keys};
 use crate::rabbitmq::routing::DeadLettering;
 use crate::rabbitmq::{Governed, Policies, dead_lettering, queue_wiring};
 
-/// The key of a queue that sets both of its dead-letter arguments.
+/// The queue key that sets both dead-letter arguments.
 pub(super) const DEAD_LETTER: &str = "deadLetter";
 
 /// Returns the keys that an export would write for an existing queue with the retries in `tiered`. Recognizes the
-/// dead-letter queues of the spec.
+/// dead-letter queues in the spec.
 pub(super) fn current_keys(
     subject: &Subject<'_>,
     name: &QueueName,
@@ -40,7 +40,7 @@ pub(super) fn destination_keys(subject: &Subject<'_>, to: &DeadLettering, by_pol
     spec_keys::dead_letter(&|to| dead_letter_queue_at(subject, to), to, by_policy)
 }
 
-/// Returns the dead-letter queue of the spec that receives messages through an exchange and a routing key. Returns
+/// Returns the dead-letter queue in the spec that receives messages through an exchange and a routing key. Returns
 /// `None` if there is no such queue.
 fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<QueueName> {
     let context = subject.context;
@@ -88,8 +88,8 @@ pub(super) fn desired_strategy(subject: &Subject<'_>, queue: &QueueName) -> Opti
     families.iter().find(|family| family.queue == *queue).map(|family| family.strategy)
 }
 
-/// Sets or removes `deadLetter` of a queue without dead-letter arguments. A policy may set the dead-letter destination
-/// of the queue.
+/// Sets or removes `deadLetter` on a queue without dead-letter arguments. A policy may set the dead-letter destination
+/// for the queue.
 pub(super) fn set_without_arguments(
     subject: &Subject<'_>,
     edits: &mut Edits,
@@ -116,8 +116,8 @@ pub(super) fn set_without_arguments(
     edits.remarks.extend(remark);
 }
 
-/// Describes the policy that dead-letters the messages of a queue without dead-letter arguments; `None` if there is no
-/// such policy.
+/// Describes the policy that sets dead-lettering for a queue without dead-letter arguments; `None` if there is no such
+/// policy.
 fn policy_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue) -> Option<String> {
     let context = subject.context;
     let operator_policies = context.operator_policies();
@@ -136,7 +136,7 @@ fn policy_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue)
     })
 }
 
-/// Returns the queue whose retries require the exchange of the conflict; `None` if there is no such queue. A required
+/// Returns the queue whose retries require the exchange in conflict; `None` if there is no such queue. A required
 /// exchange cannot keep its current settings.
 pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
     let Object::Exchange(name, _) = subject.before else { return None };

@@ -53,7 +53,7 @@ pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     }
 }
 
-/// Returns the edits of the spec that set these fields to their current values.
+/// Returns the edits to the spec that set these fields to their current values.
 pub(super) fn edits_for(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Edits {
     match subject.before {
         Object::Queue(name, queue) => {
@@ -118,7 +118,7 @@ fn queue_edits(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fie
     edits
 }
 
-/// Adds the edits of `deadLetter`, the key for both dead-letter arguments.
+/// Adds the edits to `deadLetter`, the key for both dead-letter arguments.
 fn dead_letter(
     subject: &Subject<'_>,
     edits: &mut Edits,
@@ -195,7 +195,7 @@ fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Argument
     edits
 }
 
-/// Returns the edits for the exchange of a dead-letter queue. A spec can set only the type and `internal` of such an
+/// Returns the edits for the exchange of a dead-letter queue. A spec can set only the type and `internal` for such an
 /// exchange.
 fn generated_exchange_edits(exchange: &Exchange, fields: &[&FieldVerdict]) -> Edits {
     let mut edits = Edits::default();

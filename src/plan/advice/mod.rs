@@ -82,7 +82,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Writes the edits of the object's entry to a fragment.
+    /// Writes the edits to the object's entry into a fragment.
     fn write(&self, fragment: &mut Fragment, edits: &origins::Edits) {
         let path = self.path();
         for (key, value) in &edits.keys {

@@ -1,4 +1,4 @@
-//! Finds the keys of the spec that set an argument, so that a user can follow a resolution literally. Such a key
+//! Finds the keys in the spec that set an argument, so that a user can follow a resolution literally. Such a key
 //! belongs to the object, to `arguments`, or to the defaults of its document.
 
 use super::Subject;
@@ -15,14 +15,14 @@ const MAX_OVERRIDES: usize = 20;
 const MAX_EXAMINED: usize = 200;
 const DEAD_LETTER_ARGUMENTS: [&str; 2] = ["x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
-/// The edits of an object's entry in the spec.
+/// The edits to an object's entry in the spec.
 #[derive(std::default::Default)]
 pub(super) struct Edits {
     /// Keys to set, with their values.
     pub(super) keys: Vec<(String, Tree)>,
     /// Keys to remove.
     pub(super) remove_keys: Vec<String>,
-    /// Defaults of the document to remove.
+    /// Defaults in the document to remove.
     pub(super) defaults: Vec<Default>,
     /// Exchanges that the values reference.
     pub(super) exchanges: Vec<ExchangeName>,
@@ -56,7 +56,7 @@ impl Edits {
     }
 }
 
-/// A default that must not apply to the object, and that no key of the object can override.
+/// A default that must not apply to the object, and that no key in the object can override.
 pub(super) struct Default {
     /// The path, such as `defaults.queue.messageTtl`.
     pub(super) path: String,
@@ -67,7 +67,7 @@ pub(super) struct Default {
     pub(super) overrides: Option<Vec<Override>>,
 }
 
-/// A key of another object that must set the value of a removed default.
+/// A key in another object that must set the value of a removed default.
 pub(super) struct Override {
     /// The path of the key.
     pub(super) path: [String; 3],
@@ -76,7 +76,7 @@ pub(super) struct Override {
 }
 
 impl Default {
-    /// Describes the edit of the default and of the other objects that use it.
+    /// Describes the edits to the default and to the other objects that use it.
     pub(super) fn sentence(&self) -> String {
         let names: Option<Vec<String>> =
             self.overrides.as_ref().map(|keys| keys.iter().map(|key| scalar::text(&key.path[1])).collect());
@@ -133,7 +133,7 @@ pub(super) fn remove_keys(subject: &Subject<'_>, edits: &mut Edits, known: &'sta
     }
 }
 
-/// Adds the edit that removes an argument from `arguments`, because a key of the object will set the argument. Returns
+/// Adds the edit that removes an argument from `arguments`, because a key in the object will set the argument. Returns
 /// true if `arguments` contained the argument.
 pub(super) fn move_out_of_arguments(subject: &Subject<'_>, edits: &mut Edits, argument: &str) -> bool {
     let is_present = origins(subject.planned.source.as_ref(), argument).contains(&SetIn::Arguments);

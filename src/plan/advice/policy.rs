@@ -23,7 +23,7 @@ use crate::rabbitmq::{
 use std::collections::BTreeMap;
 use takeover::Takeover;
 
-/// The decision whether a policy can set a field.
+/// The decision on whether a policy can set a field.
 struct Decision<'a> {
     field: &'a FieldVerdict,
     /// The policy key and its value, if a policy can set the field.
@@ -232,7 +232,7 @@ fn sets_dead_letter_exchange(settable: &[&Decision<'_>]) -> bool {
     settable.iter().any(|decision| decision.field.field == "x-dead-letter-exchange")
 }
 
-/// Returns the edits of the object's own entry in the spec.
+/// Returns the edits to the object's own entry in the spec.
 fn edits(subject: &Subject<'_>, settable: &[&Decision<'_>]) -> Edits {
     let is_wired = sets_dead_letter_exchange(settable);
     let of_dead_letters =

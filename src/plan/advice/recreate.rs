@@ -1,5 +1,5 @@
 //! Builds the resolutions that recreate or rename an object, with their flags and their effects on the current
-//! messages. Also builds the YAML of resolutions, and predicts the broker's response to applications that declare the
+//! messages. Also builds the YAML for resolutions, and predicts the broker's response to applications that declare the
 //! object after it is recreated.
 
 use crate::diff::fields;

@@ -28,7 +28,7 @@ pub(super) struct Takeover {
 }
 
 impl Takeover {
-    /// Builds the policy. If `is_wired` is true, ignores the generated policy of `wiring: policy`, because the
+    /// Builds the policy. If `is_wired` is true, ignores the policy that `wiring: policy` generates, because the
     /// generated policy will have a higher priority.
     pub(super) fn of(subject: &Subject<'_>, is_wired: bool) -> Self {
         let context = subject.context;
@@ -38,7 +38,7 @@ impl Takeover {
         let name = id.name().unwrap_or_default();
         let mut policies = context.current.policies.clone();
         policies.extend(desired.iter().map(|(name, policy)| (name.clone(), policy.clone())));
-        // topo recomputes generated policies, with higher priorities than the policies of the spec.
+        // topo recomputes generated policies, with higher priorities than the policies in the spec.
         policies.retain(|known, _| {
             let is_own = known.as_str().starts_with(&format!("{name}.topo."));
             !(is_own && (is_wired || desired.contains_key(known)))
@@ -66,7 +66,7 @@ impl Takeover {
             unreadable: all.unreadable().map(|it| it.name.clone()).collect(),
         };
         match governing {
-            // If a policy of the spec matches only this object, the resolution adds keys to that policy.
+            // If a policy in the spec matches only this object, the resolution adds keys to that policy.
             Some(Named { name: own, policy })
                 if desired.contains_key(own) && policy.pattern == pattern && !is_reserved(own.as_str()) =>
             {

@@ -91,7 +91,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
     }
 }
 
-/// Returns the policies of the vhost after the plan, and the names of the policies that the plan creates, changes or
+/// Returns the policies in the vhost after the plan, and the names of the policies that the plan creates, changes or
 /// deletes.
 fn policies_after(
     builder: &PlanBuilder,
@@ -115,7 +115,7 @@ fn policies_after(
     (after, affected)
 }
 
-/// Returns the operator policies of the vhost after the plan, and the names of the operator policies that the plan
+/// Returns the operator policies in the vhost after the plan, and the names of the operator policies that the plan
 /// creates, changes or deletes.
 fn operator_policies_after(
     builder: &PlanBuilder,
@@ -235,7 +235,7 @@ impl<'a> Sides<'a> {
     }
 
     /// Adds the hazards of messages that a migration returns to the new queue, including messages that an interrupted
-    /// run left in holding queues. The settings of this plan apply to the returned messages, because the queue of the
+    /// run left in holding queues. The settings in this plan apply to the returned messages, because the queue of the
     /// interrupted run may no longer exist.
     fn returned_message_hazards(&self, builder: &mut PlanBuilder, migration: &Migration) {
         let Migration { queue: name, desired, .. } = migration;

@@ -1,11 +1,11 @@
 //! Finds unmanaged policies and operator policies that break retries, or that break the tiers and dead-letter queues
 //! that the plan creates.
 //!
-//! Under such a policy, messages that return from a tier are lost, a tier returns messages too early or drops them, or
-//! a dead-letter queue deletes its messages. Measured: the TTL of a policy for `^w` shortened the delay of a tier from
-//! 300 ms to 110 ms, and the TTL of a policy for `^orders\.` deleted dead-lettered messages.
+//! With such a policy, messages that return from a tier are lost, a tier returns messages too early or drops them, or a
+//! dead-letter queue deletes its messages. Measured: the TTL in a policy for `^w` shortened the delay of a tier from
+//! 300 ms to 110 ms, and the TTL in a policy for `^orders\.` deleted dead-lettered messages.
 //!
-//! This module does not check the user policies of the spec. The expansion refuses such a policy if it breaks retries
+//! This module does not check the user policies in the spec. The expansion refuses such a policy if it breaks retries
 //! (`expand::ladder`, `expand::case`), and lint rules report the other problems.
 
 use super::Sides;

@@ -57,7 +57,7 @@ pub(super) fn hazards(
 }
 
 /// Returns the hazards for messages that a migration returns to `queue`, the new queue. The new settings apply to these
-/// messages as to newly published messages.
+/// messages just as they apply to newly published messages.
 pub(super) fn return_hazards(
     queue: &Queue,
     messages: Option<u64>,

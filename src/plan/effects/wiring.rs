@@ -1,5 +1,5 @@
-//! Checks that dead-lettered messages of a queue with `wiring: policy` reach the destination in the spec, despite
-//! unmanaged policies and the arguments of the queue. Reports the policies that the generated policy displaces.
+//! Checks that dead-lettered messages from a queue with `wiring: policy` reach the destination in the spec, despite
+//! unmanaged policies and the queue's arguments. Reports the policies that the generated policy displaces.
 
 use super::Sides;
 use crate::model::units::with_unit;
@@ -63,8 +63,8 @@ fn unclear_policy<'a>(
     unclear.find(|name| possible.contains(&Some(*name)))
 }
 
-/// Returns the reason why dead-lettered messages may not reach the destination in the spec; `None` if all dead-lettered
-/// messages reach the destination.
+/// Returns the reason why dead-lettered messages might not reach the destination in the spec; `None` if all
+/// dead-lettered messages reach the destination.
 fn misrouting(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String> {
     for (policy, settings) in sides.governors().possible(&wired.queue_name, queue) {
         for key in WIRING_KEYS {

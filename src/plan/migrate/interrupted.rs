@@ -1,6 +1,6 @@
 //! Detects interrupted migrations in the current state, and plans their completion or rollback. Also reconstructs the
-//! topology before the migration: the bindings to the tap were bindings to the queue, and the objects of the migration
-//! did not exist.
+//! topology before the migration, when the bindings to the tap were bindings to the queue and the migration objects did
+//! not exist.
 
 use super::blockers::{MigrationBlocker, transport_blocker};
 use super::names::unexpected_object;
@@ -35,8 +35,8 @@ fn queue_and_holding_queues(name: &QueueName) -> [QueueName; 3] {
     [name.clone(), QueueName::new(hold), QueueName::new(drained)]
 }
 
-/// Blocks the plan while a shovel that this user may not delete still moves messages. Until the shovel is deleted, topo
-/// can neither prove that a queue is empty nor return its messages.
+/// Blocks the plan while a shovel that this user is not allowed to delete still moves messages. Until the shovel is
+/// deleted, topo can neither prove that a queue is empty nor return its messages.
 fn block_orphan_shovels(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
     for queue in queue_and_holding_queues(name).into_iter().filter(|it| context.activity.unreachable.contains(it)) {
         let text = format!(
@@ -55,7 +55,7 @@ fn block_without_transport(builder: &mut PlanBuilder, context: &PlanContext<'_>,
     }
 }
 
-/// Blocks the plan if existing objects of a migration differ from the objects that topo declares.
+/// Blocks the plan if existing migration objects differ from the objects that topo declares.
 fn block_unexpected_objects(builder: &mut PlanBuilder, context: &PlanContext<'_>, migration: &Migration) {
     if let Some(MigrationBlocker { text, remedy }) = unexpected_object(migration, context) {
         let address = context.address(&ObjectId::Queue(migration.queue.clone()));
@@ -126,8 +126,8 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
             }
             Some(_) => ("the queue matches the spec. Apply will return the messages".to_owned(), true),
         };
-        // Drops the bindings even if a target matches only such a binding. While the queue is drained, the binding and
-        // the tap would route a message to two queues.
+        // Drops these bindings even if a target matches only one of them. While the queue is drained, such a binding
+        // and the tap would route a message to two queues.
         drop_tapped_bindings(builder, context, &name);
         if is_targeted {
             block_orphan_shovels(builder, context, &name, &address);
@@ -194,8 +194,8 @@ fn drop_tapped_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>, na
 }
 
 /// Describes the state if the tap does not exist and no binding routes to the queue. Otherwise, returns an empty
-/// string. If the tap was deleted, the broker also deleted the bindings to the tap. The plan creates the bindings of
-/// the spec again. The unmanaged bindings are only in the backup, if the interrupted run wrote one.
+/// string. If the tap was deleted, the broker also deleted the bindings to the tap. The plan recreates the bindings in
+/// the spec. The unmanaged bindings are only in the backup, if the interrupted run wrote one.
 fn unrouted_note(context: &PlanContext<'_>, name: &QueueName) -> String {
     let tap = MigrationNames::of(name).tap;
     let topology = context.current;
@@ -273,7 +273,7 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
     }
 }
 
-/// Returns true if the address is the address of a queue in the vhost of the plan.
+/// Returns true if this is the address of a queue in the plan's vhost.
 fn is_in_vhost(context: &PlanContext<'_>, address: &Address) -> bool {
     let vhost = context.address(&ObjectId::Queue(QueueName::new("")));
     address.as_str().starts_with(vhost.as_str())

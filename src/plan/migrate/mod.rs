@@ -1,10 +1,10 @@
 //! Plans migrations. A migration recreates a queue and keeps its messages.
 //!
-//! topo puts a fanout exchange, the *tap*, between the source exchanges and the queue. The alternate exchange of the
-//! tap routes to a holding queue. While the queue is bound to the tap, new messages reach the queue. Without this
-//! binding, new messages reach the holding queue. Therefore, one unbind or one bind switches all messages atomically.
-//! topo moves the existing messages of the queue to a second holding queue, so that old messages stay ahead of new
-//! messages. Finally, topo replaces the queue, and returns the messages of both holding queues, old messages first.
+//! topo puts a fanout exchange, the *tap*, between the source exchanges and the queue. The tap's alternate exchange
+//! routes to a holding queue. While the queue is bound to the tap, new messages reach the queue. Without this binding,
+//! new messages reach the holding queue. Therefore, one unbind or one bind switches all messages atomically. topo moves
+//! the existing messages in the queue to a second holding queue, so that old messages stay ahead of new messages.
+//! Finally, topo replaces the queue, and returns the messages of both holding queues, old messages first.
 //!
 //! ```text
 //! sources ─▶ tap ─(bound)──▶ queue ──▶ consumers

@@ -102,8 +102,8 @@ pub(in crate::plan) fn migration(
         arguments.insert("x-dead-letter-strategy".to_owned(), "at-least-once".into());
         arguments.insert("x-overflow".to_owned(), "reject-publish".into());
     }
-    // Each failure of a transport increments the delivery count. By default, RabbitMQ 4.0 and later delivers a message
-    // at most 21 times. RabbitMQ 3.13 and earlier would treat -1 as a limit.
+    // Each transport failure increments the delivery count. By default, RabbitMQ 4.0 and later delivers a message at
+    // most 21 times. RabbitMQ 3.13 and earlier would treat -1 as a limit.
     if is_quorum && version.is_at_least(4, 0) {
         arguments.insert("x-delivery-limit".to_owned(), ArgumentValue::Integer(-1));
     }
@@ -116,7 +116,7 @@ pub(in crate::plan) fn migration(
     }
 }
 
-/// Returns a blocker if an existing object of a migration differs from the object that topo declares.
+/// Returns a blocker if an existing migration object differs from the object that topo declares.
 pub(super) fn unexpected_object(migration: &Migration, context: &PlanContext<'_>) -> Option<MigrationBlocker> {
     let Unexpected { object, difference } = migration.unexpected_object(context.current)?;
     let text = format!(
@@ -170,7 +170,7 @@ fn existing_objects<'a>(
 
 fn new_queues(context: &PlanContext<'_>, names: &MigrationNames) -> u64 {
     let is_new = |name: &&String| !context.current.queues.contains_key(&QueueName::new(name.as_str()));
-    // The lock of the apply is also a queue, which does not exist when topo only plans.
+    // The apply lock is also a queue, which does not exist when topo only plans.
     [&names.hold, &names.drained, &LOCK_QUEUE.to_owned()].into_iter().filter(is_new).count() as u64
 }
 

@@ -121,7 +121,7 @@ impl List<'_> {
         }
     }
 
-    /// Returns the bindings to a destination, without bindings from exchanges of the migration.
+    /// Returns the bindings to a destination, except bindings from the migration's own exchanges.
     fn bindings_to(&self, destination: &Destination) -> Vec<Binding> {
         let fanouts = self.fanouts();
         let is_source = |binding: &&Binding| binding.destination == *destination && !fanouts.contains(&binding.source);
@@ -147,8 +147,8 @@ impl List<'_> {
         self.unbind(Stage::Prepare, &returning);
     }
 
-    /// Creates and binds the holding objects before the tap, because the broker silently drops messages if the
-    /// alternate exchange of the tap is missing.
+    /// Creates and binds the holding objects before the tap, because the broker silently drops messages if the tap's
+    /// alternate exchange is missing.
     fn prepare(&mut self) {
         let Migration { queue, holding, shield, .. } = self.migration;
         if let Some(shield) = shield

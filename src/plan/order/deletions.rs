@@ -109,10 +109,10 @@ pub(super) enum Moment {
     /// With the policies and before the queues: other created and changed records, such as operator policies, which
     /// govern a new queue from the start.
     WithPolicies,
-    /// After all creations and changes of other objects, and before the deletions at the end of the plan: permissions,
-    /// topic permissions, shovels and the parameters of other plugins, including their deletions.
+    /// After all other objects are created and changed, and before the deletions at the end of the plan: permissions,
+    /// topic permissions, shovels and parameters for other plugins, including their deletions.
     AfterObjects,
-    /// After all deletions of objects: lowered limits, deletions of other records, and the password of the user that
+    /// After all objects are deleted: lowered limits, deletions of other records, and the password of the user that
     /// topo connects as.
     Last,
 }
@@ -165,7 +165,7 @@ fn writes_setting(action: &Action) -> bool {
     matches!(action.object(), ObjectId::Record(id) if id.setting().is_some())
 }
 
-/// Returns the rank and the action for the change of a record, if the record is written or deleted at this moment.
+/// Returns the rank and the action for a change to a record, if the record is written or deleted at this moment.
 fn record_action(change: &PlannedChange, moment: Moment, own: Option<&str>) -> Option<(i16, Action)> {
     let record = |object: &Option<Object>| match object {
         Some(Object::Record(record)) => Some(record.clone()),

@@ -1,4 +1,4 @@
-//! Finds queues whose retry strategy changes so that workers must make different calls on failure.
+//! Finds queues whose retry strategy changes in a way that requires workers to make different calls on failure.
 //!
 //! The broker does not report workers that still make the old calls. For a queue with a ladder, a worker that requeues
 //! messages uses up all attempts within a second. For a queue with the `redeliver` strategy, messages that a worker
@@ -13,7 +13,7 @@ use crate::plan::changes_by_kind::PlanBuilder;
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
-/// Adds a hazard for each queue of the spec whose workers must make a different call on failure after the plan.
+/// Adds a hazard for each queue in the spec whose workers must make a different call on failure after the plan.
 pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let desired = context.desired;
     let policies = Policies::new(&context.current.policies, context.profile.version);
@@ -30,7 +30,7 @@ pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext
     }
 }
 
-/// Returns the retry strategy of a current queue of the spec; `None` if the strategy cannot be determined.
+/// Returns the retry strategy of a current queue in the spec; `None` if the strategy cannot be determined.
 pub(in super::super) fn strategy_of(context: &PlanContext<'_>, name: &QueueName) -> Option<Strategy> {
     let policies = Policies::new(&context.current.policies, context.profile.version);
     let (live, desired) = (context.current.queues.get(name)?, context.desired.topology.queues.get(name)?);

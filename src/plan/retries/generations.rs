@@ -107,7 +107,7 @@ fn with_names(desired: &Desired, renamed: &BTreeMap<QueueName, QueueName>) -> De
     desired
 }
 
-/// A change of the tier that receives the messages with one routing key, or with every routing key.
+/// A change of tier for the messages with one routing key, or with every routing key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Switch {
     /// The current binding.
@@ -118,7 +118,7 @@ pub(in super::super) struct Switch {
     pub(in super::super) temporary: Binding,
 }
 
-/// Returns the tier switches of a plan.
+/// Returns the tier switches in a plan.
 pub(in super::super) fn switches(builder: &PlanBuilder) -> Vec<Switch> {
     let mut retired: BTreeMap<(_, _), &Binding> = BTreeMap::new();
     let mut created: Vec<&Binding> = Vec::new();

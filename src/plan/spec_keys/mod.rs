@@ -24,7 +24,7 @@ pub(crate) struct Tiered {
     pub(crate) end: Option<DeadLettering>,
 }
 
-/// A function that returns the dead-letter queue of the spec that receives messages through an exchange and a routing
+/// A function that returns the dead-letter queue in the spec that receives messages through an exchange and a routing
 /// key.
 pub(crate) type DeadLetterQueueAt<'a> = &'a dyn Fn(&DeadLettering) -> Option<QueueName>;
 
@@ -34,7 +34,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) tiered: Option<&'a Tiered>,
     /// True if the delivery limit of the queue is the number of its retries.
     pub(crate) is_counted: bool,
-    /// Finds the dead-letter queue of the spec that receives messages through an exchange and a routing key.
+    /// Finds the dead-letter queue in the spec that receives messages through an exchange and a routing key.
     pub(crate) dead_letter_queue_at: DeadLetterQueueAt<'a>,
     /// True if the queue is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
@@ -55,7 +55,7 @@ impl Parts<'_> {
     }
 }
 
-/// The spec keys of a queue.
+/// The spec keys for a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueKeys {
     /// The value of `type`.
@@ -77,7 +77,7 @@ pub(crate) struct QueueKeys {
 /// The arguments whose keys are converted separately.
 const CONVERTED_SEPARATELY: [&str; 3] = ["x-queue-type", "x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
-/// Returns the spec keys of a queue. `wiring` is the dead-letter destination of the queue, and true if a policy sets
+/// Returns the spec keys for a queue. `wiring` is the dead-letter destination of the queue, and true if a policy sets
 /// the destination.
 pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, parts: &Parts<'_>) -> QueueKeys {
     let (mut retry, mut arguments) = (None, queue.arguments.clone());
@@ -97,7 +97,7 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
     if parts.has_default_limit {
         arguments.remove("x-delivery-limit");
     }
-    // `deadLetter` refuses a routing key with which a binding could not be deleted. As an argument, such a key is
+    // `deadLetter` refuses a routing key if a binding with this key could not be deleted. As an argument, such a key is
     // valid.
     let in_arguments =
         !by_policy && end.as_ref().is_some_and(|end| !is_deletable_routing_key(end.routing_key.as_deref()));
@@ -147,7 +147,7 @@ fn counted_retries(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys
     Some(RetryKeys::delayed(Strategy::Delayed, &delays))
 }
 
-/// Returns the value of `deadLetter`: the dead-letter queue of the spec that receives messages through the exchange and
+/// Returns the value of `deadLetter`: the dead-letter queue in the spec that receives messages through the exchange and
 /// the routing key. If there is no such queue, returns the exchange and the routing key.
 pub(crate) fn dead_letter(queue_at: DeadLetterQueueAt<'_>, end: &DeadLettering, by_policy: bool) -> Tree {
     let wiring = by_policy.then(|| entry("wiring", Tree::plain("policy")));
@@ -174,7 +174,7 @@ impl QueueKeys {
     }
 }
 
-/// Returns the spec entry of an exchange that the spec references but does not create.
+/// Returns the spec entry for an exchange that the spec references but does not create.
 pub(crate) fn external_exchange(is_missing: bool) -> Tree {
     let optional = is_missing.then(|| entry("optional", Tree::plain(true)));
     Tree::table([entry("external", Tree::plain(true))].into_iter().chain(optional))

@@ -5,7 +5,7 @@ use crate::model::retry::backoff_delays;
 use crate::model::yaml::value::duration;
 use crate::model::yaml::{Entry, Tree, entry};
 
-/// The maximum number of delays of a quorum queue that are converted to `retry`.
+/// The maximum number of delays that are converted to `retry` for a quorum queue.
 pub(super) const MAX_DELAYS: u32 = 100;
 /// The minimum number of delays that are converted to a backoff.
 const MIN_BACKOFF_DELAYS: usize = 4;

@@ -2,10 +2,10 @@
 //!
 //! For a queue, the broker compares the arguments that the queue type uses. For an exchange, the broker compares only
 //! `alternate-exchange` (`rabbit_exchange:assert_args_equivalence`, 3.8 to 4.3). This applies to all exchange types,
-//! including the types of RabbitMQ's plugins. The only exception is `x-federation-upstream`, the type of the federation
-//! plugin's internal exchanges, for which the broker also compares `x-max-hops`. The broker validates arguments only
-//! when it creates an exchange. For an existing exchange, it responds with 204 to arguments that it would refuse for a
-//! new exchange.
+//! including the types from RabbitMQ's plugins. The only exception is `x-federation-upstream`, the type of the
+//! federation plugin's internal exchanges, for which the broker also compares `x-max-hops`. The broker validates
+//! arguments only when it creates an exchange. For an existing exchange, it responds with 204 to arguments that it
+//! would refuse for a new exchange.
 
 use crate::diff::{Field, FieldChange};
 use crate::model::known_arguments::{
@@ -94,7 +94,7 @@ pub(super) fn is_queue_refused_again(
 }
 
 /// Returns true if the broker compares the argument. The type of the *existing* queue determines the list of compared
-/// arguments. For a queue type of a plugin, the list is unknown. In that case, the argument is treated as compared,
+/// arguments. For a queue type from a plugin, the list is unknown. In that case, the argument is treated as compared,
 /// because recreating the queue always applies the argument.
 fn is_queue_argument_compared(name: &str, live: &Queue, profile: &BrokerProfile) -> bool {
     let Some(known) = KnownArgument::named(name) else { return false };

@@ -1,8 +1,8 @@
 //! Predicts the broker's response to a field that differs, with its error message.
 //!
 //! Sources: `rabbit_amqqueue:assert_equivalent` (queues: durable, auto_delete, then arguments),
-//! `rabbit_exchange:assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange`
-//! as the only argument), `rabbit_misc:assert_args_equivalence` (values), and tests with real brokers.
+//! `rabbit_exchange:assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange` as
+//! the only argument), `rabbit_misc:assert_args_equivalence` (values), and tests against real brokers.
 //!
 //! topo cannot read one broker setting, because the management API does not report it:
 //! `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (RabbitMQ 3.11.16 and later, off by default). If

@@ -101,7 +101,7 @@ impl Accepts {
     }
 }
 
-/// Validates delayed retries (`rabbit_quorum_queue:validate_delayed_retry_constraints`, 4.3).
+/// Validates delayed retries (`rabbit_quorum_queue:validate_delayed_retry_constraints`, 4.3.1).
 fn delays(definition: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     if !version.is_at_least(4, 3) {
         return None;
@@ -174,7 +174,7 @@ fn unknown(key: &str, version: BrokerVersion) -> Refusal {
 /// The maximum length of a pattern in bytes, since 4.2.8 and 4.3.2 (`rabbit_re:max_pattern_length`).
 const LONGEST_PATTERN: usize = 1024;
 
-/// Returns the refusals of a policy in the order of the broker's response: the errors of the definition, then all other
+/// Returns the refusals of a policy in the order of the broker's response: the errors in the definition, then all other
 /// errors (`rabbit_parameter_validation:proplist` collects errors in reverse order).
 ///
 /// topo reports a regular expression as invalid only if every PCRE version refuses it, because the broker version does
@@ -215,7 +215,7 @@ fn limits_patterns(version: BrokerVersion) -> bool {
     is_patched(2, 8) || is_patched(3, 2) || version.is_at_least(4, 4)
 }
 
-/// Returns the refusals of a record. An operator policy is checked like a policy, with additional checks of its keys.
+/// Returns the refusals of a record. An operator policy is checked like a policy, with additional checks on its keys.
 /// Other records are checked for unsupported kinds and fields, invalid patterns, and dot segments in names.
 pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal> {
     let (row, version) = (record.id.kind.row(), profile.version);
@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn every_key_is_supported_by_a_version() {
-        let versions = [(3, 8), (3, 13), (4, 3)].map(|(major, minor)| BrokerVersion::new(major, minor, 0));
+        let versions =
+            [(3, 8, 0), (3, 13, 0), (4, 3, 6)].map(|(major, minor, patch)| BrokerVersion::new(major, minor, patch));
         for key in policy_keys() {
             assert!(versions.iter().any(|version| is_known(key, *version)), "{key}");
         }

@@ -23,7 +23,7 @@ pub struct PolicyKey {
     pub(super) accepts: &'static [(Versions, Validator, Accepts)],
     /// The queue types for which the broker skips every policy that contains the key, by version.
     skipped_by: &'static [(QueueType, Versions)],
-    /// True if quorum queues of RabbitMQ 3.8.12 and earlier read the key. Such queues skip every policy that contains a
+    /// True if quorum queues in RabbitMQ 3.8.12 and earlier read the key. Such queues skip every policy that contains a
     /// key that they do not read.
     is_read_by_old_quorum: bool,
     /// The precedence on an existing queue, by queue type and version. Queues of other types do not read the key.
@@ -77,12 +77,12 @@ pub(super) enum Accepts {
     Age,
 }
 
-/// The precedence between a policy and an operator policy (`merge_policy_value` of `rabbit_policies` and
+/// The precedence between a policy and an operator policy (`merge_policy_value` in `rabbit_policies` and
 /// `rabbit_quorum_queue`).
 ///
 /// The rules do not depend on the version, because each rule was introduced together with the support for its key in
-/// operator policies: `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, delayed retries in 4.3.1.
-/// No version before 4.0 accepts a negative `delivery-limit` in a policy.
+/// operator policies: `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, delayed retries in
+/// 4.3.1. No version before 4.0 accepts a negative `delivery-limit` in a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Merge {
     /// The smaller number takes precedence.
@@ -142,7 +142,7 @@ impl PolicyKey {
         }
     }
 
-    /// Returns true if an operator policy of this version can set the key.
+    /// Returns true if an operator policy can set the key on this version.
     pub fn is_settable_by_operators(&self, version: BrokerVersion) -> bool {
         self.in_operator_policies.iter().any(|versions| versions.contains(version))
     }
@@ -162,7 +162,7 @@ impl PolicyKey {
 
 /// Returns true if a policy with this key can govern a queue of this type (`rabbit_queue_type:is_policy_applicable`).
 /// The broker skips a policy only if the policy contains a key that the broker lists as unsupported. Plugin keys are
-/// never listed. Quorum queues of RabbitMQ 3.8.12 and earlier are an exception: they skip a policy that contains any
+/// never listed. Quorum queues in RabbitMQ 3.8.12 and earlier are an exception: they skip a policy that contains any
 /// key that they do not read.
 pub fn is_accepted(key: &str, queue_type: QueueType, version: BrokerVersion) -> bool {
     let key = PolicyKey::named(key);
@@ -176,7 +176,7 @@ pub fn is_accepted(key: &str, queue_type: QueueType, version: BrokerVersion) -> 
 /// Returns the precedence of a policy key on an existing queue of this type. `None` if the type does not read the key,
 /// or reads it only while the queue is declared (`queue-leader-locator`, `initial-cluster-size`).
 ///
-/// `tests/live/effective` compares the results with real brokers.
+/// `tests/live/effective` compares the results with the behavior of real brokers.
 pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> Option<Precedence> {
     let mut all = PolicyKey::named(key)?.precedence.iter();
     let applies = |(of, versions, _): &&(QueueType, Versions, Precedence)| {

@@ -30,9 +30,9 @@ const BEFORE_4_3: Versions = Versions::ALL.until(4, 3);
 /// The versions whose quorum queues read `expires` and `overflow`.
 const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
 
-/// The versions whose operator policies accept delayed retries (measured on 4.3.6).
+/// The versions whose policies accept delayed retries: 4.3.0 registers no validator (measured on 4.3.6).
 const SINCE_4_3_1: &[Versions] = &[Versions::since_patch(4, 3, 1)];
-/// The versions for keys that operator policies of every version can set.
+/// The versions for keys that operator policies can set on every version.
 const OPERATORS: &[Versions] = &[ALL];
 
 /// The default values of the table: a queue key that no version accepts and no queue type skips.
@@ -229,7 +229,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "quorumTargetGroupSize",
         accepts: &[(SINCE_3_13, Validator::Quorum, AtLeast(1))],
         skipped_by: &[(Classic, SINCE_3_12_7), (Stream, SINCE_3_12_7)],
-        // The broker compares the tuple of an argument with the number of a policy, see `TARGET_GROUP_SIZE` of
+        // The broker compares the argument's tuple with the policy's number, see `TARGET_GROUP_SIZE` in
         // `known_arguments`. Not tested live, because this requires a cluster: v4.0.5 and
         // v3.13.7:rabbit_quorum_queue_periodic_membership_reconciliation.erl:217.
         precedence: &[(Quorum, SINCE_3_13, Argument)],
@@ -261,19 +261,19 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
     },
     delayed_retry(
         ("delayed-retry-type", "delayedRetryType"),
-        &[(SINCE_4_3, Validator::Quorum, Words(&["all", "disabled", "failed", "returned"]))],
+        &[(Versions::since_patch(4, 3, 1), Validator::Quorum, Words(&["all", "disabled", "failed", "returned"]))],
         &[(Quorum, SINCE_4_3, Policy)],
         Merge::Operator,
     ),
     delayed_retry(
         ("delayed-retry-min", "delayedRetryMin"),
-        &[(SINCE_4_3, Validator::Quorum, AtLeast(1))],
+        &[(Versions::since_patch(4, 3, 1), Validator::Quorum, AtLeast(1))],
         &[(Quorum, SINCE_4_3, Smallest)],
         Merge::Larger,
     ),
     delayed_retry(
         ("delayed-retry-max", "delayedRetryMax"),
-        &[(SINCE_4_3, Validator::Quorum, AtLeast(1))],
+        &[(Versions::since_patch(4, 3, 1), Validator::Quorum, AtLeast(1))],
         &[(Quorum, SINCE_4_3, Smallest)],
         Merge::Smaller,
     ),

@@ -122,8 +122,8 @@ impl Arrivals {
     }
 }
 
-/// The state of the propagation of routing keys. The propagation terminates, because it only adds keys, and the number
-/// of possible keys is limited by the number of bindings and settings.
+/// The state of routing key propagation. The propagation terminates, because it only adds keys, and the number of
+/// possible keys is limited by the number of bindings and settings.
 struct Propagation<'r, 'a> {
     routing: &'r Routing<'a>,
     /// The exchanges to which applications do not publish, each with the keys that arrive from other exchanges and from

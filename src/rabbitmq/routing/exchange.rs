@@ -19,8 +19,7 @@ pub(super) struct Hop {
     pub(super) destinations: Vec<(Destination, Certainty)>,
     /// The alternate exchange; several if it is uncertain which policy sets it.
     pub(super) alternates: Vec<(ExchangeName, Certainty)>,
-    /// True if the exchange routes the message to exactly one of the destinations, but topo cannot predict to which
-    /// one.
+    /// True if the exchange routes the message to exactly one of the destinations, but topo cannot predict which one.
     pub(super) routes_to_one: bool,
     /// The reason why the destinations are uncertain; `None` if they are certain.
     pub(super) unclear: Option<Unclear>,

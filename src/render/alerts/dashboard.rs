@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 /// The first characters of a dashboard.
 pub(super) const BEGINNING: &str = "{\n  \"description\": \"Written by topo alerts";
 
-/// The number of columns of Grafana's grid.
+/// The number of columns in Grafana's grid.
 const COLUMNS: u64 = 24;
 /// The height of a panel.
 const HEIGHT: u64 = 6;
 
-/// Renders the dashboard of all vhosts. For each vhost, the dead-letter queues come first, then the other queues with
+/// Renders the dashboard for all vhosts. For each vhost, the dead-letter queues come first, then the other queues with
 /// their tiers.
 pub fn dashboard(vhosts: &[VhostAlerts]) -> String {
     let mut panels = Panels { next_id: 1, y: 0, panels: Vec::new() };

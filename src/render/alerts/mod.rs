@@ -1,5 +1,4 @@
-//! Renders the alerts of specs: as rules for Prometheus, as tests of these rules for promtool, and as a dashboard for
-//! Grafana.
+//! Renders the alerts for specs: as Prometheus rules, as promtool tests for these rules, and as a Grafana dashboard.
 
 mod dashboard;
 mod promtool;

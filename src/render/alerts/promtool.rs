@@ -1,5 +1,5 @@
-//! Renders tests of alert rules for `promtool test rules`. In these tests, every rule fires at its threshold. It does
-//! not fire with one message fewer or one evaluation earlier.
+//! Renders tests of alert rules for `promtool test rules`. In these tests, every rule fires at its threshold, but not
+//! with one message fewer or one evaluation earlier.
 
 use super::text::{Shown, annotations};
 use crate::model::Growth;
@@ -10,21 +10,22 @@ use serde_json::{Map, Value, json};
 /// The first line of the tests.
 pub(super) const TITLE: &str = "# Tests of alert rules for promtool, written by topo alerts";
 
-/// The minimum interval of the evaluations, and the maximum interval of the samples.
+/// The minimum interval between evaluations, and the maximum interval between samples.
 const MINUTE: i64 = 60_000;
 
-/// The maximum number of evaluations in one test. promtool evaluates all rules each time. Without this limit, a test of
-/// an age threshold of several days would take minutes.
+/// The maximum number of evaluations in one test. promtool evaluates all rules each time. Without this limit, a test
+/// for an age threshold of several days would take minutes.
 const MAX_EVALUATIONS: i64 = 240;
 
 /// The error for a matcher that does not determine the labels of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UntestableMatcher;
 
-/// Renders the tests of all rules. `rules` is the path of the rules, relative to the tests.
+/// Renders the tests for all rules. `rules` is the path to the rules file, relative to the test file.
 ///
 /// # Errors
-/// Returns an error if a matcher does not compare with `=`, because the tests then cannot create a matching series.
+/// Returns an error if a matcher uses an operator other than `=`, because the tests cannot create a matching series for
+/// it.
 pub fn tests(vhosts: &[VhostAlerts], rules: &str) -> Result<String, UntestableMatcher> {
     let mut all = Vec::new();
     let step = step(vhosts);
@@ -34,7 +35,7 @@ pub fn tests(vhosts: &[VhostAlerts], rules: &str) -> Result<String, UntestableMa
         return Err(UntestableMatcher);
     }
     for (index, alert) in alerts.iter().enumerate() {
-        // Alerts for one queue with the same name have different severities. The same tests cover these alerts.
+        // Alerts with the same name for the same queue have different severities. The same tests cover them.
         let is_same = |other: &&Alert| other.name() == alert.name() && is_same_queue(other, alert);
         let is_first = !alerts[..index].iter().any(is_same);
         if is_first && alert.condition != Condition::NotSeen {
@@ -49,8 +50,8 @@ pub fn tests(vhosts: &[VhostAlerts], rules: &str) -> Result<String, UntestableMa
     Ok(format!("{TITLE}. Run them with: promtool test rules FILE\n{}", Tree::from_json(&document).document()))
 }
 
-/// Returns the interval of the evaluations, in milliseconds: one minute, or more if a condition must persist for a long
-/// time.
+/// Returns the interval between evaluations, in milliseconds: one minute, or more if a condition must persist for a
+/// long time.
 fn step(vhosts: &[VhostAlerts]) -> i64 {
     let longest = vhosts.iter().flat_map(|vhost| &vhost.alerts).map(|alert| alert.persists).max().unwrap_or_default();
     let minutes = longest.saturating_add(MAX_EVALUATIONS * MINUTE - 1) / (MAX_EVALUATIONS * MINUTE);
@@ -66,7 +67,7 @@ struct Case {
     name: String,
     /// The values of each metric, in promtool's notation.
     samples: Vec<(Metric, String)>,
-    /// The interval of the samples, in milliseconds.
+    /// The interval between samples, in milliseconds.
     interval: i64,
     /// The time of the comparison, in milliseconds.
     at: i64,
@@ -74,14 +75,14 @@ struct Case {
     state: State,
 }
 
-/// The state of a queue, from which the expected alerts follow.
+/// The state of a queue, which determines the expected alerts.
 #[derive(Clone, Copy)]
 enum State {
-    /// The queue has contained this number of messages since the beginning.
+    /// The queue has contained this number of messages since the start of the test.
     Contains(i64),
     /// The queue grew from 0 to this number of messages at the end.
     GrewBy(i64),
-    /// The condition of the alert has been met since the beginning, with this value.
+    /// The condition of the alert has been met since the start of the test, with this value.
     Met(i64),
     /// The condition of the alert has not been met.
     NotMet,
@@ -102,7 +103,7 @@ fn fires_at(alert: &Alert, step: i64) -> i64 {
     evaluations.saturating_mul(step)
 }
 
-/// Returns the tests of the alerts of one queue that have the same name.
+/// Returns the tests for one queue's alerts that share a name.
 fn cases(alerts: &[&Alert], step: i64) -> Vec<Case> {
     // If the condition must persist for some time, a test also compares the alerts one evaluation before they fire.
     let around = |alert: &Alert, values: &[(Metric, i64)]| {
@@ -235,7 +236,7 @@ fn expected(alert: &Alert, value: i64, has_all_labels: bool) -> Value {
     })
 }
 
-/// Returns the tests of the alerts about missing metrics. Without any series, all of these alerts fire.
+/// Returns the tests for the alerts about missing metrics. Without any series, all of these alerts fire.
 fn unseen_tests(alerts: &[&Alert], step: i64) -> [Value; 3] {
     let name = alerts.first().map_or("", |alert| alert.name());
     let at = alerts.iter().map(|alert| fires_at(alert, step)).max().unwrap_or_default();

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// The first line of the rules.
 pub(super) const TITLE: &str = "# Alert rules for RabbitMQ, written by topo alerts";
 
-/// Renders the rules of all vhosts. `version` is the version of the broker that `--broker-version` sets.
+/// Renders the rules for all vhosts. `version` is the broker version that `--broker-version` sets.
 pub fn rules(vhosts: &[VhostAlerts], metrics: Metrics, version: Option<BrokerVersion>) -> String {
     let groups = vhosts.iter().filter(|vhost| !vhost.alerts.is_empty()).map(group);
     let document = json!({"groups": groups.collect::<Vec<_>>()});

@@ -101,7 +101,7 @@ fn stuck(alert: &Alert, subject: &str, value: &str, shown: Shown) -> (String, St
     }
 }
 
-/// Returns the sentence with the command that shows the messages of a dead-letter queue. Returns `None` for other
+/// Returns the sentence with the command that shows the messages in a dead-letter queue. Returns `None` for other
 /// queues, and for an alert about missing metrics.
 fn command(alert: &Alert) -> Option<String> {
     let is_listed = alert.role == Role::DeadLetterQueue && alert.condition != Condition::NotSeen;

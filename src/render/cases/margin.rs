@@ -3,7 +3,7 @@
 use crate::render::style::{DIM, Painted, columns, fold};
 
 /// Wraps a sentence, indents the lines after the first line, and puts a position at the right margin of the last line.
-/// If the last line has no room, puts the position in parentheses after the sentence.
+/// If the position does not fit on the last line, puts it in parentheses after the sentence.
 pub(super) fn with_position(sentence: &str, at: &str, indent: usize, width: usize) -> String {
     let room = width.saturating_sub(indent);
     let folded = fold(sentence, room);

@@ -21,7 +21,7 @@ fn suffixes() -> &'static [&'static str] {
     Framework::Dramatiq.client().map_or(&[], |client| client.sibling_queues)
 }
 
-/// Writes the broker class, and warnings about queues that dramatiq cannot declare as in the spec.
+/// Writes the broker class, and warnings about queues that dramatiq cannot declare as specified.
 pub(super) fn dramatiq(text: &mut String, vhost: &ClientVhost) {
     comment(
         text,
@@ -88,7 +88,7 @@ fn is_durable(declaration: &Declaration) -> bool {
 }
 
 /// Writes warnings about the name of the queue and about declarations that the broker refuses. Also writes which
-/// missing queues dramatiq declares itself, and what the actors of the queue must do on failure.
+/// missing queues dramatiq declares itself, and what the queue's actors must do on failure.
 fn warnings(text: &mut String, vhost: &ClientVhost, queue: &ClientQueue) {
     let declaration = &queue.declaration;
     let name = clean(declaration.queue.as_str());

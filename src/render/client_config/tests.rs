@@ -67,7 +67,7 @@ fn dramatiq_uses_its_own_arguments_if_they_match_the_spec() {
     let text = config(Framework::Dramatiq, vhost(all()));
     assert!(text.ends_with("import RabbitmqBroker\n\nbroker = RabbitmqBroker()\n"), "{text}");
     assert!(!text.contains("Warning") && !text.contains("not in the spec"), "{text}");
-    // The broker would add the default type of the vhost to a declaration without `x-queue-type`.
+    // The broker would add the vhost's default queue type to a declaration without `x-queue-type`.
     let text = config(Framework::Dramatiq, ClientVhost { default_queue_type: Some(QueueType::Quorum), ..vhost(all()) });
     assert!(text.contains("class SpecBroker(RabbitmqBroker):"), "{text}");
     let mut priority = own("q", "classic");

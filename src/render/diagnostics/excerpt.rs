@@ -1,6 +1,6 @@
 //! Divides the locations of a diagnostic into parts. Each part has an excerpt: the lines around the locations. An
 //! excerpt shortens very long lines, because the renderer reads the whole excerpt for each diagnostic, and a generated
-//! file can consist of one line. If the terminal is too narrow, labels of underlines become notes.
+//! file can consist of one line. If the terminal is too narrow, underline labels become notes.
 
 use super::masked::masked;
 use crate::render::style::columns;
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// The number of lines before and after a location that are passed to the renderer.
 const CONTEXT: usize = 2;
-/// The maximum number of bytes of a line that is passed unchanged to the renderer. The renderer truncates the line to
+/// The maximum length, in bytes, of a line that is passed unchanged to the renderer. The renderer truncates the line to
 /// the terminal width.
 const LONG: usize = 2000;
 /// The number of bytes that are kept before the first and after the last underlined part. Terminals are narrower than
@@ -53,8 +53,8 @@ impl<'a> FileLines<'a> {
         Self { file, text: masked(&file.text, secrets), starts: std::iter::once(0).chain(breaks).collect() }
     }
 
-    /// Extracts the lines of the locations with some context, for an output of `width` columns. `locations` must be
-    /// sorted by line.
+    /// Extracts the lines that contain the locations, with some context, for an output that is `width` columns wide.
+    /// `locations` must be sorted by line.
     pub(super) fn excerpt(&self, locations: &[Location], width: usize) -> Excerpt {
         let line = |at: Option<&Location>| at.map_or(1, |at| at.line).clamp(1, self.starts.len());
         let first = line(locations.first()).saturating_sub(CONTEXT).max(1);
@@ -200,7 +200,7 @@ impl Part<'_> {
         rendered.replace_range(location, "");
     }
 
-    /// Returns the column of the end of a location in the excerpt, or 0 if there is no excerpt.
+    /// Returns the column at which a location ends in the excerpt, or 0 if there is no excerpt.
     fn end_of(&self, at: Location) -> usize {
         let Some(excerpt) = &self.excerpt else { return 0 };
         let before = excerpt.text.get(..excerpt.offset_of(at.end)).unwrap_or_default();

@@ -1,12 +1,10 @@
 //! Masks secrets in the text of a spec before its lines are shown. Masking does not change the length in bytes.
 
-use crate::model::printable::mask_passwords;
+use crate::model::printable::{SECRET_KEYS, mask_passwords};
 use crate::spec::Location;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Substrings of keys whose values can be secrets, in lower case. The substrings also match common misspellings.
-const KEYS: [&str; 5] = ["passw", "pasw", "pwd", "dhash", "secret"];
 /// Values that are not secrets.
 const WORDS: [&str; 4] = ["none", "sha256", "sha512", "md5"];
 
@@ -44,12 +42,12 @@ fn mask(secret: &str) -> String {
     masked
 }
 
-/// Returns the ranges of the values of keys that can contain a secret. A value is on the line of its key, or in an
-/// indented block below the key.
+/// Returns the ranges of the values that can be secrets, according to their keys. A value is on the same line as its
+/// key, or in an indented block below the key.
 fn values(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
-    // The indentation of a key whose value is the block of lines with a larger indentation.
+    // The indentation of a key whose value is the following block of more deeply indented lines.
     let mut block: Option<usize> = None;
     for line in text.split_inclusive('\n') {
         let indent = line.len() - line.trim_start().len();
@@ -61,7 +59,7 @@ fn values(text: &str) -> Vec<Range<usize>> {
         }
         // A line without a colon contains no key.
         let lower = if line.contains(':') { line.to_ascii_lowercase() } else { String::new() };
-        for key in KEYS {
+        for key in SECRET_KEYS {
             for (at, _) in lower.match_indices(key) {
                 let is_key = |c: char| c.is_alphanumeric() || "_-'\"".contains(c);
                 let rest = lower[at..].trim_start_matches(is_key);

@@ -307,7 +307,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
             assert!(shown.contains(&format!(" --> a.yaml:3:{}\n", column(what))), "{shown}");
         }
         assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
-        // Two distant locations in one line are both shown.
+        // Two distant locations on one line are both shown.
         let text =
             format!("version: 1\nvhost: s\nqueues: {{a: {{type: quorum}}, {}a: {{type: quorum}}}}\n", queues(0..1000));
         let shown = render_texts(&[&text]);
@@ -335,7 +335,8 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
         assert!(many.ends_with("\n  and 1,010 more: `topo validate --format json` lists all of them\n"), "{many}");
     }
 
-    /// A file with thousands of errors can consist of one line. topo must not read the whole line again for each error.
+    /// A file with thousands of errors can consist of a single line. topo must not reread the whole line for each
+    /// error.
     #[test]
     fn excerpt_size_does_not_depend_on_the_line_length() {
         let text = |count| {

@@ -1,4 +1,4 @@
-//! Renders a message of a dead-letter queue: its history, properties, headers and body.
+//! Renders a message in a dead-letter queue: its history, properties, headers and body.
 
 use super::rfc3339;
 use super::table::cut;

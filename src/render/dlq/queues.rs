@@ -8,7 +8,7 @@ use crate::operate::dlq::DeadLetterQueue;
 use crate::render::shell::quote;
 use serde_json::{Value, json};
 
-/// Renders the queues as a table. Unless all queues are empty, ends with a command that shows the messages of the
+/// Renders the queues as a table. Unless all queues are empty, ends with a command that shows the messages in the
 /// fullest queue. `flags` contains the flags of this command.
 pub fn queues_text(vhost: &VhostName, queues: &[DeadLetterQueue], flags: &str, width: usize) -> String {
     if queues.is_empty() {

@@ -11,9 +11,9 @@ use crate::render::style::{GREEN, Painted, RED, YELLOW};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// The maximum number of listed messages that came back.
+/// The maximum number of returned messages to list.
 const MAX_CAME_BACK: usize = 5;
-/// The maximum number of characters that are shown of an error.
+/// The maximum length of a displayed error, in characters.
 const MAX_ERROR: usize = 100;
 
 /// Describes the result of an inspection.
@@ -133,13 +133,13 @@ pub fn report_json(report: &RunReport, command: &str) -> String {
     clean_json(format!("{:#}\n", report_value(report, command)))
 }
 
-/// Returns the audit line of a run.
+/// Returns the audit line for a run.
 pub fn audit_line(report: &RunReport, command: &str, time: &str, user: &str) -> String {
     audited(report_value(report, command), time, user)
 }
 
-/// Returns the audit line of a run that a second signal stopped immediately. `done` is the number of messages that were
-/// replayed, dropped or restored before the signal.
+/// Returns the audit line for a run that a second signal stopped immediately. `done` is the number of messages that
+/// were replayed, dropped or restored before the signal.
 pub fn stopped_audit_line(run: &StoppedRun<'_>, time: &str, user: &str) -> String {
     let StoppedRun { command, run, vhost, queue, done } = run;
     let value = json!({
@@ -164,7 +164,7 @@ pub struct StoppedRun<'a> {
     pub done: u64,
 }
 
-/// Returns the audit line of a restore.
+/// Returns the audit line for a restore.
 pub fn restore_audit_line(report: &RestoreReport, time: &str, user: &str) -> String {
     audited(restore_value(report), time, user)
 }

@@ -87,8 +87,8 @@ fn every_word_of_a_plan_is_explained() {
     }
 }
 
-/// Returns the labels in the plans of the scenarios: words at the beginning of lines, such as `blocked`, `info`,
-/// `ladder` and `broker`, and the words before a number of settings.
+/// Returns the labels in the scenario plans: words at the beginning of lines, such as `blocked`, `info`, `ladder` and
+/// `broker`, and the words before a settings count, as in `conflict: 2 settings`.
 fn words_of_plans() -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
@@ -219,7 +219,7 @@ fn every_label_of_an_export_is_explained() {
     expect_explained(&labels, &["not in the spec", "not in any spec", "info"]);
 }
 
-/// The labels of a graph are the arrow kinds in its legend and the marks of a plan.
+/// The labels in a graph are the arrow kinds in its legend and the marks in a plan.
 #[test]
 fn every_label_of_a_graph_is_explained() {
     let kinds = ArrowKind::ALL.map(ArrowKind::as_str);

@@ -9,7 +9,7 @@ use crate::render::style::clean;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The maximum width of a name in cells. The tooltip contains the complete name.
+/// The maximum width of a name, in cells. The tooltip contains the complete name.
 const LONGEST: usize = 40;
 
 /// Renders a graph as DOT.

@@ -161,7 +161,7 @@ fn growth(value: Option<i64>) -> String {
     }
 }
 
-/// Formats the age of a queue, which is a lower bound.
+/// Formats the age of a queue as a lower bound.
 fn age(queue: &QueueStatus) -> String {
     queue.not_empty_for_seconds.map_or_else(|| UNKNOWN.to_owned(), |seconds| format!("≥ {}", time(seconds)))
 }

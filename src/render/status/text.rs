@@ -115,7 +115,7 @@ fn write_tables(text: &mut String, vhost: &VhostStatus, width: usize) {
     }
 }
 
-/// Returns the row of a queue whose tiers contain messages, with the number of messages by delay.
+/// Returns the row for a queue whose tiers contain messages, with the number of messages by delay.
 fn retry_row(retry: &RetryStatus) -> Row {
     let tiers = retry.tiers.iter().map(|tier| {
         let delay = duration(tier.delay_milliseconds).unwrap_or_else(|| "0ms".to_owned());
@@ -191,8 +191,8 @@ fn summary(status: &Status) -> String {
 }
 
 /// Returns the command to run next: `topo dlq list` for the dead-letter queue with the most severe problem. Ignores
-/// dead-letter queues that are only missing or unavailable. Otherwise, returns `topo plan` if there is a spec, and
-/// changes are pending or a migration was interrupted.
+/// dead-letter queues whose only problem is that they are missing or unavailable. Otherwise, returns `topo plan` if
+/// there is a spec and either changes are pending or a migration was interrupted.
 fn next_command(status: &Status, view: &View) -> Option<String> {
     let has_messages = |queue: &QueueStatus| {
         queue.problems.iter().any(|it| !matches!(it, Problem::Missing { .. } | Problem::Unavailable { .. }))

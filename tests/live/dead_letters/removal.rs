@@ -37,7 +37,7 @@ fn dropped_messages_are_in_the_backup_and_can_be_restored() {
         assert_eq!(found, (0..30).collect::<Vec<_>>(), "{kind}");
         // Only messages that were appended since then are restored.
         let again = fixture.topo.run(restore).expect_code(0);
-        assert!(again.stderr.contains("were already restored"), "{again}");
+        assert!(again.stderr.contains("have already been restored"), "{again}");
         assert_eq!(fixture.ready(DEAD), 0);
         fixture.dead_letter(2);
         fixture.dlq("drop", &flags).expect_code(0).expect_text("1 message dropped.");

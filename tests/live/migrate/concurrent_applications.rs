@@ -329,7 +329,7 @@ fn refused_new_queue_is_rolled_back() {
         let output = fixture.migrate(transport, &[]).expect_code(4);
         let output = output.expect_text("has no permission for");
         let output = output.expect_text("Rolled back: the migration of queue q:");
-        let output = output.expect_no_text("an application declared");
+        let output = output.expect_no_text("redeclared the old queue");
         assert!(!fixture.is_new(), "{output}");
         expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
         fixture.expect_bindings_as_before(&output);

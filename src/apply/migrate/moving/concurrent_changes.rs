@@ -38,7 +38,8 @@ impl Moving<'_> {
         }
     }
 
-    /// Returns [`StepFailure::Retry`] if the queue has a binding, which another client has added since the last read.
+    /// Returns [`StepFailure::Retry`] if the queue has a binding, which another client must have added since the last
+    /// read.
     pub(in super::super) async fn expect_unbound(&self, queue: &QueueName) -> Result<(), StepFailure> {
         let (bindings, _) = self.broker.broker().bindings(self.broker.vhost()).await?;
         bindings.into_iter().find(|binding| binding.leads_to_queue(queue)).map_or(Ok(()), |binding| {
@@ -47,9 +48,9 @@ impl Moving<'_> {
         })
     }
 
-    /// Returns an error if the queue has a binding without an equal binding of the tap. Such a binding would be lost
-    /// with the queue. The binding of the tap routes the messages to the holding queue, and topo uses it to restore the
-    /// binding of the queue.
+    /// Returns an error if the queue has a binding without an equal binding to the tap. Such a binding would be lost
+    /// with the queue. The binding to the tap routes the messages to the holding queue, and topo uses it to restore the
+    /// binding to the queue.
     pub(in super::super) async fn expect_tapped(
         &self,
         queue: &QueueName,

@@ -35,8 +35,8 @@ impl Moving<'_> {
             match (self.broker.broker().is_cluster().await, std::mem::replace(&mut self.is_repeated_drain, true)) {
                 (true, _) => CLUSTER_SETTLE_TIME,
                 (false, false) => SETTLE_TIME,
-                // An application may repeatedly bind the queue again. A wait would give the application time for the
-                // next bind, so later drains end without a wait.
+                // An application may repeatedly bind the queue again. Waiting would give the application time to do so,
+                // so later drains end without waiting.
                 (false, true) => Duration::ZERO,
             };
         let old = seen.topology.queues.get(from);
@@ -106,7 +106,7 @@ impl Moving<'_> {
         }
     }
 
-    /// Returns the client addresses of a queue's consumers, without topo's own shovel. `has_transport` is true if
+    /// Returns the client addresses of a queue's consumers, excluding topo's own shovel. `has_transport` is true if
     /// topo's transport consumes from the queue. A shovel has no client address, because the shovel runs on the broker.
     fn other_consumers<'c>(&self, consumers: &'c [String], has_transport: bool) -> Vec<&'c str> {
         let mut others: Vec<&str> = consumers.iter().map(String::as_str).collect();

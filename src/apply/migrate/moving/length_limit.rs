@@ -9,7 +9,7 @@ use crate::rabbitmq::{ActivePolicies, Policies};
 /// The length limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Limit {
-    /// The maximum number of messages; `None` without a limit.
+    /// The maximum number of messages; `None` if there is no limit.
     messages: Option<u64>,
     /// True if the queue rejects new messages when it is full, and false if the queue drops its oldest messages.
     is_rejecting: bool,
@@ -27,8 +27,8 @@ impl Limit {
         Self { messages, is_rejecting: settings.overflow_behavior().rejects() }
     }
 
-    /// Returns the maximum number of messages, if the queue drops its oldest messages beyond this number; `None`
-    /// without a limit, or if the queue rejects new messages.
+    /// Returns the maximum number of messages, if the queue drops its oldest messages beyond this number; `None` if
+    /// there is no limit, or if the queue rejects new messages.
     pub(in super::super) fn keeps(self) -> Option<u64> {
         self.messages.filter(|_| !self.is_rejecting)
     }

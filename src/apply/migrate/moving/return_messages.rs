@@ -12,7 +12,7 @@ use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The minimum time without progress before a return fails, unless the migrated queue is full and has no consumers.
+/// The minimum time without a decrease before a return fails, unless the migrated queue is full and has no consumers.
 /// `--drain-timeout` may be shorter, because it is intended for messages that other clients have not acknowledged.
 const MIN_RETURN_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -47,7 +47,8 @@ pub(in super::super) struct Return<'m> {
 
 impl Moving<'_> {
     /// Moves the messages in a holding queue back to the migrated queue, until the level `back.until` is reached. Also
-    /// stops if the holding queue no longer exists, or if messages arrive as fast as topo moves them.
+    /// stops if the holding queue no longer exists, or, at the level `NearlyEmpty`, if messages arrive as fast as topo
+    /// moves them.
     pub(in super::super) async fn return_messages(
         &mut self,
         back: &Return<'_>,
@@ -142,7 +143,7 @@ impl Moving<'_> {
     }
 
     /// Stops the move from a holding queue that seems to be empty. Returns false if the queue contains messages again,
-    /// because the move could not complete messages in transit and the broker requeued them. Without AMQP, always
+    /// because the move could not finish the messages in transit, so the broker requeued them. Without AMQP, always
     /// returns true.
     async fn stop_and_recheck(&mut self, from: &QueueName) -> Result<bool, Fault> {
         if let Some(fault) = self.stop().await {
@@ -163,25 +164,26 @@ impl Moving<'_> {
         let amqp = self.amqp().cloned();
         let Some(amqp) = amqp else { return Ok(false) };
         let Some(Current { from, since, handle: Move::Amqp(moving), .. }) = &mut self.current else { return Ok(false) };
-        let is_nearly = until == Level::NearlyEmpty;
-        let binder = if is_nearly { Some(amqp.binder().await?) } else { None };
+        let may_be_nearly_empty = until == Level::NearlyEmpty;
+        let binder = if may_be_nearly_empty { Some(amqp.binder().await?) } else { None };
         let deadline = Instant::now() + POLL;
         let mut progress = moving.progress();
         loop {
             let idle_time = progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
             let is_empty =
-                progress.is_source_empty && (idle_time >= IDLE || is_nearly && progress.last_moved.is_some());
+                progress.is_source_empty && (idle_time >= IDLE || may_be_nearly_empty && progress.last_moved.is_some());
             // If no idle moment occurs, new messages may overtake the last few messages. The time is measured from the
             // first moved message, because the first delivery can take a long time.
-            let is_steady = is_nearly && progress.first_moved.is_some_and(|first| first.elapsed() >= STEADY_TIME);
-            let is_close = match &binder {
+            let is_steady =
+                may_be_nearly_empty && progress.first_moved.is_some_and(|first| first.elapsed() >= STEADY_TIME);
+            let is_nearly_empty = match &binder {
                 Some(binder) if is_steady && progress.state == State::Moving && progress.in_flight <= MAX_IN_FLIGHT => {
                     let counted = binder.queue_counts(from).await?;
                     counted.and_then(QueueCounts::ready_with_consumer).is_some_and(|ready| ready <= MAX_READY)
                 }
                 Some(_) | None => false,
             };
-            if is_empty || is_close {
+            if is_empty || is_nearly_empty {
                 if let (Some(binder), Some(switch)) = (binder, switch) {
                     binder.bind(switch).await?;
                 }

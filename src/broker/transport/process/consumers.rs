@@ -2,7 +2,7 @@
 //!
 //! The consumers of a quorum queue share one channel, because messages from several channels would return in a
 //! different order. A classic queue restores the order itself, so each of its consumers has its own channel. For each
-//! acknowledgement, the broker searches all unacknowledged messages of the channel (`rabbit_channel:collect_acks`).
+//! acknowledgement, the broker searches all unacknowledged messages on the channel (`rabbit_channel:collect_acks`).
 //! With one channel, the duration of a run would be quadratic in the number of messages.
 
 use super::super::endpoints::{QueueCounts, queue_counts, was_delivered_before};

@@ -76,7 +76,7 @@ impl<H: MessageHandler> Session<'_, H> {
         }
         self.cancel().await?;
         let nack = BasicNackOptions { multiple: true, requeue: true };
-        // The tag 0 selects all messages of the channel.
+        // The tag 0 selects all messages on the channel.
         self.channel.basic_nack(0, nack).await.map_err(|error| self.failed(&error))?;
         fence(&self.channel, self.order.prefetch).await.map_err(|error| self.failed(&error))
     }
@@ -96,9 +96,9 @@ impl<H: MessageHandler> Session<'_, H> {
         self.complete_fences().await
     }
 
-    /// Receives all previously returned messages of a quorum queue. The queue delivers these messages before all other
-    /// messages, and appends each newly returned message to them. If topo received and returned only some of them,
-    /// their order would change.
+    /// Receives all previously returned messages from a quorum queue. The queue delivers these messages before all
+    /// other messages, and appends each newly returned message to them. If topo received and returned only some of
+    /// them, their order would change.
     async fn receive_returned(&mut self) -> Result<(), ProcessEnd> {
         let deadline = Instant::now() + RETURNED_LIMIT;
         while self.is_last_returned && Instant::now() < deadline {

@@ -154,7 +154,7 @@ pub struct Processed {
     pub end: ProcessEnd,
     /// The values of `user_id` in messages that stay in the queue because only the named user may publish them.
     pub other_users: BTreeSet<String>,
-    /// The number of messages that stay in the queue for this reason.
+    /// The number of messages that stay in the queue because only another user may publish them.
     pub of_other_users: u64,
 }
 

@@ -36,7 +36,7 @@ const GATE_INTERVAL: Duration = Duration::from_millis(200);
 /// The number of messages that the handler stores in one batch before topo removes them.
 const BATCH: usize = 500;
 
-/// One pass over the messages of a queue.
+/// One pass over the messages in a queue.
 pub(super) struct Session<'a, H> {
     pub(super) connection: &'a Connection,
     pub(super) order: &'a ProcessOrder,
@@ -49,7 +49,7 @@ pub(super) struct Session<'a, H> {
     /// The consumers. Each consumer starts when the previous consumer holds a full prefetch, and only the last consumer
     /// receives messages. The session keeps all consumers, because lapin cancels a consumer that is dropped.
     pub(super) consumers: Vec<Consumer>,
-    /// The deliveries of the last consumer that are not processed yet.
+    /// The deliveries to the last consumer that are not processed yet.
     pub(super) waiting: VecDeque<Delivery>,
     observer: Option<&'a mut Observer>,
     pub(super) pipeline: Pipeline,

@@ -1,4 +1,4 @@
-//! Subscribes to a queue, and receives the deliveries of a consumer.
+//! Subscribes to a queue, and receives a consumer's deliveries.
 
 use super::super::connection::Connection;
 use super::super::endpoints::subscribe_as;
@@ -28,7 +28,7 @@ pub(super) async fn subscribe(
     Ok((consumer, prefetch.into()))
 }
 
-/// Returns the next delivery of a consumer; `None` if there is no consumer, or if the consumer was canceled.
+/// Returns the next delivery to a consumer; `None` if there is no consumer, or if the consumer was canceled.
 pub(super) async fn next_of(consumer: Option<&mut Consumer>) -> Option<lapin::Result<Delivery>> {
     match consumer {
         Some(consumer) => consumer.next().await,

@@ -1,6 +1,6 @@
-//! Determines whether the source of a move is empty, with queries on the channel of the move.
+//! Determines whether the source of a move is empty, with queries on the move's channel.
 //!
-//! A pause between two deliveries does not prove that the queue is empty. For example, RabbitMQ 4.3.6 needs 1.4 s to
+//! A pause between two deliveries does not prove that the queue is empty. For example, RabbitMQ 4.3.6 takes 1.4 s to
 //! deliver a message with 20,000 nested header tables, and longer on a busy machine. During this time, the message is
 //! neither ready nor received.
 //!
@@ -17,16 +17,16 @@ use std::time::Duration;
 /// The number of consecutive replies that must report an empty queue before the queue is known to be empty.
 pub(super) const EMPTY_REPLIES: u8 = 2;
 /// The pause before a query after a delivery, or after a reply that did not report an empty queue. Without a pause, the
-/// queries would load the broker.
+/// queries would put unnecessary load on the broker.
 const PAUSE: Duration = Duration::from_millis(2);
 /// The pause before a query if the queue is known to be empty.
 const EMPTY_PAUSE: Duration = Duration::from_millis(20);
 
-/// The queries of a session, of which at most one is in progress.
+/// The queries in a session. At most one query is in progress at a time.
 #[derive(Default)]
 pub(super) struct Emptiness {
     query: Option<BoxFuture<'static, lapin::Result<Option<QueueCounts>>>>,
-    /// The number of consecutive replies since the last delivery that reported an empty queue.
+    /// The number of consecutive replies that have reported an empty queue since the last delivery.
     empty_replies: u8,
 }
 

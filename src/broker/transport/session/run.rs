@@ -15,7 +15,7 @@ use tokio::time::timeout;
 /// The maximum time for receiving further messages from a busy queue after a stop. After this time, the consumer is
 /// canceled.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time without a delivery after which topo queries whether the queue is empty.
+/// The time without a delivery after which topo checks whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(200);
 /// The time that topo waits for a delivery after a reply that indicates an empty or unresponsive queue.
 const SHORT_WAIT: Duration = Duration::from_millis(10);
@@ -87,7 +87,7 @@ impl Session {
         }
     }
 
-    /// Moves messages until the move is stopped, and completes the received messages.
+    /// Moves messages until the move is stopped, and then settles the received messages.
     async fn move_messages(&mut self, job: &mut Job) -> SessionEnd {
         loop {
             if job.order.reports_empty && self.in_flight() == 0 {
@@ -156,7 +156,7 @@ impl Session {
         Ok(())
     }
 
-    /// Stops receiving, and completes the received messages, because a requeue would increase their delivery counts.
+    /// Stops receiving, and settles the received messages, because a requeue would increase their delivery counts.
     async fn finish(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         self.fill_window(job).await?;
         // If no message was received, there is nothing to wait for. Without a cancel, a message that arrives now
@@ -190,7 +190,7 @@ impl Session {
                 Err(_) => {
                     let counted = match queue_counts(&self.channel, &job.order.source).await {
                         Ok(counted) => counted,
-                        // Without a received message, there is nothing to complete.
+                        // If no message was received, there is nothing to settle.
                         Err(_) if self.received == 0 => break,
                         Err(error) => return Err(job.end(&error)),
                     };

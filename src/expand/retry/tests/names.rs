@@ -1,4 +1,4 @@
-//! Tests queue names from which topo cannot generate valid names for the objects of retries.
+//! Tests queue names from which topo cannot generate valid names for retry objects.
 
 use super::{errors, expand_for, text};
 

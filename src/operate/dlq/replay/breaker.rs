@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// The number of messages that must come back before the breaker stops a replay, except while the replay waits for its
-/// canary messages. The share of fewer messages is not significant.
+/// canary messages. The share is not significant if fewer messages come back.
 const MIN_RETURNED: u64 = 5;
 
 /// The maximum time to wait for the outcome of the last messages.
@@ -88,7 +88,7 @@ impl BreakerState {
         self.sent.partition_point(is_known) as u64
     }
 
-    /// Returns true if `returned` of `of` messages are more than the permitted share.
+    /// Returns true if `returned` out of `of` messages exceed the permitted share.
     fn is_above(&self, returned: u64, of: u64) -> bool {
         returned as f64 > self.settings.share * of as f64
     }

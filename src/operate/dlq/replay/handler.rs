@@ -1,4 +1,4 @@
-//! Decides whether and where to publish each message of a replay, and controls the rate.
+//! Decides whether and where to publish each message in a replay, and controls the rate.
 
 use super::super::dead_letter::DeadLetter;
 use super::super::inspection::Reader;

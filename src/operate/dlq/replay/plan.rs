@@ -1,4 +1,4 @@
-//! Plans a replay: inspects the messages, and determines the target queues and the path to each of them.
+//! Plans a replay: inspects the messages, and determines the target queues and the path to each target.
 
 use super::super::dead_letter::DeadLetter;
 use super::super::error::DlqError;
@@ -15,7 +15,7 @@ use crate::model::{Destination as BindingDestination, ExchangeName, QueueName, Q
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The maximum number of routing keys or exchanges of a target that are counted separately.
+/// The maximum number of routing keys or exchanges that are counted separately for a target.
 const MAX_KEYS: usize = 1000;
 
 /// The path of replayed messages to their target.
@@ -59,7 +59,7 @@ pub struct ReplayTarget {
     pub expiry: Option<Duration>,
 }
 
-/// The plan of a replay.
+/// The plan for a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayPlan {
     /// The dead-letter queue.
@@ -219,8 +219,8 @@ fn has_observer(state: &VhostState, queue: &QueueName, targets: &[ReplayTarget])
     state.bindings_of(queue).next().is_some() && !targets.iter().any(is_by_default_exchange)
 }
 
-/// Counts a value. Returns false without counting if the value is new and the map contains the maximum number of
-/// values.
+/// Counts a value. Returns false without counting if the value is new and the map already contains the maximum number
+/// of values.
 fn count_in(counts: &mut BTreeMap<String, u64>, value: String) -> bool {
     let is_full = counts.len() >= MAX_KEYS && !counts.contains_key(&value);
     if !is_full {

@@ -125,8 +125,8 @@ fn min_priority(state: &VhostState, queue: &QueueName) -> Option<u8> {
     }
 }
 
-/// Prepares the path to each target, and checks the permission to publish. If the user may not use the preferred path,
-/// or its exchange no longer exists, prepares the next path.
+/// Prepares the path to each target, and checks the permission to publish. If the user is not allowed to use the
+/// preferred path, or its exchange no longer exists, prepares the next path.
 async fn prepare(opened: &Opened, plan: &mut ReplayPlan) -> Result<BTreeMap<QueueName, PreparedTarget>, DlqError> {
     let mut prepared = BTreeMap::new();
     for target in &mut plan.targets {

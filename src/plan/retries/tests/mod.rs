@@ -249,7 +249,7 @@ fn retries_of_other_owners_are_not_listed_as_unmanaged() {
     for theirs in [
         "owns: [\"work*\"]\nignore: [work]\n",
         "owns: [\"work*\"]\nqueues: {work: {external: true}}\n",
-        // The spec of a team that owns the dead-letter queues of other teams.
+        // The spec of a team that owns other teams' dead-letter queues.
         "owns: [\"dead*\"]\ndeadLetterQueues: {dead: {type: quorum}}\n",
         "owns: [\"*.retry.*\", \"work.dlx\"]\n",
     ] {

@@ -5,7 +5,7 @@
 //! 1. values that the management API does not accept;
 //! 2. the type of the dead-letter exchange argument (`rabbit_channel`);
 //! 3. the queue type;
-//! 4. argument values, and arguments of other queue types (`rabbit_amqqueue:check_declare_arguments`);
+//! 4. argument values, and arguments for other queue types (`rabbit_amqqueue:check_declare_arguments`);
 //! 5. checks that depend on the queue type, such as `rabbit_quorum_queue:declare`.
 
 mod type_checks;

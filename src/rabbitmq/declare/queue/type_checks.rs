@@ -23,7 +23,7 @@ pub(super) fn refusals(queue: &Queue, kind: QueueType, version: BrokerVersion) -
     }
 }
 
-/// Returns the arguments that quorum queues of RabbitMQ 3.8 refuse, in the order of the broker's checks
+/// Returns the arguments that quorum queues in RabbitMQ 3.8 refuse, in the order of the broker's checks
 /// (`rabbit_quorum_queue:check_invalid_arguments`).
 pub(super) fn unsupported_by_quorum_3_8(version: BrokerVersion) -> &'static [&'static str] {
     if version < BrokerVersion::new(3, 8, 10) {

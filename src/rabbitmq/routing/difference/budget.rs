@@ -1,4 +1,4 @@
-//! Limits the number of steps of a comparison, whose worst case is exponential.
+//! Limits the number of steps in a comparison, whose worst case is exponential.
 
 use std::cell::Cell;
 
@@ -6,14 +6,14 @@ use std::cell::Cell;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooComplex;
 
-/// The remaining steps of a comparison. A step is a state of a search, or a few bindings to compare.
+/// The remaining steps in a comparison. A step is a state of a search, or a few bindings to compare.
 pub(super) struct Budget {
     total: Cell<u64>,
     of_cause: Cell<u64>,
 }
 
 impl Budget {
-    /// The maximum number of steps of a comparison. Comparing 10,000 changed bindings takes about 200,000 steps.
+    /// The maximum number of steps in a comparison. Comparing 10,000 changed bindings takes about 200,000 steps.
     const MAX_STEPS: u64 = 1_000_000;
     /// The maximum number of steps for one cause, so that a single cause does not exhaust the entire budget.
     const MAX_STEPS_OF_CAUSE: u64 = 100_000;

@@ -165,7 +165,7 @@ fn chain_with_too_many_cases_is_not_compared() {
     let [before, after] = chain(16, |number| format!("order.#.w{number}.#"));
     let found = difference(&before, &after);
     assert!(found.not_compared.values().all(|reason| *reason == NotCompared::TooComplex));
-    // The last exchanges of the chain have few cases.
+    // The last exchanges in the chain have few cases.
     assert!(found.not_compared.len() > 2 && found.changes.len() + found.not_compared.len() >= 16, "{found:?}");
 }
 

@@ -132,7 +132,7 @@ impl<'r, 'a> Graph<'r, 'a> {
         bound.chain(alternate.filter_map(|from| self.alternate_hop(from))).collect()
     }
 
-    /// Returns a shortest path of a message from `entry` to `queue`, or to any queue if `queue` is `None`. Returns
+    /// Returns a shortest path for a message from `entry` to `queue`, or to any queue if `queue` is `None`. Returns
     /// `None` if the message does not reach such a queue.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl<'r, 'a> Graph<'r, 'a> {
     }
 }
 
-/// Creates the hop over the bindings between an exchange and a destination.
+/// Creates the hop through the bindings between an exchange and a destination.
 fn bound_hop<'a>(from: &ExchangeName, to: &Destination) -> Hop<'a> {
     Hop { from: from.clone(), to: to.clone(), via: Via::Bindings }
 }

@@ -57,11 +57,11 @@ pub enum Extent {
     Unknown,
 }
 
-/// A changed hop of the first topology.
+/// A changed hop in the first topology.
 struct Changed<'a> {
     cause: Cause,
     hop: Hop<'a>,
-    /// Bindings of the second topology that the message must also match.
+    /// Bindings in the second topology that the message must also match.
     extra: Option<Bundle<'a>>,
 }
 
@@ -187,7 +187,7 @@ fn extent(
     Extent::All
 }
 
-/// Returns the hops of `one` that messages may no longer take in `other`.
+/// Returns the hops in `one` that messages might no longer take in `other`.
 fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
     let (old, new) = (one.routing.topology(), other.routing.topology());
     let (removed, added) = (by_source(old, new), by_source(new, old));
@@ -220,7 +220,7 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
             changes.extend(one.hops_from(exchange).into_iter().map(|hop| Changed { cause: cause(), hop, extra: None }));
         }
         let Some(hop) = one.alternate_hop(exchange) else { continue };
-        // A change of an uncertain alternate exchange is reported as not compared.
+        // A change to an uncertain alternate exchange is reported as not compared.
         if one.routing.alternates(exchange) != other.routing.alternates(exchange) {
             let cause = Cause::Alternate(exchange.clone());
             changes.push(Changed { cause, hop: hop.clone(), extra: None });

@@ -1,4 +1,4 @@
-//! Compares the routing of two topologies to find messages that reach a queue in only one of them.
+//! Compares the routing in two topologies to find messages that reach a queue in only one of them.
 //!
 //! A path is a list of hops. A message takes the hop from an exchange to a destination if one of the bindings between
 //! them (their bundle) matches. A message takes the hop to the alternate exchange if no binding of the exchange

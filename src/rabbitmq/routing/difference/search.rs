@@ -8,7 +8,7 @@ use crate::rabbitmq::routing::Keys;
 use crate::rabbitmq::routing::exchange::Unclear;
 use std::fmt;
 
-/// The maximum number of demands that one call of [`Search::example`] tries, including its nested calls.
+/// The maximum number of demands that one call to [`Search::example`] tries, including its nested calls.
 const MAX_SEARCHES: usize = 500;
 
 /// The reason why the effect of a cause is unknown.
@@ -74,9 +74,9 @@ impl<'s, 'r, 'a> Search<'s, 'r, 'a> {
 
     /// Returns a message that meets the demand and does not reach the queue; `None` if no such message exists.
     ///
-    /// If a candidate message reaches the queue, the search blocks one hop of its path at a time. To block a hop over
-    /// bindings, it requires that none of the bindings match. To block a hop to an alternate exchange, it requires that
-    /// at least one binding of the exchange before the hop match.
+    /// If a candidate message reaches the queue, the search blocks one hop of its path at a time. To block a hop
+    /// through bindings, it requires that none of the bindings match. To block a hop to an alternate exchange, it
+    /// requires that at least one binding of the exchange before the hop match.
     fn example(&mut self, demand: &Demand<'a>) -> Result<Option<ExampleMessage>, NotCompared> {
         self.searches += 1;
         if self.searches > MAX_SEARCHES {

@@ -8,9 +8,9 @@ use crate::render::graph::words::{below, cells, decimal, escape_xml, name, toolt
 use crate::render::style::{clean, wrap};
 use std::fmt::Write;
 
-/// The maximum width of a name in cells. The tooltip contains the complete name.
+/// The maximum width of a name, in cells. The tooltip contains the complete name.
 const LONGEST: usize = 36;
-/// The maximum width of a line below the name in cells.
+/// The maximum width of a line below the name, in cells.
 const LONGEST_BELOW: usize = 38;
 /// The width of a cell in the name.
 const NAME_CELL: f64 = 7.4;
@@ -199,7 +199,8 @@ impl Tiers {
         let _ = writeln!(text, r#"<rect class="frame" width="{width}" height="{height}" rx="8"/>"#);
         for pair in self.pills.windows(2) {
             let ((_, one, width, tier), (_, other, _, next)) = (&pair[0], &pair[1]);
-            // In a plan, a deleted tier and a created tier can belong to the same retry. No arrow separates such tiers.
+            // In a plan, a deleted tier and a created tier can belong to the same retry. Such tiers have no arrow
+            // between them.
             let is_same = tier.as_ref().zip(next.as_ref()).is_some_and(|(tier, next)| tier.number == next.number);
             if one.y == other.y && !is_same {
                 let (x, y) = (decimal(one.x + width + 5.5), decimal(one.y + TIER_HEIGHT / 2.0 - 4.0));

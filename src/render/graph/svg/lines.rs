@@ -7,7 +7,7 @@ use crate::render::graph::words::{self, arrow_tooltip, cells, decimal, escape_xm
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The maximum width of a label in cells. The tooltip contains the complete label.
+/// The maximum width of a label, in cells. The tooltip contains the complete label.
 const LONGEST: usize = 34;
 const CELL: f64 = 6.4;
 const LINE: f64 = 13.0;
