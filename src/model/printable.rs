@@ -8,6 +8,12 @@ use std::borrow::Cow;
 /// Substrings of spec keys whose values can be secrets, in lower case. The substrings also match common misspellings.
 pub(crate) const SECRET_KEYS: [&str; 5] = ["passw", "pasw", "pwd", "dhash", "secret"];
 
+/// Returns true if the value of a spec key can be a secret.
+pub(crate) fn is_secret_key(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    SECRET_KEYS.iter().any(|part| key.contains(part))
+}
+
 /// Returns true if a character is invisible, moves the cursor, ends a line, or changes the direction of text. Ordinary
 /// spaces are not hidden.
 pub fn is_hidden(c: char) -> bool {

@@ -7,7 +7,7 @@ use super::explained::key_names;
 use super::node::Location;
 use super::scalar::{MAX_DEPTH, MAX_NODES};
 use crate::model::count::number;
-use crate::model::printable::SECRET_KEYS;
+use crate::model::printable::is_secret_key;
 
 /// YAML's limit for a key without a leading `? `, in characters.
 const MAX_KEY_LENGTH: usize = 1024;
@@ -264,8 +264,7 @@ pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
     let start = before + lines[index].find(&format!("{key}:"))?;
     let primary = Location::spanning(at.file, text, start..start + key.len() + 1 + value.len());
     let message = format!("missing space after the colon of `{key}`");
-    let is_secret = SECRET_KEYS.iter().any(|part| key.to_ascii_lowercase().contains(part));
-    let hint = if is_secret { format!("write `{key}: …`") } else { format!("write `{key}: {value}`") };
+    let hint = if is_secret_key(key) { format!("write `{key}: …`") } else { format!("write `{key}: {value}`") };
     Some(Diagnostic::error("syntax", message, primary).hint(hint))
 }
 

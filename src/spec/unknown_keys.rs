@@ -40,6 +40,13 @@ pub(super) fn report_unknown_key(
 ) -> Option<&'static str> {
     let keys = kind.keys_of(queue_type(table, kind));
     let names = || keys.iter().map(|key| key.name);
+    if let Some((name, _)) = entry.key.split_once(':').filter(|_| can_contain_secrets(kind)) {
+        // The text after the colon can be a secret.
+        let diagnostic =
+            Diagnostic::error("unknown-key", format!("missing space after the colon of `{name}`"), entry.at);
+        diagnostics.push(diagnostic.masking(entry.node.extent()).hint(format!("write `{name}: …`")));
+        return names().find(|known| known == &name);
+    }
     let by_argument =
         KnownArgument::named(&entry.key).map(|known| known.key).filter(|key| names().any(|name| name == *key));
     let misplaced = misplaced(&entry.key, kind).map(str::to_owned).or_else(|| of_other_document(&entry.key, kind));

@@ -85,7 +85,7 @@ fn text_output_has_the_line_and_a_hint() {
     assert_eq!(
         output.stdout,
         "topology.yaml: vhost shop: 1 exchange, 4 queues, 1 binding, 2 policies\n\
-         Not valid: 1 error, 4 warnings, 1 info. Checked against RabbitMQ 3.10.25, the newest known 3.10 release.\n"
+         Not valid: 1 error, 4 warnings, 1 info. Checked against RabbitMQ 3.10.25, the newest known 3.10\nrelease.\n"
     );
     assert_eq!(
         output.stderr,
@@ -163,7 +163,7 @@ fn assumed_version_is_printed() {
     assert!(output.stdout.ends_with("Valid. Checked against RabbitMQ 3.10.8.\n"), "{output}");
     // Warnings do not change the exit code.
     let lazy = Topo::offline().spec("queues: {orders: {type: classic, queueMode: lazy}}\n");
-    lazy.run(["validate"]).expect_code(0).expect_text("Valid, with 1 warning. Checked for");
+    lazy.run(["validate"]).expect_code(0).expect_text("Valid, with 1 warning. Checked against");
     let output = lazy.run(["validate", "--format", "github"]).expect_code(0);
     assert!(
         output
