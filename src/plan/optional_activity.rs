@@ -66,7 +66,7 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
             };
             let text = format!(
                 "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user \
-                 may not read parameters (this requires the policymaker tag)"
+                 cannot read parameters (this requires the policymaker tag)"
             );
             builder.hazards.push(Hazard {
                 kind: HazardKind::ShovelInterference,

@@ -125,7 +125,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
                         "if it is declared again, restricted users may"
                     };
                     let text = format!(
-                        "the broker deletes the topic permissions on it, if there are any, and this user may not read \
+                        "the broker deletes the topic permissions on it, if there are any, and this user cannot read \
                          them (this requires the administrator tag): {then} use any routing key"
                     );
                     builder.hazard(HazardKind::AccessGain, &address, text, None);

@@ -112,9 +112,12 @@ pub(in crate::live) fn random_case(random: &mut Random, node: &Node) -> Case {
     let behaviors = has_worker.then(|| behaviors(random));
     // A worker that requeues receives the next message at a time that depends on the broker.
     let count = if has_worker { 1 } else { 1 + random.below(4) as u64 };
-    let expiration = (!has_worker && random.chance(30)).then(|| 300 + 100 * random.below(4) as i64);
     let more_keys =
         random.chance(25).then(|| (*random.pick(&["CC", "BCC"]), *random.pick(&["other.N", "dead.N", "a.c", "a.b"])));
+    let expiration = (!has_worker && random.chance(30)).then(|| 300 + 100 * random.below(4) as i64);
+    // The broker decides whether a copy in the dead-letter queue arrives before or after a dead-lettered message. Behind such a
+    // message, which has no expiration, the copy would stay, but reading it would drop it (measured on 3.10.8).
+    let expiration = expiration.filter(|_| count == 1 || more_keys.is_none_or(|(_, key)| key != "dead.N"));
     Case { work, dead: dead.to_owned(), exchange, key, more_keys, count, expiration, behaviors }
 }
 
