@@ -16,7 +16,7 @@ pub enum ConnectProblem {
     UnknownIssuer,
     /// The broker's certificate is for another host name.
     WrongHost,
-    /// The broker's certificate is expired or not valid yet.
+    /// The broker's certificate has expired or is not yet valid.
     Expired,
     /// The broker requires a client certificate, and topo sent none.
     CertificateRequired,
@@ -167,7 +167,7 @@ impl fmt::Display for ConnectProblem {
             Self::NoSuchHost => f.write_str("no such host"),
             Self::UnknownIssuer => f.write_str("the broker's certificate was issued by a CA that is not trusted"),
             Self::WrongHost => f.write_str("the broker's certificate is not valid for this host name"),
-            Self::Expired => f.write_str("the broker's certificate is expired or not valid yet"),
+            Self::Expired => f.write_str("the broker's certificate has expired or is not yet valid"),
             Self::CertificateRequired => f.write_str("the broker requires a client certificate"),
             Self::HandshakeRefused => {
                 f.write_str("the broker refused the TLS handshake; it may require a client certificate")

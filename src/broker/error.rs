@@ -290,7 +290,7 @@ pub enum BrokerError {
         reason: String,
     },
     /// A migration could not drain a queue, could not return its messages, or could not continue for another reason.
-    #[error("the messages of queue {queue} were not moved: {reason}")]
+    #[error("the messages in queue {queue} were not moved: {reason}")]
     NotMoved {
         /// The queue.
         queue: QueueName,

@@ -109,7 +109,7 @@ pub(super) static TEST_DOCUMENT: Object = Object {
             key(
                 "standIns",
                 Shape::Object(&STAND_INS),
-                "Stand-ins: exchanges and queues that replace the external objects of the spec in tests. Without a stand-in, topo does not know the settings \
+                "Stand-ins: exchanges and queues that replace the external objects in the spec in tests. Without a stand-in, topo does not know the settings \
                  and bindings of an external object.",
             )
             .with_example("{exchanges: {events: {type: topic}}}"),
@@ -327,7 +327,7 @@ static DEAD_LETTERED: Object = Object {
 };
 
 static DEATH: Object = Object {
-    what: "an entry of x-death",
+    what: "an entry in x-death",
     name: "Death",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[

@@ -1,4 +1,4 @@
-//! Replaces the external objects of a spec with the stand-ins of a test file.
+//! Replaces the external objects in a spec with the stand-ins of a test file.
 
 use crate::model::{Destination, ExchangeName, QueueName};
 use crate::spec::{
@@ -24,7 +24,7 @@ impl StandIns {
         self.node.as_ref().is_none_or(|node| is_empty("exchanges", node) && is_empty("queues", node))
     }
 
-    /// Replaces the external objects of a spec with the stand-ins, and adds the bindings of the stand-ins. `file` is
+    /// Replaces the external objects in a spec with the stand-ins, and adds the bindings of the stand-ins. `file` is
     /// the name of the test file, to which the positions of the new objects refer. Returns an error for each stand-in
     /// without an external object, and for each reference to an unknown exchange.
     pub fn apply(&self, spec: &mut Spec, file: &str) -> Diagnostics {

@@ -143,7 +143,7 @@ pub(super) enum Command {
         after_long_help = "Examples:\n  topo graph topology.yaml --out topology.svg\n  topo graph topology.yaml --focus orders.work --depth 2"
     )]
     Graph(GraphArguments),
-    /// Write alert rules for Prometheus from the thresholds of the specs
+    /// Write alert rules for Prometheus from the thresholds in the specs
     #[command(
         after_long_help = "Examples:\n  topo alerts topology.yaml --out rules.yaml --tests rules.test.yaml\n  topo alerts topology.yaml --match 'job=\"rabbitmq\"' --dashboard dashboard.json"
     )]

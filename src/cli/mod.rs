@@ -106,7 +106,7 @@ fn run(cli: commands::Cli) -> Result<Exit, Failure> {
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => generate::man(&arguments),
         Command::Version(arguments) => version::run(&arguments),
-        Command::Destroy => Err(Failure::usage("topo has no command that deletes all objects of a spec")
+        Command::Destroy => Err(Failure::usage("topo has no command that deletes all objects in a spec")
             .hint("list the objects to delete under `removed:` in the spec, and apply the spec")
             .hint("or remove the objects from the spec, match their names with `owns:`, and run: topo apply --prune")),
     }

@@ -46,7 +46,7 @@ fn rollback_result(reports: &[Report]) -> String {
     if missing > 0 {
         format!("{} did not return", count(missing, "message"))
     } else if all().any(|it| it.conflicting_policy.is_some()) {
-        "some messages may not have returned".to_owned()
+        "some messages might not have returned".to_owned()
     } else if behind > 0 {
         format!("all messages have returned, {} of them behind newer messages", number(behind))
     } else if all().all(|it| it.returned == Some(0) && !it.has_deleted_queue()) {
@@ -145,7 +145,7 @@ pub(super) fn run_failure(failure: RunFailure, (next_command, specs): (&str, &st
         RunError::Broker(error) => Failure::from(error),
         RunError::LockRefused { vhost, queue, username, .. } => {
             let failure = Failure::failed(message)
-                .because(format!("topo uses the queue {queue} as a lock, and this user may not declare it"));
+                .because(format!("topo uses the queue {queue} as a lock, and this user is not allowed to declare it"));
             hints::grant_hints(vhost.as_str(), &username, &Needs::configure(queue.as_str()))
                 .into_iter()
                 .fold(failure, Failure::hint)

@@ -1,4 +1,4 @@
-//! Expands dead-lettering. An entry of `deadLetterQueues` becomes a queue, an exchange and a binding. `deadLetter`
+//! Expands dead-lettering. An entry in `deadLetterQueues` becomes a queue, an exchange and a binding. `deadLetter`
 //! becomes queue arguments or a generated policy.
 
 use super::case::FinalTarget;

@@ -155,14 +155,14 @@ fn final_target(case: &Case<'_>) -> Result<FinalTarget, Refusal> {
     let Some(target) = case.final_target else {
         let message =
             format!("the ladder of queue `{name}` needs a dead-letter queue for messages that have no retries left");
-        let hint = "add `deadLetter:` with an entry of `deadLetterQueues`; or use a different strategy";
+        let hint = "add `deadLetter:` with an entry in `deadLetterQueues`; or use a different strategy";
         return refuse(message, hint);
     };
     let fanout = "use a fanout exchange (the default), or strategy `republish` or `redeliver`";
     if target.exchange.as_str().is_empty() {
         let message =
             "a ladder cannot dead-letter messages to the default exchange, which does not support bindings".to_owned();
-        return refuse(message, "use an entry of `deadLetterQueues`, which has its own exchange");
+        return refuse(message, "use an entry in `deadLetterQueues`, which has its own exchange");
     }
     match (target.kind.as_deref(), &target.routing_key) {
         (Some("direct"), _) => {

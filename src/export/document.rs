@@ -213,12 +213,12 @@ impl Document<'_> {
         };
         for (name, queue) in &self.kept.queues {
             if let Some(to) = dead_lettering(&queue.arguments, "x-") {
-                add_reference(to.exchange, format!("the dead-lettered messages of `{name}`"));
+                add_reference(to.exchange, format!("the dead-lettered messages from `{name}`"));
             }
         }
         for (name, tiered) in &self.recognized.tiered {
             if let Some(end) = &tiered.end {
-                add_reference(end.exchange.clone(), format!("the dead-lettered messages of `{name}`"));
+                add_reference(end.exchange.clone(), format!("the dead-lettered messages from `{name}`"));
             }
         }
         for (name, exchange) in &self.kept.exchanges {

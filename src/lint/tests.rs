@@ -230,7 +230,7 @@ fn hint_contains_the_exchange_at_the_end_of_the_retries() {
          \"lad.retry.1\" to any queue: the broker drops them"
     );
     // A queue that is bound to the generated exchange would receive every rejected message.
-    let hint = "bind a queue to `corp.dlx` for all keys; or use an entry of `deadLetterQueues`";
+    let hint = "bind a queue to `corp.dlx` for all keys; or use an entry in `deadLetterQueues`";
     assert_eq!(finding.hint.as_deref(), Some(hint));
 }
 

@@ -289,7 +289,7 @@ pub struct Source {
     pub line: usize,
     /// The column in characters, starting at 1.
     pub column: usize,
-    /// The dead-letter queue that the object belongs to, if the object is an entry of `deadLetterQueues` or its
+    /// The dead-letter queue that the object belongs to, if the object is an entry in `deadLetterQueues` or its
     /// exchange.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part_of: Option<QueueName>,

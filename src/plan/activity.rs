@@ -25,7 +25,7 @@ pub struct Activity {
     #[serde(skip)]
     pub lock_queue: Option<QueueName>,
     /// The queues, including holding queues, from which a shovel of an interrupted migration still moves messages, if
-    /// this user may not delete the shovel.
+    /// this user is not allowed to delete the shovel.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub unreachable: BTreeSet<QueueName>,
     /// The dynamic shovels that use queues of the vhost. topo reads the shovels only if the plan deletes or recreates

@@ -174,7 +174,7 @@ impl HazardKind {
             }
             Self::DurabilityDown => "An object or its messages no longer survive a restart, or the loss of a node.",
             Self::MassDelete => {
-                "One apply deletes a large part of the owned objects. Check that you use the intended broker and the \
+                "One apply deletes a large share of the owned objects. Check that you use the intended broker and the \
                  intended spec."
             }
         }

@@ -142,7 +142,7 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
     let Some(conflict) = &change.conflict else { return };
     if let Some(broker_error) = &conflict.broker_error {
         let kind = if matches!(change.before, Some(Object::Exchange(..))) { "exchange" } else { "queue" };
-        let words = format!("applications that declare the {kind} as in the spec receive");
+        let words = format!("applications that declare the {kind} as specified receive");
         line("broker", words + integer_remark(broker_error));
         line("", clean(broker_error));
     }

@@ -88,11 +88,11 @@ fn explain_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
         sentence(
             text,
             "",
-            &format!("The dead-lettered messages of {} arrive here.", join_names(&lifecycle.dead_letter_sources)),
+            &format!("The dead-lettered messages from {} arrive here.", join_names(&lifecycle.dead_letter_sources)),
             width,
         );
     } else if lifecycle.is_dead_letter_queue {
-        sentence(text, "", "No queue of the spec dead-letters messages to this queue.", width);
+        sentence(text, "", "No queue in the spec dead-letters messages to this queue.", width);
     }
     let always_fails = lifecycle.contract.as_ref().is_some_and(|_| !lifecycle.is_dead_letter_queue);
     title(

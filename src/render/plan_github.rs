@@ -1,4 +1,4 @@
-//! Renders a plan as GitHub workflow annotations at the lines of the spec.
+//! Renders a plan as GitHub workflow annotations at the lines in the spec.
 
 use super::change_details::integer_remark;
 use super::routing_text;

@@ -188,7 +188,7 @@ fn sentence(Group { change, exchanges }: &Group<'_>, escaped: &dyn Fn(&str) -> S
         CauseKind::ExchangeType => "messages",
     };
     let names: Vec<String> = exchanges.iter().map(|name| escaped(name.as_str())).collect();
-    let to = if names.len() == 1 { "to exchange" } else { "to exchanges" };
+    let to = if names.len() == 1 { "published to exchange" } else { "published to exchanges" };
     let lost = (!change.lost.is_empty()).then(|| format!("will no longer reach {}", queues(&change.lost, escaped)));
     let gained = (!change.gained.is_empty()).then(|| format!("will reach {}", queues(&change.gained, escaped)));
     let effects: Vec<String> = lost.into_iter().chain(gained).collect();

@@ -58,7 +58,7 @@ pub(crate) fn check(
                 return None;
             }
             let item_subject =
-                inner.table().map_or_else(|| format!("an entry of {subject}"), |kind| kind.what.to_owned());
+                inner.table().map_or_else(|| format!("an entry in {subject}"), |kind| kind.what.to_owned());
             let checked = items.iter().filter_map(|item| check(item, *inner, &item_subject, item.at, diagnostics));
             Some(node.with(Value::List(checked.collect())))
         }

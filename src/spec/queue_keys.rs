@@ -98,7 +98,7 @@ fn queue_keys() -> &'static [Key] {
             key(
                 "deadLetter",
                 DEAD_LETTER,
-                "The target of dead-lettered messages: an entry of `deadLetterQueues`, an exchange, or `none` to drop them \
+                "The target of dead-lettered messages: an entry in `deadLetterQueues`, an exchange, or `none` to drop them \
                  intentionally.",
             )
             .with_example("orders.dead"),
@@ -196,7 +196,7 @@ static DEAD_LETTER_QUEUE_REFERENCE: Object = Object {
     name: "DeadLetterToQueue",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("queue", Shape::Name, "An entry of `deadLetterQueues`.").required().with_example("orders.dead"),
+            key("queue", Shape::Name, "An entry in `deadLetterQueues`.").required().with_example("orders.dead"),
             WIRING,
         ];
         KEYS

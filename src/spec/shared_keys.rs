@@ -94,7 +94,7 @@ const NAME_OR_TABLE: Shape = Shape::Either(&Shape::Name, &[&RETRY_TABLE]);
 pub(super) const RETRY: Key = key(
     "retry",
     NAME_OR_TABLE,
-    "The retries of a failed message: an entry of `retryPolicies`, a mapping, or `none` to disable the default.",
+    "The retries of a failed message: an entry in `retryPolicies`, a mapping, or `none` to disable the default.",
 )
 .with_example("{delays: [5s, 30s, 5m]}")
 .excludes_streams();

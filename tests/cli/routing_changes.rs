@@ -123,7 +123,7 @@ fn specs_to_compare_with_can_be_incomplete_or_wrong() {
              [{exchange: e, routingKey: b}, {exchange: amq.topic, routingKey: a.b}]}}\n",
         );
     let plan = topo.run(["plan", "ours.yaml", "--against", "theirs.yaml"]).expect_code(0);
-    plan.expect_text("all matching messages to exchange amq.topic will reach q").expect_no_text("unknown");
+    plan.expect_text("all matching messages published to exchange amq.topic will reach q").expect_no_text("unknown");
 }
 
 const DEAD_LETTERS_BEFORE: &str = r##"version: 1

@@ -1,4 +1,4 @@
-//! Tests stand-ins in test files: exchanges and queues in place of the external objects of a spec.
+//! Tests stand-ins in test files: exchanges and queues in place of the external objects in a spec.
 
 use serde_json::Value;
 

@@ -68,7 +68,7 @@ fn usage_errors_exit_with_64_and_one_sentence() {
         ("-q -v plan", "cannot be used with"),
         ("plan --color sometimes", "invalid value 'sometimes'"),
         ("apply -y --lock-name=", "a value is required"),
-        ("destroy", "no command that deletes all objects of a spec"),
+        ("destroy", "no command that deletes all objects in a spec"),
         ("-V", "unexpected argument '-V'"),
     ] {
         let output = topo().run(words(line)).expect_code(64).expect_no_result().expect_no_text("secret");

@@ -54,7 +54,7 @@ fn changed_plan_updates_its_comment() {
     }
     assert!(first.output("comment-url").ends_with(&comment.id.to_string()), "{first:#?}");
     assert!(first.summary.contains("| + | queue orders | create |"), "{first:#?}");
-    // The annotation is at the line of the spec.
+    // The annotation is at the line in the spec.
     let first = first.expect_log("::notice file=topology.yaml,line=3,col=10,title=topo plan::");
     assert!(!first.log.contains("guest"), "{first:#?}");
 
@@ -163,7 +163,7 @@ fn consecutive_pull_requests_are_applied() {
     plan(1);
     holds(&["base", "b"], "");
     plan(2);
-    // A policy for all queues of the spec affects more queues than the reviewed ones if a queue was added after the
+    // A policy for all queues in the spec affects more queues than the reviewed ones if a queue was added after the
     // review.
     let policy = "policies: {all: {pattern: \"^(base|a|b)$\", definition: {maxLength: 100}}}\n";
     holds(&["base"], policy);

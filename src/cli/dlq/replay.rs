@@ -118,7 +118,7 @@ async fn run_with(
     };
     for (_, used) in planned.iter().zip(&plan.targets).filter(|(planned, used)| is_new(planned, used)) {
         output::eprint(&format!(
-            "note: the messages for {} have the queue name as their routing key, because the user may not declare or \
+            "note: the messages for {} have the queue name as their routing key, because the user is not allowed to declare or \
              use the planned exchange\n",
             clean(used.queue.as_str())
         ));

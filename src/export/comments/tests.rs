@@ -254,9 +254,9 @@ queues: {later: {type: classic, messageTtl: 1h, bindings: [{exchange: e, routing
 #[test]
 fn missing_exchange_counts_its_other_senders() {
     for (queues, expected) in [
-        (1, "the dead-lettered messages of `q1`;"),
-        (2, "the dead-lettered messages of `q1`, and messages from 1 other source;"),
-        (3, "the dead-lettered messages of `q1`, and messages from 2 other sources;"),
+        (1, "the dead-lettered messages from `q1`;"),
+        (2, "the dead-lettered messages from `q1`, and messages from 1 other source;"),
+        (3, "the dead-lettered messages from `q1`, and messages from 2 other sources;"),
     ] {
         let queue = |number: u8| format!("  q{number}: {{type: classic, deadLetter: {{exchange: gone}}}}\n");
         let queues: String = (1..=queues).map(queue).collect();

@@ -59,7 +59,7 @@ fn retry_finding(
         join_keys(lost),
         fate(queue)
     );
-    let hint = format!("bind a queue to `{end}` for all keys; or use an entry of `deadLetterQueues`");
+    let hint = format!("bind a queue to `{end}` for all keys; or use an entry in `deadLetterQueues`");
     Some(RULE.effective_finding(subject, queue, "dead-letter-exchange", text).hint(hint))
 }
 
@@ -114,10 +114,10 @@ fn finding(
         }
         (_, "") => {
             "set `routingKey` to the name of a queue, because the default exchange routes by queue name; or use an \
-             entry of `deadLetterQueues`"
+             entry in `deadLetterQueues`"
                 .to_owned()
         }
-        _ => "bind a queue to the exchange for these keys; or use an entry of `deadLetterQueues`; or set \
+        _ => "bind a queue to the exchange for these keys; or use an entry in `deadLetterQueues`; or set \
               `deadLetter: none` if the messages can be lost"
             .to_owned(),
     };

@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[Severity::Info],
     is_optional: false,
-    summary: "the policy matches no object of the spec",
+    summary: "the policy matches no object in the spec",
     check,
     page: include_str!("policy_matches_nothing.md"),
 };

@@ -52,7 +52,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             });
         let winners = summarize_names(instead.iter().map(|name| name.as_str()));
         let verb = if instead.len() == 1 { "has" } else { "have" };
-        let text = format!("it applies to no object of the spec: {winners} {verb} a higher priority");
+        let text = format!("it applies to no object in the spec: {winners} {verb} a higher priority");
         let mut finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "name", text);
         for other in instead.iter().filter_map(|other| subject.spec.policies.get(*other)).take(2) {
             finding = finding.also(other.at, "this policy applies instead");

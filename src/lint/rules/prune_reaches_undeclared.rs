@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "`--prune` would delete queues that a policy of the spec targets",
+    summary: "`--prune` would delete queues that a policy in the spec targets",
     check,
     page: include_str!("prune_reaches_undeclared.md"),
 };

@@ -32,7 +32,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             };
             let text = format!("{by} returns rejected messages immediately, as long as consumers reject them");
             let hint = "delay the retries: `retry: {delays: [5s, 30s]}`; or dead-letter to another queue: `deadLetter: NAME`, \
-                        with an entry of `deadLetterQueues`";
+                        with an entry in `deadLetterQueues`";
             findings.push(RULE.effective_finding(subject, queue, "dead-letter-exchange", text).hint(hint));
         }
     }

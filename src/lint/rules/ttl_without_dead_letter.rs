@@ -22,7 +22,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         if let Some(ttl) = queue.settings.integer("message-ttl") {
             let after = duration(ttl).map_or_else(|| "immediately".to_owned(), |ttl| format!("after {ttl}"));
             let text = format!("messages that are not consumed are deleted {after}");
-            let hint = "if this is intended, set `deadLetter: none`; otherwise use an entry of `deadLetterQueues`";
+            let hint = "if this is intended, set `deadLetter: none`; otherwise use an entry in `deadLetterQueues`";
             findings.push(RULE.effective_finding(subject, queue, "message-ttl", text).hint(hint));
         }
     }

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     other_severities: &[],
     is_optional: false,
-    summary: "an entry of `deadLetterQueues` or `retryPolicies` is not used",
+    summary: "an entry in `deadLetterQueues` or `retryPolicies` is not used",
     check,
     page: include_str!("unused_entry.md"),
 };

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "no policy of the spec uses the upstream",
+    summary: "no policy in the spec uses the upstream",
     check,
     page: include_str!("unused_upstream.md"),
 };
@@ -38,7 +38,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let unused = upstreams.filter(|id| id.name().is_some_and(|name| !is_used(name)));
     let finding = |id: &RecordId| {
         let hint = "add a policy with `federationUpstream`, `federationUpstreamSet` or `federationUpstreamPattern`";
-        RULE.finding(subject, &ObjectId::Record(id.clone()), "uri", "no policy of the spec uses the upstream")
+        RULE.finding(subject, &ObjectId::Record(id.clone()), "uri", "no policy in the spec uses the upstream")
             .hint(hint)
     };
     unused.map(finding).collect()

@@ -157,7 +157,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         section: "permissions",
         scope: RecordScope::Vhost,
         place: Place::Section,
-        doc: "The permissions of users in the vhost, by user name. An omitted pattern matches no object. `all` \
+        doc: "User permissions in the vhost, by user name. An omitted pattern matches no object. `all` \
               sets all three patterns to `.*`. The users must exist or be declared. Reading and writing permissions requires the \
               `administrator` tag.",
         removed_doc: "The names of users whose permissions in the vhost are deleted.",

@@ -26,7 +26,7 @@ pub use removal::{DropOptions, Store, drop_messages};
 pub use replay::{
     Breaker, Destination, MAX_WAIT, ReplayOptions, ReplayPlan, ReplayTarget, ReturnPath, plan_replay, replay,
 };
-pub use report::{CameBack, Continuation, HOLD_FULL, RunCounts, RunEnd, RunReport};
+pub use report::{Continuation, HOLD_FULL, ReturnedMessage, RunCounts, RunEnd, RunReport};
 pub use restore::{RestoreOptions, RestoreReport, check_restore, restore};
 pub use selection::Selection;
 pub use state::{DeadLetterQueue, VhostState};

@@ -23,7 +23,7 @@ pub struct RunReport {
     /// The users in the `user_id` property of messages that only these users may publish.
     pub other_users: BTreeSet<String>,
     /// The first replayed messages that came back, at most 20.
-    pub came_back: Vec<CameBack>,
+    pub came_back: Vec<ReturnedMessage>,
     /// Why the run ended.
     pub end: RunEnd,
     /// How to continue the run if it is not complete.
@@ -35,7 +35,7 @@ pub(super) const MAX_CAME_BACK: usize = 20;
 
 /// A replayed message that was dead-lettered to the queue again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CameBack {
+pub struct ReturnedMessage {
     /// The identifier of the message content.
     pub fingerprint: String,
     /// The queue in which the message failed; `None` if unknown.

@@ -103,7 +103,7 @@ impl<'a> Subject<'a> {
                     | ObjectId::Policy(_)
                     | ObjectId::Binding(_)
                     | ObjectId::Record(_) => {
-                        format!("the dead-lettered messages of `{}`", name.name().unwrap_or_default())
+                        format!("the dead-lettered messages from `{}`", name.name().unwrap_or_default())
                     }
                 },
             );

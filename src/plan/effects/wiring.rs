@@ -36,7 +36,7 @@ pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Opti
         }
         if let Some(why) = misrouting(sides, &wired, &queue) {
             let text = format!(
-                "dead-lettered messages of queue {} would not reach the destination in the spec: {why}",
+                "dead-lettered messages from queue {} would not reach the destination in the spec: {why}",
                 wired.queue_name
             );
             let remedy =

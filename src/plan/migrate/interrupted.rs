@@ -40,7 +40,7 @@ fn queue_and_holding_queues(name: &QueueName) -> [QueueName; 3] {
 fn block_orphan_shovels(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
     for queue in queue_and_holding_queues(name).into_iter().filter(|it| context.activity.unreachable.contains(it)) {
         let text = format!(
-            "a shovel of the interrupted run still moves messages from {queue}, and this user may not delete it"
+            "a shovel of the interrupted run still moves messages from {queue}, and this user is not allowed to delete it"
         );
         let remedy =
             format!("apply as a user with the policymaker tag, or ask such a user to delete shovel {}", shovel(&queue));

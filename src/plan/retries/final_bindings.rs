@@ -88,7 +88,7 @@ fn report_changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<
         if new.destination != old.destination {
             let (from, to) = (old.destination.name(), new.destination.name());
             let text = format!(
-                "the dead-lettered messages of queue {queue} will go to {to} instead of {from}: a message that is \
+                "the dead-lettered messages from queue {queue} will go to {to} instead of {from}: a message that is \
                  dead-lettered at that moment will go to both"
             );
             builder.hazard(HazardKind::Duplicates, &context.address(&ObjectId::Queue(queue.clone())), text, None);
@@ -118,7 +118,7 @@ fn block_retired_destinations(builder: &mut PlanBuilder, context: &PlanContext<'
             continue;
         };
         let text = format!(
-            "the dead-lettered messages of {id} go to exchange {exchange}, which belongs to retired retries: they \
+            "the dead-lettered messages from {id} go to exchange {exchange}, which belongs to retired retries: they \
              would be dropped"
         );
         let remedy = format!("set a different dead-letter exchange for {id}, or keep the retries");

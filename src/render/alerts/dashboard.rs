@@ -25,7 +25,7 @@ pub fn dashboard(vhosts: &[VhostAlerts]) -> String {
     }
     let names: Vec<String> = vhosts.iter().map(|vhost| clean(vhost.vhost.as_str())).collect();
     let dashboard = json!({
-        "description": "Written by topo alerts. The colors show the thresholds of the spec.",
+        "description": "Written by topo alerts. The colors show the thresholds in the spec.",
         "title": format!("Queues of {}", names.join(", ")),
         "tags": ["rabbitmq", "topo"],
         "schemaVersion": 38,

@@ -5,7 +5,7 @@ use crate::model::count::{count, number};
 use crate::model::printable::{clean, clean_json, one_line};
 use crate::model::{QueueName, VhostName};
 use crate::operate::dlq::{
-    CameBack, Continuation, HOLD_FULL, Inspection, InspectionEnd, RestoreReport, RunEnd, RunReport,
+    Continuation, HOLD_FULL, Inspection, InspectionEnd, RestoreReport, ReturnedMessage, RunEnd, RunReport,
 };
 use crate::render::style::{GREEN, Painted, RED, YELLOW};
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
 }
 
 /// Describes a message that came back: its identifier for `--id`, its routing key and its error.
-fn came_back_text(it: &CameBack) -> String {
+fn came_back_text(it: &ReturnedMessage) -> String {
     let source = it.source.as_ref().map_or_else(String::new, |source| format!(" from {}", clean(source.as_str())));
     let error: String = it.error.as_deref().map(one_line).unwrap_or_default().chars().take(MAX_ERROR).collect();
     let error = if error.is_empty() { error } else { format!(": {}", clean(&error)) };

@@ -75,7 +75,7 @@ flags can resolve all blockers, the last line of the plan is a command with thes
     term(
         "broker",
         &[],
-        "A label in a conflict: the error that an application receives if it declares the object as in the spec while
+        "A label in a conflict: the error that an application receives if it declares the object as specified while
 the existing object has different arguments.",
         &["406", "conflict"],
     ),

@@ -50,7 +50,7 @@ worker calls basic.nack with requeue=false, or publishes a copy and acknowledges
     term(
         "origin",
         &[],
-        "The source of a setting: a line of the spec, a default of the spec, a policy, or a default of the broker.
+        "The source of a setting: a line in the spec, a default in the spec, a policy, or a default of the broker.
 `topo explain QUEUE` lists the settings of a queue with their origins.",
         &["effective", "lifecycle"],
     ),
@@ -181,7 +181,7 @@ not make a plan stale.",
     term(
         "stand-in",
         &["stand-ins", "standIns"],
-        "In a test file: an exchange or a queue that replaces an external object of the spec in tests. Stand-ins affect
+        "In a test file: an exchange or a queue that replaces an external object in the spec in tests. Stand-ins affect
 only `topo test`.",
         &["external", "scratch"],
     ),

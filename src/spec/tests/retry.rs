@@ -161,9 +161,9 @@ fn delays_require_units() {
     let found = wrong("retry: {delays: [5, 30]}");
     assert_eq!(
         found,
-        "expected a duration with its unit for an entry of `delays`, found the integer 5 \
+        "expected a duration with its unit for an entry in `delays`, found the integer 5 \
          (a number without a unit means milliseconds: write 5s for seconds, or 5ms)\n\
-         expected a duration with its unit for an entry of `delays`, found the integer 30 \
+         expected a duration with its unit for an entry in `delays`, found the integer 30 \
          (a number without a unit means milliseconds: write 30s for seconds, or 30ms)"
     );
     assert!(

@@ -32,7 +32,7 @@ pub(super) struct Publication {
     pub(super) headers: BTreeMap<String, String>,
 }
 
-/// A spec, and messages that poison all queues of the spec.
+/// A spec, and messages that poison all queues in the spec.
 pub(super) struct Case {
     exchanges: Map<String, Value>,
     queues: BTreeMap<String, Value>,

@@ -204,7 +204,7 @@ fn full_queue_behaves_as_predicted() {
                 if predicted == OverflowBehavior::Rejects || is_stream {
                     assert_eq!(amqp.ready(&dead), 0, "{name}");
                 } else {
-                    until(&format!("dead-lettered messages of {name}"), || (amqp.ready(&dead) > 0).then_some(()));
+                    until(&format!("dead-lettered messages from {name}"), || (amqp.ready(&dead) > 0).then_some(()));
                 }
                 compared += 1;
             }

@@ -226,7 +226,7 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     let text = exported(&vhost);
     assert!(
         text.contains(
-            "# this exchange does not exist, and the broker drops the dead-lettered messages of `work`; to\n  #   create it, \
+            "# this exchange does not exist, and the broker drops the dead-lettered messages from `work`; to\n  #   create it, \
              declare it here without `external`\n  gone: {external: true, optional: true}"
         ),
         "{text}"

@@ -324,7 +324,7 @@ fn leftover_shovel_is_removed_or_reported() {
         let output = fixture.topo.run(["plan"].into_iter().chain(plan));
         output.says("a shovel of the interrupted run still moves messages from q").then_some(output)
     });
-    output.expect_text("this user may not delete it").expect_text("apply as a user with the policymaker tag");
+    output.expect_text("this user is not allowed to delete it").expect_text("apply as a user with the policymaker tag");
     let output = fixture.migrate("amqp", &[]).expect_code(3);
     assert_eq!((objects(&fixture.vhost), shovels(&fixture)), (before, 1), "{output}");
     let fixture = fixture.by_guest();

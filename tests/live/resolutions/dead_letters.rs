@@ -115,7 +115,7 @@ fn applied_resolution_keeps_the_dead_letter_settings() {
         topo.rewrite(&kept);
         let again = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
         let changes = again["vhosts"][0]["changes"].as_array().unwrap();
-        // Only the new dead-letter queues of the spec differ.
+        // Only the new dead-letter queues in the spec differ.
         let new = ["queues/V/dead", "queues/V/other", "exchanges/V/dead.dlx", "exchanges/V/other.dlx"];
         let new = new.map(|address| address.replace('V', vhost.name()));
         let is_new = |change: &&Value| {

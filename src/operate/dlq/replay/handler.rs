@@ -2,7 +2,7 @@
 
 use super::super::dead_letter::DeadLetter;
 use super::super::inspection::Reader;
-use super::super::report::{CameBack, MAX_CAME_BACK, RunCounts, RunEnd};
+use super::super::report::{MAX_CAME_BACK, ReturnedMessage, RunCounts, RunEnd};
 use super::breaker::{BreakerState, Verdict};
 use super::plan::target_of;
 use super::{ReplayOptions, ReturnPath};
@@ -53,7 +53,7 @@ pub(super) struct Replayer<'a> {
     /// priorities.
     pub(super) min_priority: Option<u8>,
     /// The first messages that came back, at most [`MAX_CAME_BACK`].
-    pub(super) came_back: Vec<CameBack>,
+    pub(super) came_back: Vec<ReturnedMessage>,
     /// The earliest time of the next replay.
     pub(super) next: Instant,
     pub(super) ended: Option<RunEnd>,
@@ -205,8 +205,8 @@ impl MessageHandler for Replayer<'_> {
     }
 }
 
-fn came_back(it: DeadLetter) -> CameBack {
-    CameBack {
+fn came_back(it: DeadLetter) -> ReturnedMessage {
+    ReturnedMessage {
         fingerprint: it.fingerprint(),
         error: it.error().map(str::to_owned),
         source: it.source,

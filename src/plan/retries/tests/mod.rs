@@ -224,7 +224,7 @@ fn changed_destination_changes_only_bindings() {
     assert_eq!(retirement(&live, &changed), "4 bindings");
     let hazards = plan_for(&live, &changed, &[]).hazards;
     let reported: Vec<_> = hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str())).collect();
-    let text = "the dead-lettered messages of queue work will go to other.dlx instead of dead.dlx: a message that is \
+    let text = "the dead-lettered messages from queue work will go to other.dlx instead of dead.dlx: a message that is \
                 dead-lettered at that moment will go to both";
     assert_eq!(reported, [(HazardKind::Duplicates, text)]);
 }
@@ -237,7 +237,7 @@ fn retired_exchanges_cannot_receive_dead_letters() {
                  exchanges: {work.dlx: {external: true}}\ndeadLetterQueues: {dead: {type: quorum}}\n";
     let plan = plan_for(&live, &desired(guard), &[]);
     let blocks: Vec<&str> = plan.blocks.iter().map(|block| block.text.as_str()).collect();
-    let expected = "the dead-lettered messages of queue work go to exchange work.dlx, which belongs to retired \
+    let expected = "the dead-lettered messages from queue work go to exchange work.dlx, which belongs to retired \
                     retries: they would be dropped";
     assert_eq!(blocks, [expected]);
 }
