@@ -121,7 +121,7 @@ fn required(plan: &Plan) -> BTreeSet<SecretRef> {
     required
 }
 
-/// Adds an info to the plan if it sends secrets to another host over an unencrypted connection.
+/// Adds an [`Info`] to the plan if it sends secrets to another host over an unencrypted connection.
 pub(super) fn report_plain_connection(broker: &Broker, plan: &mut Plan) {
     if broker.is_private() {
         return;

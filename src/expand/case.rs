@@ -86,7 +86,7 @@ impl Case<'_> {
             let Some(setting) = self.queue.arguments.get(*argument) else { continue };
             if setting.set_by != crate::spec::SetBy::Defaults {
                 let message = format!("`{key}` conflicts with the retries of queue `{}`, which set it", self.name);
-                let diagnostic = Diagnostic::error("said-twice", message, setting.at);
+                let diagnostic = Diagnostic::error("set-twice", message, setting.at);
                 let diagnostic = diagnostic.also(self.at(), "set by these retries");
                 return Err(Refusal::of_setting(diagnostic.hint("keep one of the two")));
             }

@@ -7,7 +7,7 @@ use crate::model::count::{count, number};
 use crate::simulation::{End, Outcome, PublisherResult};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The time by which a delivery can seem early, in milliseconds, because the broker rounds times.
+/// How early a delivery can appear, in milliseconds, because the broker rounds times.
 const TOLERANCE: i64 = 2;
 
 /// The observable result of a case.
@@ -17,7 +17,7 @@ pub(super) struct Observation {
     pub(super) publisher: BTreeMap<PublisherResult, u64>,
     /// The times of the deliveries to the workers of each queue, in milliseconds since the first publish, in order.
     pub(super) attempts: BTreeMap<QueueName, Vec<i64>>,
-    /// The messages that remain in queues, each with the number of equal messages.
+    /// The messages that remain in queues, each with the number of identical messages.
     pub(super) remaining: BTreeMap<RemainingMessage, u64>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Observation {
 pub(super) struct Compared {
     /// The headers that the publisher or a worker sets.
     pub(super) headers: Vec<String>,
-    /// True to compare the number of the published message. False if the order of the messages depends on workers.
+    /// True to compare the sequence number of the published message. False if the order of the messages depends on workers.
     pub(super) numbers: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Compared {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RemainingMessage {
     pub(super) queue: QueueName,
-    /// The number of the published message, if it is compared.
+    /// The sequence number of the published message, if sequence numbers are compared.
     number: Option<u64>,
     /// The compared headers, with their values as strings.
     headers: BTreeMap<String, String>,
@@ -149,7 +149,7 @@ impl Observation {
             if let Some(early) = early.and_then(|index| Some((index + 1, broker.get(index)?, simulation.get(index)?))) {
                 let (attempt, at, earliest) = early;
                 differences.push(format!(
-                    "attempt {attempt} of {queue} is too early: {at} ms after the publish; the simulation expects at least \
+                    "delivery {attempt} from {queue} is too early: {at} ms after the publish; the simulation expects at least \
                      {earliest} ms"
                 ));
             }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn every_compared_component_can_differ() {
+    fn differences_in_any_compared_component_are_reported() {
         let simulated = Observation::of_simulation(&outcome(), &COMPARED());
         let same = on_broker(1, "dead", &message());
         assert_eq!(same.differences(&simulated), [""; 0]);

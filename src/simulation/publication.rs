@@ -30,7 +30,7 @@ impl Publication {
 pub enum Behavior {
     /// `basic.ack`.
     Ack,
-    /// The reaction to a failure that the contract requires.
+    /// The reaction that the contract requires on failure.
     Fail,
     /// The reaction that the contract requires when the worker gives up.
     GiveUp,
@@ -44,7 +44,7 @@ pub enum Behavior {
     NackRequeue,
     /// The worker's connection closes.
     Crash,
-    /// The worker does not reply.
+    /// The worker neither acknowledges nor rejects the delivery.
     Hold,
 }
 

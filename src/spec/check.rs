@@ -389,7 +389,7 @@ fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagno
         };
         if let Some(first) = checked.iter().find(|first| first.key == key) {
             let diagnostic =
-                Diagnostic::error("said-twice", format!("`{key}` is set twice, in both spellings"), entry.at);
+                Diagnostic::error("set-twice", format!("`{key}` is set twice, in both spellings"), entry.at);
             diagnostics.push(diagnostic.also(first.at, "first set here").hint("keep one of the two"));
             continue;
         }

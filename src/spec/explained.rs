@@ -186,7 +186,7 @@ const CODES: &[(&str, &str)] = &[
     ("retry-strategy", "The queue type, the strategy or the RabbitMQ version does not support these retries."),
     ("routing-key", "A routing key is longer than 255 bytes, or its binding could never be deleted."),
     (
-        "said-twice",
+        "set-twice",
         "A setting is set in two places, for example by its key and by the corresponding argument, or two keys exclude each \
          other.",
     ),

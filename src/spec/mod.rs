@@ -102,7 +102,7 @@ struct DocumentGroup {
 /// Creates a spec that contains only the settings of the vhost or the cluster itself.
 type EmptySpec = fn(&[SourceFile], &[Node], &mut Diagnostics) -> Spec;
 
-/// Parses files into one spec for each vhost, in the order of the vhost names, and one for the cluster.
+/// Parses files into one spec for each vhost, sorted by vhost name, and one for the cluster if a document describes it.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Specs, Diagn
     diagnostics.or_value(specs)
 }
 
-/// Parses files, and returns the specs without their invalid parts, and all problems.
+/// Parses files. Returns all problems, and the specs without their invalid parts.
 pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let mut vhosts: BTreeMap<String, DocumentGroup> = BTreeMap::new();
@@ -271,8 +271,8 @@ fn empty_cluster_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mu
     Spec { vhost, cluster_name, requires, ..empty_spec(files, &[], diagnostics) }
 }
 
-/// Adds the cluster name that the selected environment requires to the cluster spec, and creates this spec if there is
-/// none. Reports an error if the spec requires a different name.
+/// Adds to the cluster spec the cluster name that the selected environment requires. Creates the cluster spec if there
+/// is none. Reports an error if the spec requires a different name.
 pub fn cluster_of_environment(
     cluster: Option<Spec>,
     name: &Sourced<String>,
@@ -284,7 +284,7 @@ pub fn cluster_of_environment(
         Some(known) if known.value != name.value => {
             let message =
                 format!("the environment requires cluster `{}`, but the spec requires `{}`", name.value, known.value);
-            let diagnostic = Diagnostic::error("said-twice", message, known.at).also(name.at, "set here");
+            let diagnostic = Diagnostic::error("set-twice", message, known.at).also(name.at, "set here");
             diagnostics.push(diagnostic.hint("remove one of the two names"));
         }
         Some(_) => {}
@@ -350,7 +350,7 @@ fn single_value<'a>(
                     key => format!("the vhost's `{key}`"),
                 };
                 let message = format!("two documents set different values for {of}");
-                let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first set here");
+                let diagnostic = Diagnostic::error("set-twice", message, node.at).also(first.at, "first set here");
                 diagnostics.push(diagnostic.hint(convert::with_variants_hint("set it once", node.at, first.at)));
             }
         }

@@ -61,7 +61,7 @@ impl QueueKeys {
             let key = KnownArgument::named(&entry.key).map_or("", |known| known.key);
             if let Some(first) = node.entry(key) {
                 let message = format!("`{key}` is set twice: as a key and as the `{}` argument", entry.key);
-                let diagnostic = Diagnostic::error("said-twice", message, entry.at).also(first.at, "first set here");
+                let diagnostic = Diagnostic::error("set-twice", message, entry.at).also(first.at, "first set here");
                 diagnostics.push(diagnostic.hint(format!("keep `{key}`")));
             } else {
                 set.insert(&entry.key, (entry, &entry.node));

@@ -100,7 +100,7 @@ fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     match spec.lint.get(&entry.key) {
         Some(first) if first.value != level => {
             let message = format!("two documents set different levels for the `{}` rule", entry.key);
-            let diagnostic = Diagnostic::error("said-twice", message, entry.node.at).also(first.at, "first set here");
+            let diagnostic = Diagnostic::error("set-twice", message, entry.node.at).also(first.at, "first set here");
             diagnostics.push(diagnostic.hint(with_variants_hint("set it once", entry.node.at, first.at)));
         }
         Some(_) => {}
@@ -181,7 +181,7 @@ fn check_first_declaration(
         first.thresholds = queue.thresholds.clone();
     } else if !queue.thresholds.is_unset() && !first.thresholds.has_same_values(&queue.thresholds) {
         let message = format!("two documents set different thresholds for external queue `{name}`");
-        let diagnostic = Diagnostic::error("said-twice", message, queue.at).also(first.at, "first set here");
+        let diagnostic = Diagnostic::error("set-twice", message, queue.at).also(first.at, "first set here");
         diagnostics.push(diagnostic.hint(with_variants_hint("set them once", queue.at, first.at)));
     }
     false
@@ -212,7 +212,7 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let alternate_exchange = match (typed, arguments.remove("alternate-exchange")) {
         (Some(typed), Some(argument)) => {
             let message = "`alternateExchange` is set twice: as a key and as the `alternate-exchange` argument";
-            let diagnostic = Diagnostic::error("said-twice", message, argument.at).also(typed.at, "first set here");
+            let diagnostic = Diagnostic::error("set-twice", message, argument.at).also(typed.at, "first set here");
             diagnostics.push(diagnostic.hint("keep `alternateExchange`"));
             Some(typed)
         }

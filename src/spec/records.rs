@@ -123,7 +123,7 @@ pub(super) fn check_flags(documents: &[Node], diagnostics: &mut Diagnostics) {
             let first = *first.get_or_insert(node);
             if first.boolean() != node.boolean() {
                 let message = format!("two documents set different values for the vhost's `{key}`");
-                let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first set here");
+                let diagnostic = Diagnostic::error("set-twice", message, node.at).also(first.at, "first set here");
                 diagnostics.push(diagnostic.hint(with_variants_hint("set it once", node.at, first.at)));
             }
         }

@@ -49,7 +49,7 @@ impl RetryKeys {
             keys.at.push(entry.at);
             let count = keys.read_count(entry, set_by);
             if let Some((in_retry, count)) = keys.max_retries.as_ref().zip(count.as_ref()) {
-                let diagnostic = Diagnostic::error("said-twice", "`maxRetries` is set twice", in_retry.at);
+                let diagnostic = Diagnostic::error("set-twice", "`maxRetries` is set twice", in_retry.at);
                 diagnostics.push(diagnostic.also(count.at, "also set here").hint("keep one of the two"));
                 keys.is_invalid = true;
             }
@@ -144,14 +144,14 @@ fn computed_delays(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Sched
     };
     if let Some((max, it)) = max.zip(node.get("max")).filter(|(max, _)| *max < initial) {
         let shown = |delay| duration(delay).unwrap_or_default();
-        let message = format!("the longest delay, {}, is shorter than the first, {}", shown(max), shown(initial));
+        let message = format!("`max` ({}) is shorter than `initial` ({})", shown(max), shown(initial));
         diagnostics.push(Diagnostic::error("out-of-range", message, it.at));
         return None;
     }
     Some(Schedule::Backoff { initial, factor, max })
 }
 
-/// Reports a schedule that has more delays than retries, and returns true.
+/// Returns true, and reports an error, if the schedule has more delays than there are retries.
 pub(super) fn has_too_many_delays(
     schedule: &Setting<Schedule>,
     count: &Setting<u32>,
@@ -163,7 +163,7 @@ pub(super) fn has_too_many_delays(
         let message = format!("there are more delays ({}) than retries ({})", delays.len(), count.value);
         let diagnostic =
             Diagnostic::error("too-many-delays", message, schedule.at).also(count.at, "the number of retries");
-        diagnostics.push(diagnostic.hint("remove delays, or increase `maxRetries`: each retry has one delay"));
+        diagnostics.push(diagnostic.hint("remove delays, or increase `maxRetries`: a retry uses one delay"));
     }
     has_too_many
 }

@@ -107,7 +107,7 @@ fn partitions(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<String
     let keys: Vec<String> = match (count, keys) {
         (Some(count), Some(keys)) => {
             let message = format!("super stream `{name}` has both `partitions` and `bindingKeys`");
-            let diagnostic = Diagnostic::error("said-twice", message, keys.at).also(count.at, "also set here");
+            let diagnostic = Diagnostic::error("set-twice", message, keys.at).also(count.at, "also set here");
             diagnostics.push(diagnostic.hint("keep one of the two"));
             return None;
         }
@@ -128,7 +128,7 @@ fn partitions(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<String
                 let key = item.text()?;
                 if let Some(first) = seen.insert(key, item.at) {
                     let message = format!("duplicate binding key `{key}` in super stream `{name}`");
-                    let diagnostic = Diagnostic::error("said-twice", message, item.at).also(first, "first set here");
+                    let diagnostic = Diagnostic::error("set-twice", message, item.at).also(first, "first set here");
                     diagnostics.push(diagnostic.hint("remove one of the two"));
                     return None;
                 }

@@ -6,7 +6,7 @@
 //! | [`arguments`] | the arguments |
 //! | [`files`] | the test files and their specs |
 //! | [`offline`] | the cases in the simulation |
-//! | [`against`] | `--against`: the cases in another topology |
+//! | [`against`] | `--against`: the cases against another topology |
 //! | [`coverage`] | the routing coverage |
 //! | [`snapshots`] | `--init` and `--update` |
 //! | [`live`] | `--live` |
@@ -67,7 +67,7 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
                 reports.extend(of_file);
                 read.push(file);
             }
-            // A failure does not stop the tests of the other files.
+            // A failure in one file does not stop the tests in the other files.
             Err(failure) => broken = Some(failure.report()),
         }
         if broker.as_ref().is_some_and(LiveBroker::is_interrupted) {
@@ -75,7 +75,7 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
             break;
         }
     }
-    // A vhost that could not be cleaned up takes precedence over other failures.
+    // A failed cleanup of a vhost takes precedence over other failures.
     if broker.is_some_and(|broker| broker.cleanup_failed()) {
         broken = Some(Exit::Partial);
     }

@@ -1,4 +1,4 @@
-//! Reports queue and vhost names with characters that some brokers do not escape in their Prometheus metrics.
+//! Reports queue and vhost names with characters that some RabbitMQ versions do not escape in their Prometheus metrics.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -24,9 +24,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let vhost = breaks_metrics(spec.vhost.value.as_str()).then_some(ObjectId::Vhost);
     let named = broken.map(|(name, _)| ObjectId::Queue(name.clone())).chain(vhost);
     let finding = |id: ObjectId| {
-        let text =
-            "some brokers do not escape `\"` and `\\` in metrics, so Prometheus cannot read the metrics of any queue";
-        RULE.finding(subject, &id, "name", text).hint("use a name without `\"` and `\\`")
+        let text = "some RabbitMQ versions do not escape `\"` or `\\` in metrics, so Prometheus cannot read the metrics of any queue";
+        RULE.finding(subject, &id, "name", text).hint("use a name without `\"` or `\\`")
     };
     named.map(finding).collect()
 }

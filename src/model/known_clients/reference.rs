@@ -78,15 +78,19 @@ pub fn page(client: &KnownClient) -> String {
             suffixes.join(" and ")
         );
     } else if !others.is_empty() {
-        let _ =
-            write!(text, " {} use{} the same product.", join_names(&others), if others.len() == 1 { "s" } else { "" });
+        let _ = write!(
+            text,
+            " {} report{} the same product.",
+            join_names(&others),
+            if others.len() == 1 { "s" } else { "" }
+        );
     }
     let _ = write!(
         text,
         "\n\n- **When the queue is deleted:** {}.\n- **When the queue does not exist yet (404):** {}.\n\
          - **When a running worker declares the queue with different arguments (406):** {}.\n\
          - **When a worker declares the queue with different arguments on startup:** {}.\n\
-         - **To skip the declaration:** {}.\n{}- **Type of integers in a 406 error:** `{}`, for the number 1000.\n\n\
+         - **To skip the declaration:** {}.\n{}- **Type of an integer in a 406 error:** `{}` for the value 1000.\n\n\
          ## Declared objects\n\n{}\n\n{}## Advice\n\n{}\n",
         cancel_text(client.on_cancel),
         missing_text(client),

@@ -70,7 +70,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
         at_start: Reaction::Exits,
-        without_declaration: Some("`channel.checkQueue(name)`, or no declaration"),
+        without_declaration: Some("`channel.checkQueue(name)`, or omit the declaration"),
         per_consumer_prefetch: None,
         declares: "Only the objects that the application declares.",
         transient_objects: &[],
@@ -145,7 +145,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         without_declaration: None,
         per_consumer_prefetch: None,
         declares: "For a queue `Q`: `Q`, `Q.DQ` for delayed messages, and `Q.XQ` for dead letters, with a TTL of 7 days. `Q` \
-                   and `Q.DQ` dead-letter to `Q.XQ` through the default exchange. `max_priority` changes `Q` and `Q.DQ`.",
+                   and `Q.DQ` dead-letter to `Q.XQ` through the default exchange. `max_priority` sets `x-max-priority` on `Q` and `Q.DQ`.",
         transient_objects: &[],
         advice: "dramatiq publishes only through the default exchange. During a migration, messages that are published \
                  through the default exchange can be lost. Pause the producers.\n\nA running worker subscribes again after 3 s without declaring \
@@ -200,7 +200,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
         at_start: Reaction::Exits,
-        without_declaration: Some("`queue_declare` with `passive: true`, or no declaration"),
+        without_declaration: Some("`queue_declare` with `passive: true`, or omit the declaration"),
         per_consumer_prefetch: None,
         declares: "Only the objects that the application declares.",
         transient_objects: &[],
@@ -218,7 +218,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         on_missing: OnMissing::Exits,
         on_mismatch: Reaction::Exits,
         at_start: Reaction::Exits,
-        without_declaration: Some("`queue_declare(name, passive=True)`, or no declaration"),
+        without_declaration: Some("`queue_declare(name, passive=True)`, or omit the declaration"),
         per_consumer_prefetch: None,
         declares: "Only the objects that the application declares.",
         transient_objects: &[],

@@ -2,7 +2,7 @@
 //!
 //! A wave is a set of steps that may run concurrently, except that the steps of one migration run in sequence. Each
 //! wave starts after the previous wave is complete. The layout simulates each step ([`super::simulate::perform`]),
-//! because a deletion also deletes bindings.
+//! because the deletion of an object also deletes its bindings.
 
 mod deletions;
 mod layout;
@@ -32,16 +32,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// | 6. interrupted recreations | queues | restored bindings may route to new queues |
 /// | 7. bindings of dead-letter exchanges | queues | a message may be rejected as soon as a queue is bound or wired |
 /// | 8. tier switches | stage 7 | a retry key routes to its new tier before the old tier is retired |
-/// | 9. deletions of bindings that match first failures | stage 8 | such bindings would divert messages |
+/// | 9. deletions of bindings that match messages after their first failure | stage 8 | such bindings would divert messages |
 /// | 10. policies that wire existing queues | stages 7 to 9 | the first dead-lettered message requires a route |
 /// | 11. migrations and recreations | policies, stage 7 | the new queue has its final settings and dead-letter routes |
 /// | 12. other bindings | recreations | a recreated queue receives messages only when it is complete |
-/// | 13. replacements of retired tiers | other bindings | rejected messages then require a full route |
+/// | 13. replacements of retired tiers | other bindings | without the tiers, rejected messages need a complete route |
 /// | 14. permissions, shovels | creations, changes | all objects exist; a deleted shovel cannot redeclare its queue |
-/// | 15. deletions of bindings | other bindings | a new binding replaces the old binding without an unrouted window |
+/// | 15. deletions of bindings | other bindings | messages have a route at all times |
 /// | 16. deletions of objects | deletions of bindings | no messages are routed to an object when it is deleted |
-/// | 17. lowered limits, deleted records, own password | deletions of objects | usage must be below a lowered limit |
-/// | 18. restored exchanges | all deletions | a deletion of the last binding also deletes an auto-delete exchange |
+/// | 17. lowered limits, deleted records, password of the connected user | deletions of objects | usage must be below a lowered limit |
+/// | 18. restored exchanges | all deletions | deleting the last binding of an auto-delete exchange also deletes the exchange |
 ///
 /// A rollback (`--abort`) contains only stage 11.
 pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) -> Vec<Step> {

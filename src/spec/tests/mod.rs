@@ -195,7 +195,7 @@ fn key_and_its_argument_are_the_same_setting() {
     assert_eq!(read.queues[&"q".into()].arguments["x-message-ttl"].value, 30_000.into());
     assert_eq!(
         errors(&queue("messageTtl: 1s, arguments: {x-message-ttl: 1000}")),
-        "3:56: error[said-twice]: `messageTtl` is set twice: as a key and as the `x-message-ttl` argument\n"
+        "3:56: error[set-twice]: `messageTtl` is set twice: as a key and as the `x-message-ttl` argument\n"
     );
     assert!(errors(&queue("arguments: {x-queue-type: quorum}")).contains("`type` is set twice"));
     assert!(errors(&queue("arguments: {messageTtl: 5}")).contains("`messageTtl` is a key of the queue"));

@@ -116,7 +116,7 @@ fn contradictory_settings_are_refused() {
     for (keys, expected) in [
         (
             "maxRetries: 2, retry: {delays: [1s, 2s, 3s]}",
-            "there are more delays (3) than retries (2) (remove delays, or increase `maxRetries`: each retry has one delay)",
+            "there are more delays (3) than retries (2) (remove delays, or increase `maxRetries`: a retry uses one delay)",
         ),
         ("retry: {maxRetries: 0, delays: [1s]}", "there are more delays (1) than retries (0)"),
         ("maxRetries: 2, retry: {maxRetries: 2}", "`maxRetries` is set twice (keep one of the two)"),
@@ -126,7 +126,7 @@ fn contradictory_settings_are_refused() {
         ("retry: {strategy: redeliver}", "missing number of retries"),
         (
             "retry: {maxRetries: 2, backoff: {initial: 9s, max: 5s}}",
-            "the longest delay, 5s, is shorter than the first, 9s",
+            "`max` (5s) is shorter than `initial` (9s)",
         ),
         ("retry: {strategy: ladder}, maxRetries: 3", "strategy `ladder` needs delays"),
         ("retry: {strategy: redeliver, delays: [1s]}", "`redeliver` retries immediately and does not support delays"),

@@ -225,7 +225,7 @@ fn examples_are_right_and_no_loss_is_missed() {
 
 /// Checks 500 pairs, or 5,000 pairs in a long run. Checks each pair with one fortieth of the messages.
 #[test]
-fn examples_of_many_pairs_are_right_and_no_loss_is_missed() {
+fn examples_for_many_pairs_are_correct_and_no_loss_is_missed() {
     let messages = messages();
     let pairs = if std::env::var_os("TOPO_LONG").is_some() { 5_000 } else { 500 };
     let (mut found, stride, start) = (Counts::default(), 40, std::time::Instant::now());
