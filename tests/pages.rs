@@ -82,9 +82,15 @@ fn every_page_is_listed() {
 fn every_page_begins_with_its_purpose() {
     for page in Page::of_docs() {
         let first = page.text.lines().skip(1).find(|line| !line.is_empty()).unwrap();
-        let is_purpose = ["On this page you can ", "On this page, you ", "This page explains ", "This page helps you "]
-            .iter()
-            .any(|start| first.starts_with(start));
+        let is_purpose = [
+            "In this tutorial, you ",
+            "On this page, you ",
+            "This page lists ",
+            "This page explains ",
+            "This page helps you ",
+        ]
+        .iter()
+        .any(|start| first.starts_with(start));
         assert!(is_purpose, "{}: {first}", page.name());
     }
 }

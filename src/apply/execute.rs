@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 /// concurrent requests, 1,100 with 8, and 1,259 with 16.
 pub const CONCURRENCY: usize = 16;
 
-/// The maximum number of concurrent migrations. A migration keeps its messages in transit in memory, and spends most of
+/// The maximum number of concurrent migrations. A migration holds its in-transit messages in memory, and spends most of
 /// its time waiting.
 const CONCURRENT_MIGRATIONS: usize = 4;
 
@@ -73,8 +73,8 @@ pub async fn apply(
         }
         let must_finish = wave.iter().any(|step| recreates.must_run(step));
         let halt = Cell::new(stopped && !must_finish);
-        // Checks the lock before each wave, because the next renewal may be 15 s away. A started recreation continues
-        // without the lock.
+        // Checks the lock before each wave, because the next renewal may be 15 s away. A recreation that has started
+        // continues without the lock.
         let lock = match wave.iter().any(|step| recreates.has_started(step)) {
             true => LockRequirement::Optional,
             false => LockRequirement::Required,

@@ -33,7 +33,7 @@ impl Recreates {
         })
     }
 
-    /// Returns true if a step belongs to a started recreation. Such a step runs even without the lock, because leaving
+    /// Returns true if a step belongs to a recreation that has started. Such a step runs even without the lock, because leaving
     /// an object undeclared is worse than declaring it twice.
     pub(super) fn has_started(&self, step: &Step) -> bool {
         step.recreate.as_ref().is_some_and(|id| self.started.contains(id))
@@ -106,8 +106,8 @@ fn deletes_keep(step: &Step) -> bool {
     matches!(step.action, Action::DeleteExchange { .. }) && step.recreate.as_ref() != Some(&step.action.object())
 }
 
-/// Creates each existing unmanaged binding of an object again. A refusal, for example because of a missing permission
-/// or an exclusive queue, therefore occurs before the object is deleted. The bindings are unchanged afterwards.
+/// Declares each existing unmanaged binding of an object again, so that a refusal, for example because of a missing
+/// permission or an exclusive queue, occurs before the object is deleted. The bindings are unchanged afterwards.
 pub(super) async fn rehearse_bindings(
     part: &VhostPlan,
     broker: &LockedBroker,
@@ -227,7 +227,7 @@ pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(),
 /// Checks that the topic permissions on an exchange equal the topic permissions in the plan. Otherwise, the recreation
 /// would lose a permission that was set after the plan was made, or restore a permission that was deleted.
 ///
-/// Also sends the topic permissions again, which changes nothing. A refusal therefore occurs before the exchange is
+/// Also sends the topic permissions again, which changes nothing, so that a refusal occurs before the exchange is
 /// deleted.
 pub(super) async fn expect_same_topic_permissions(
     part: &VhostPlan,

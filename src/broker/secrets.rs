@@ -1,5 +1,5 @@
-//! Reads the value of each secret once, and inserts the values into requests. Hides a broker's response in an error if
-//! the response may contain a value.
+//! Reads the value of each secret once, and inserts the values into requests. Redacts the broker's response in an error
+//! if the response may contain a value.
 
 use super::error::BrokerError;
 use crate::model::secret::Template;
@@ -86,11 +86,11 @@ impl Secrets {
         Ok(filled)
     }
 
-    /// Hides the broker's response in the error for a request with URIs if the response may contain a URI or a secret.
+    /// Redacts the broker's response in the error for a request with URIs if the response may contain a URI or a secret.
     /// Some responses repeat the URI (3.8 to 4.3).
     pub(super) fn redact_uris(&self, mut error: BrokerError) -> BrokerError {
         let is_about_uri = |text: &str| ["@", "URI"].iter().any(|part| text.contains(part));
-        hide_texts(&mut error, |text| is_about_uri(text) || self.occurs_in(text));
+        redact_texts(&mut error, |text| is_about_uri(text) || self.occurs_in(text));
         error
     }
 
@@ -106,7 +106,7 @@ impl Secrets {
         values.values().flatten().flatten().any(is_in_text)
     }
 
-    /// Hides the broker's response in the error for a request that contains secrets, because the response can repeat a
+    /// Redacts the broker's response in the error for a request that contains secrets, because the response can repeat a
     /// secret in any form. Keeps a reason that is a single word, such as `credential_validation_failed`, unless the
     /// word contains a secret.
     pub(super) fn redact(&self, mut error: BrokerError) -> BrokerError {
@@ -115,14 +115,14 @@ impl Secrets {
             |text: &str| values.values().flatten().flatten().any(|secret| text.contains(secret.expose_secret()));
         let is_word =
             |text: &str| text.len() <= LONGEST_WORD && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-        hide_texts(&mut error, |text| !is_word(text) || is_secret(text));
+        redact_texts(&mut error, |text| !is_word(text) || is_secret(text));
         error
     }
 }
 
-/// Hides each string from the broker in an error if the string can contain a secret. Always removes the content type of
+/// Redacts each string from the broker in an error if the string can contain a secret. Always removes the content type of
 /// a response that is not from a management API.
-fn hide_texts(error: &mut BrokerError, can_contain_secret: impl Fn(&str) -> bool) {
+fn redact_texts(error: &mut BrokerError, can_contain_secret: impl Fn(&str) -> bool) {
     let hide = |text: &mut String| {
         if can_contain_secret(text) {
             HIDDEN.clone_into(text);

@@ -31,8 +31,8 @@ pub(super) fn hints(error: &BrokerError) -> Vec<String> {
             "check --url (or TOPO_URL); topo does not follow redirects, because the target would receive the password"
         }
         BrokerError::LockHeld { down: Some(_), .. } => {
-            "the holder cannot renew the lock; with --lock-timeout 2m, topo deletes the lock after it has observed for a \
-             minute that the node is down"
+            "the holder cannot renew the lock; with --lock-timeout 2m, topo deletes the lock after the node has been down for a full \
+             minute"
         }
         BrokerError::LockHeld { down: None, .. } => {
             "wait for the lock with --lock-timeout 5m, or show its holder with topo lock; the lock of a crashed holder \

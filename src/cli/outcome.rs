@@ -149,7 +149,7 @@ pub(super) fn run_failure(failure: RunFailure, (next_command, specs): (&str, &st
             hints::grant_hints(vhost.as_str(), &username, &Needs::configure(queue.as_str()))
                 .into_iter()
                 .fold(failure, Failure::hint)
-                .hint("or use a name that the user may configure: --lock-name NAME; all applies to this vhost must use the same name")
+                .hint("or use a name that the user may configure: --lock-name NAME; every apply to this vhost must use the same lock name")
         }
         RunError::LockInterrupted(error) => Failure::from(error)
             .exit(Exit::Interrupted)

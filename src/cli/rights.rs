@@ -84,7 +84,7 @@ impl MissingRight {
     fn sentence(&self) -> String {
         let commands: Vec<String> = self.commands.iter().map(|command| format!("`{command}`")).collect();
         format!(
-            "{}; topo apply will refuse this plan for this user; to grant the permission: {}",
+            "{}; topo apply will refuse this plan for this user; to grant the right: {}",
             self.text,
             commands.join(", then ")
         )

@@ -143,7 +143,7 @@ impl Retry {
         if stops.is_empty() && times > 0 {
             let stop = match self {
                 Self::Republish(_) => "to the back",
-                Self::Ladder(_) | Self::Redeliver(_) | Self::Delayed(_) => "immediately",
+                Self::Ladder(_) | Self::Redeliver(_) | Self::Delayed(_) => "immediate",
             };
             stops.push((stop.to_owned(), times));
         }

@@ -5,7 +5,7 @@
 //! (`check`). The check parses, expands and plans the spec like any other spec. If a pattern does not reproduce the
 //! current objects, the next attempt writes these objects one by one. Objects that a spec cannot represent are left out
 //! and reported. The export repeats these steps until the plan contains no changes. It returns an [`ExportError`] if an
-//! attempt cannot simplify the spec any further.
+//! attempt can neither write further objects one by one nor leave them out.
 
 mod check;
 mod choice;
@@ -42,11 +42,11 @@ pub struct CurrentVhost<'a> {
     pub untouchable: &'a BTreeSet<ObjectId>,
     /// The `properties_key` values of each binding.
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
-    /// The names of objects that specs do not support, by kind, such as `shovel`.
+    /// The names of objects that a spec cannot represent, by kind, such as `shovel`.
     pub unsupported_objects: &'a BTreeMap<String, Vec<String>>,
     /// The kinds of records to export.
     pub record_kinds: &'a BTreeSet<RecordKind>,
-    /// The holder of the vhost's lock; `None` if no other apply is running.
+    /// The holder of the vhost's lock; `None` if no apply is running.
     pub lock_holder: Option<&'a str>,
     /// True if the topology includes transient queues; false for a definitions file, which does not contain them.
     pub includes_transient_queues: bool,

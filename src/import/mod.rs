@@ -6,18 +6,18 @@ pub mod terraform;
 
 use serde_json::Value;
 
-/// The converted objects from another tool.
+/// The result of a conversion from another tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     /// The objects, as a definitions file.
     pub definitions: Value,
-    /// True if no object is converted.
+    /// True if no objects were converted.
     pub is_empty: bool,
-    /// The objects that are not converted.
+    /// The objects and settings that were not converted.
     pub left_out: Vec<LeftOut>,
 }
 
-/// An object or a setting that is not converted.
+/// An object or a setting that was not converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     /// The name of the object in the other tool: `rabbitmq_user.app`, `Shovel/from-old`.
@@ -26,17 +26,17 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// The reason why a file cannot be converted.
+/// The reason why files cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     /// The file is not JSON.
     #[error("it is not JSON: {0}")]
     NotJson(String),
-    /// The file is not a document of the tool.
+    /// The file does not have the format of the tool.
     #[error("{0}")]
     Unknown(&'static str),
     /// The file contains no RabbitMQ objects.
-    #[error("it contains no {0}")]
+    #[error("no {0} found")]
     Nothing(&'static str),
     /// The objects belong to several clusters.
     #[error("the objects belong to several clusters: {}", .0.join(", "))]

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Lint rules
 
-On this page you can look up lint rules. Each rule links to its own page. `topo validate` checks a valid spec against the rules, and
+On this page, you can look up lint rules. Each rule links to its own page. `topo validate` checks a valid spec against the rules, and
 `topo plan` reports the findings with the plan. This page is generated.
 
 An error makes `topo validate` fail, a warning indicates a probable mistake, and an info finding is advisory. A rule with the severity `off` reports nothing

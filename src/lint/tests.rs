@@ -226,8 +226,8 @@ fn hint_contains_the_exchange_at_the_end_of_the_retries() {
     let finding = found.iter().find(|it| it.rule == "dead-letters-reach-nothing").expect("one");
     assert_eq!(
         finding.message(),
-        "queue `lad`: messages with no retries left reach exchange `corp.dlx`, which does not route the key \
-         \"lad.retry.1\" to any queue: the broker drops them"
+        "queue `lad`: messages with no retries left reach exchange `corp.dlx`, which has no route to a queue for the \
+         key \"lad.retry.1\": the broker drops them"
     );
     // A queue that is bound to the generated exchange would receive every rejected message.
     let hint = "bind a queue to `corp.dlx` for all keys; or use an entry in `deadLetterQueues`";

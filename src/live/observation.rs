@@ -292,7 +292,7 @@ mod tests {
         differs(&other, &["deliveries from work: 1 on the broker, 2 in the simulation"]);
         let mut other = same.clone();
         other.attempts = [("work".into(), vec![0, 97])].into();
-        differs(&other, &["attempt 2 of work is too early: 97 ms after the publish"]);
+        differs(&other, &["delivery 2 from work is too early: 97 ms after the publish"]);
         other.attempts = [("work".into(), vec![0, 98])].into();
         differs(&other, &[]);
         let mut other = same.clone();

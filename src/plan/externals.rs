@@ -1,5 +1,5 @@
-//! Reports external objects that do not exist. Such an object cannot be bound, and the broker drops messages that are
-//! sent to it.
+//! Reports external objects that do not exist. Such an object cannot be bound, and the broker drops messages that other
+//! objects route to it.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -21,18 +21,18 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         let address = context.address(id);
         if context.desired.scope.optional_externals.contains(id) {
             let is_bound = context.desired.topology.bindings.iter().any(|binding| binding.involves(id));
-            let text = format!("{id} does not exist; the spec marks it as optional");
+            let text = format!("{id} does not exist (the spec marks it as optional)");
             if is_bound {
                 let remedy = "remove its bindings from the spec, or ask its owner to create it first".to_owned();
                 builder.block(&address, format!("{text}, but the spec binds it"), Some(remedy));
             } else {
-                builder.info(&address, format!("{text}: the broker drops the messages that are sent to it"));
+                builder.info(&address, format!("{text}; the broker drops messages that would be routed to it"));
             }
             continue;
         }
         match existing_reference(builder, context, id) {
             Some(by) => builder
-                .info(&address, format!("{id} does not exist: the broker drops the messages that {by} sends to it")),
+                .info(&address, format!("{id} does not exist: the broker drops the messages that {by} routes to it")),
             None => builder.block(
                 &address,
                 format!("{id} is marked `external: true`, but does not exist"),

@@ -106,7 +106,7 @@ impl HazardKind {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::MessageLoss => {
-                "Messages are deleted with a queue that is deleted, or that is recreated without a migration. If topo \
+                "Deleting a queue, or recreating it without a migration, also deletes its messages. If topo \
                  is killed during a migration, messages that have reached their delivery limit can be dropped. If a \
                  shovel or upstream with `no-ack` restarts, the messages in flight are lost."
             }

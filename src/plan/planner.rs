@@ -64,7 +64,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
 
 /// Computes the plan for one vhost whose desired records are all readable.
 fn plan_readable(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
-    // Precondition: the expanded spec. The first pass adapts the spec to the current tiers, and the second pass adapts
+    // Precondition: the spec is expanded. The first pass adapts the spec to the current tiers, and the second pass adapts
     // the spec to the current policies.
     let adapted = retries::adapt(context);
     let adapted = wiring::adapt(&adapted, context.current, context.profile, options);
@@ -82,7 +82,7 @@ fn plan_readable(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     }
     // Precondition: the changes and migrations are final.
     let steps = order::steps(&mut builder, context, options);
-    // Precondition: the ordered steps, because only the steps show which exchanges are deleted.
+    // Precondition: the steps are ordered, because only they show which exchanges are deleted.
     topic_permissions::hazards(&mut builder, context, &steps);
     lock_out::check(&mut builder, context, &steps);
     lock_out::check_users(&mut builder, context);
@@ -123,7 +123,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     // Reserves the capacity in advance: changes are large, and a growing vector temporarily stores two copies.
     builder.changes.reserve(changes.len());
 
-    // Precondition: the differences. A deletion becomes a removal, and any other difference becomes a change.
+    // Precondition: the differences are known. A deletion becomes a removal, and any other difference becomes a change.
     for change in changes {
         match change {
             Change::Create(object) => create(builder, context, object),

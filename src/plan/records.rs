@@ -1,4 +1,5 @@
-//! Blocks plans that require records that this user is not allowed to read, or records whose owner does not exist.
+//! Blocks plans that require records that the connected user is not allowed to read, or records whose owner does not
+//! exist.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -9,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Returns the desired state without the records that this user is not allowed to read. A plan cannot compare such
+/// Returns the desired state without the records that the connected user is not allowed to read. A plan cannot compare such
 /// records.
 pub(super) fn without_unreadable<'a>(context: &PlanContext<'a>) -> Cow<'a, Arc<Desired>> {
     let unreadable = &context.records.unreadable;
@@ -22,7 +23,8 @@ pub(super) fn without_unreadable<'a>(context: &PlanContext<'a>) -> Cow<'a, Arc<D
     Cow::Owned(Arc::new(desired))
 }
 
-/// Blocks the plan if it requires records that this user is not allowed to read. `context` contains the whole desired
+/// Blocks the plan if it requires records that the connected user is not allowed to read. Adds a note for other kinds
+/// that are not compared. `context` contains the whole desired
 /// state.
 pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, options: &Options) {
     let is_reported = |address: &Address| {
@@ -32,7 +34,7 @@ pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, 
     let is_declared = |kind: &RecordKind| context.desired.topology.records.keys().any(|id| id.kind == *kind);
     for kind in &context.records.unreadable {
         let row = kind.row();
-        // A record without fields only states that the object exists, such as a user with limits.
+        // A record without fields states only that its object, such as a user with limits, exists.
         let has_fields = |record: &&Record| record.id.kind == *kind && !record.fields.is_empty();
         let declared = context.desired.topology.records.values().filter(has_fields).map(|record| &record.id);
         let scope = &context.desired.scope;
@@ -90,17 +92,19 @@ pub(super) fn block_missing_owners(builder: &mut PlanBuilder, context: &PlanCont
     }
     for (word, (many, kind)) in unknown {
         let is_unreadable = context.records.unreadable.contains(&RecordKind::User);
-        let right = match is_unreadable || context.records.owners.contains_key(&kind) {
-            true => format!(": reading them requires the {} tag", kind.row().writer.as_str()),
+        let required_tag = match is_unreadable || context.records.owners.contains_key(&kind) {
+            true => format!(": reading {word}s requires the {} tag", kind.row().writer.as_str()),
             false => String::new(),
         };
         let exist = if many == 1 { "exists" } else { "exist" };
-        let text = format!("topo did not check whether {} in the spec {exist} on the broker{right}", count(many, word));
+        let text =
+            format!("topo did not check whether {} in the spec {exist} on the broker{required_tag}", count(many, word));
         builder.info(&context.address(&ObjectId::Vhost), text);
     }
 }
 
-/// Returns true if a cluster document declares this user, so that the run creates the user or verifies that it exists.
+/// Returns true if a cluster document declares this user. In this case, the run creates the user or verifies that it
+/// exists.
 fn is_declared_user(context: &PlanContext<'_>, name: &str) -> bool {
     let Desired { topology, scope, .. } = &**context.desired;
     scope.users.declared.contains(name) || topology.records.contains_key(&RecordId::named(RecordKind::User, name))

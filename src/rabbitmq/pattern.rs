@@ -1,7 +1,7 @@
 //! Evaluates policy patterns as the broker does.
 //!
 //! The broker runs `re:run(Name, Pattern)` without `unicode` (`rabbit_policy:matches`, all versions). A pattern is
-//! therefore an unanchored PCRE over bytes. Since 4.2.8 and 4.3.2, the broker sets a match limit of 50,000
+//! therefore an unanchored PCRE over bytes. As of 4.2.8 and 4.3.2, the broker sets a match limit of 50,000
 //! (`rabbit_re`). A result that topo cannot predict is `None`.
 
 use pcre2::bytes::{Regex, RegexBuilder};
@@ -11,8 +11,8 @@ use std::cell::Cell;
 /// 4.2.8 and 4.3.2. A name has at most 255 bytes. The heap limit is in KiB.
 const LIMITS: &str = "(*LIMIT_MATCH=50000)(*LIMIT_HEAP=20000)";
 
-/// The number of names that can exhaust the match limit before topo stops evaluating a pattern. Each exhausted match
-/// takes about a millisecond, and there can be thousands of names.
+/// The number of names that can exhaust the match limit before topo stops evaluating a pattern. Each such
+/// match takes about a millisecond, and there can be thousands of names.
 const MAX_EXHAUSTED: u32 = 20;
 
 /// The errors that every PCRE version reports, by PCRE2 error code (`pcre2.h`). Other errors can depend on the version.
@@ -47,7 +47,7 @@ pub struct Pattern {
 /// A property that all matching names have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Only this name matches.
+    /// Only this name matches, also with a newline at its end.
     Exact(String),
     /// Every matching name begins with this prefix.
     Prefix(String),
@@ -59,7 +59,7 @@ impl Pattern {
     /// Compiles a pattern.
     pub fn new(text: &str) -> Self {
         let shape = shape(text);
-        // Policies for a single queue are common and often generated. Such patterns need no regular expression.
+        // Policies for a single queue are common and often generated. Their patterns need no regular expression.
         let regex = match shape {
             Shape::Exact(_) => None,
             Shape::Prefix(_) | Shape::Any if depends_on_version(text) => None,
@@ -70,7 +70,7 @@ impl Pattern {
         Self { shape, regex, uses_tables: uses_tables(text), exhausted: Cell::new(0) }
     }
 
-    /// Returns whether a name matches the pattern on the broker; `None` if topo cannot determine it.
+    /// Returns whether a name matches the pattern on the broker; `None` if topo cannot predict the result.
     pub fn matches(&self, name: &str) -> Option<bool> {
         match &self.shape {
             // `$` also matches before a newline at the end.
@@ -90,7 +90,7 @@ impl Pattern {
         self.regex.is_some() || matches!(self.shape, Shape::Exact(_))
     }
 
-    /// Returns the only name that the pattern matches; `None` if the pattern may match several names.
+    /// Returns the only name that the pattern matches, apart from a newline at its end; `None` if the pattern may match several names.
     pub fn only_name(&self) -> Option<&str> {
         match &self.shape {
             Shape::Exact(name) => Some(name),

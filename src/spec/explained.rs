@@ -186,15 +186,15 @@ const CODES: &[(&str, &str)] = &[
     ("retry-strategy", "The queue type, the strategy or the RabbitMQ version does not support these retries."),
     ("routing-key", "A routing key is longer than 255 bytes, or its binding could never be deleted."),
     (
-        "set-twice",
-        "A setting is set in two places, for example by its key and by the corresponding argument, or two keys exclude each \
-         other.",
-    ),
-    (
         "secret-as-text",
         "A spec contains a secret, such as a password. Specs and plans are stored and shared, so a spec must only refer to \
          secrets: `{env: NAME}` or `{file: PATH}`. Variables such as `${NAME}` are not valid either, because topo would show \
          their values in plans.",
+    ),
+    (
+        "set-twice",
+        "A setting is set in two places, for example by its key and by the corresponding argument, or two keys exclude each \
+         other.",
     ),
     (
         "syntax",

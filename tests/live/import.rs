@@ -206,7 +206,7 @@ fn unusable_files_are_refused() {
     topo.write("other.yaml", "apiVersion: apps/v1\nkind: Deployment\n");
     topo.run(["import", "operator", "other.yaml"])
         .expect_code(65)
-        .expect_text("it contains no objects of rabbitmq.com/v1beta1");
+        .expect_text("no objects of rabbitmq.com/v1beta1 found");
     topo.run(["import", "terraform", "missing.json"]).expect_code(64).expect_text("missing.json");
     topo.run(["import"]).expect_code(64);
 }

@@ -86,7 +86,7 @@ impl Describer<'_, '_> {
 
     /// Describes the redeliveries of a requeued message.
     fn describe_requeue(&self) -> String {
-        let again = if self.is_dead_letter_queue() { "stays" } else { "redelivered immediately, not a retry" };
+        let again = if self.is_dead_letter_queue() { "stays" } else { "redelivered immediately (not a retry)" };
         match self.queue.delivery_limit() {
             Some(limit) => {
                 let exception =

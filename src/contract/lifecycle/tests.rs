@@ -74,7 +74,7 @@ fn exits_have_the_destinations_of_the_broker() {
     let plain = lifecycle(keys, (4, 3));
     assert_eq!(exit(&plain, "expired"), "dead (expired)");
     assert_eq!(exit(&plain, "overflow"), "the oldest message is removed: dead (maxlen)");
-    assert_eq!(exit(&plain, "requeued"), "redelivered immediately, not a retry, without limit");
+    assert_eq!(exit(&plain, "requeued"), "redelivered immediately (not a retry), without limit");
     assert_eq!(
         exit(&lifecycle(&format!("{keys}, overflow: reject-publish"), (4, 3)), "overflow"),
         "new messages are rejected: the publisher gets basic.nack"
@@ -85,10 +85,10 @@ fn exits_have_the_destinations_of_the_broker() {
     assert_eq!((bare.dead_lettered_message, bare.replay), (None, None));
     // Quorum queues have no default delivery limit before 4.0. On 4.3 and later, they do not count basic.nack.
     let quorum = |version| lifecycle("type: quorum, deadLetter: dead", version);
-    assert_eq!(exit(&quorum((3, 13)), "requeued"), "redelivered immediately, not a retry, without limit");
+    assert_eq!(exit(&quorum((3, 13)), "requeued"), "redelivered immediately (not a retry), without limit");
     assert_eq!(
         exit(&quorum((4, 0)), "requeued"),
-        "redelivered immediately, not a retry; after 20 redeliveries, dead (delivery_limit)"
+        "redelivered immediately (not a retry); after 20 redeliveries, dead (delivery_limit)"
     );
     assert!(exit(&quorum((4, 3)), "requeued").contains("after 20 redeliveries (basic.nack is not counted)"));
     // Before 3.13, a ladder has no guard against expired messages.

@@ -178,10 +178,10 @@ fn redeliver_sets_a_delivery_limit() {
     }
     assert_eq!(
         family(&expand_keys("4.0.5", "type: quorum, maxRetries: 3")),
-        "orders.work → immediately ×3 → orders.dead\nredeliver 3: "
+        "orders.work → immediate ×3 → orders.dead\nredeliver 3: "
     );
     let dropped = expand_for("4.0.5", "queues: {q: {type: quorum, maxRetries: 1}}\n");
-    assert_eq!(family(&dropped), "q → immediately → dropped\nredeliver 1: ");
+    assert_eq!(family(&dropped), "q → immediate → dropped\nredeliver 1: ");
     let with_default = "defaults: {queue: {type: quorum, deliveryLimit: 9}}\nqueues: {q: {maxRetries: 1}}\n";
     assert!(
         format_topology(&expand_for("4.0.5", with_default)).contains("queue q {x-delivery-limit: 1,"),

@@ -1,7 +1,7 @@
 //! Reports dead-lettered messages that the dead-letter exchange does not route to any queue. The broker drops such
-//! messages, or keeps them in their queue with at-least-once dead-lettering. The rule simulates the routes of every
-//! routing key with which messages reach the queue, and does not report uncertain routes. The keys in the CC and BCC
-//! headers that publishers set are unknown. If such a key can make a finding wrong, its severity is info.
+//! messages or, with at-least-once dead-lettering, keeps them in their queue. The rule simulates the routing for every
+//! routing key that messages in the queue can have, and does not report uncertain routes. The keys in the CC and BCC
+//! headers that publishers set are unknown. If such a key could invalidate a finding, the finding has severity info.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
@@ -54,7 +54,7 @@ fn retry_finding(
     let of = subject.retry_owner(&ObjectId::Exchange(to.exchange.clone()))?;
     let end = &subject.expansion.retries.get(of)?.final_target()?.exchange;
     let text = format!(
-        "messages with no retries left reach exchange `{end}`, which does not route {} {} to any queue: {}",
+        "messages with no retries left reach exchange `{end}`, which has no route to a queue for {} {}: {}",
         if lost.len() == 1 { "the key" } else { "the keys" },
         join_keys(lost),
         fate(queue)
@@ -88,10 +88,10 @@ fn finding(
     };
     let fate = fate(queue);
     let which = match &to.routing_key {
-        Some(key) => format!("dead-lettered messages have the key {key:?}, which"),
-        None if is_all && lost == [&Keys::any()] => "dead-lettered messages keep their own keys, which".to_owned(),
+        Some(key) => format!("dead-lettered messages have the key {key:?}, for which"),
+        None if is_all && lost == [&Keys::any()] => "dead-lettered messages keep their own keys, for which".to_owned(),
         None => format!(
-            "dead-lettered messages keep their own {} {}, which",
+            "dead-lettered messages keep their own {} {}, for which",
             if lost.len() == 1 { "key" } else { "keys" },
             join_keys(lost)
         ),
@@ -103,7 +103,7 @@ fn finding(
         ),
         false => (Severity::Warning, ""),
     };
-    let text = format!("{which} {exchange} does not route to any queue: {fate}{but}");
+    let text = format!("{which} {exchange} has no route to a queue: {fate}{but}");
     let kind = subject.expansion.topology.exchanges.get(&to.exchange).map(|it| it.kind.as_str());
     let is_wildcard = |key: &str| key.split('.').any(|word| word == "#" || word == "*");
     let bindings = &subject.expansion.topology.bindings;
@@ -118,13 +118,13 @@ fn finding(
                 .to_owned()
         }
         _ => "bind a queue to the exchange for these keys; or use an entry in `deadLetterQueues`; or set \
-              `deadLetter: none` if the messages can be lost"
+              `deadLetter: none` if losing the messages is acceptable"
             .to_owned(),
     };
     RULE.effective_finding(subject, queue, "dead-letter-exchange", text).severity(severity).hint(hint)
 }
 
-/// Joins keys into a list such as ``"a", "b", (like `c.#`) and 2 more``.
+/// Joins keys into a list such as ``"a", "b", `c.#` (pattern) and 2 more``.
 fn join_keys(lost: &[&Keys]) -> String {
     let listed: Vec<String> = lost.iter().take(MAX_KEYS).map(|keys| format_keys(keys)).collect();
     let more = if lost.len() > MAX_KEYS { format!(" and {} more", lost.len() - MAX_KEYS) } else { String::new() };
@@ -134,7 +134,6 @@ fn join_keys(lost: &[&Keys]) -> String {
 fn format_keys(keys: &Keys) -> String {
     match keys {
         Keys::One(key) => format!("{key:?}"),
-        Keys::Like(pattern) if pattern == "#" => "(any)".to_owned(),
-        Keys::Like(pattern) => format!("(like `{pattern}`)"),
+        Keys::Like(pattern) => format!("`{pattern}` (pattern)"),
     }
 }

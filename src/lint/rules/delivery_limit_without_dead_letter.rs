@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("delivery_limit_without_dead_letter.md"),
 };
 
-const HINT: &str = "use an entry in `deadLetterQueues`, or set `deadLetter: none` if the messages can be lost";
+const HINT: &str = "use an entry in `deadLetterQueues`, or set `deadLetter: none` if losing the messages is acceptable";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();

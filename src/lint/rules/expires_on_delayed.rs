@@ -23,7 +23,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         if retry.is_none() && !has_own_delays {
             continue;
         }
-        let after = queue.settings.integer("expires").and_then(duration).unwrap_or_else(|| "that time".to_owned());
+        let after =
+            queue.settings.integer("expires").and_then(duration).unwrap_or_else(|| "the time in `expires`".to_owned());
         let consequence = match retry.map(|retry| retry.objects(subject.profile).queues.is_empty()) {
             Some(false) => "messages in its delayed retry queues cannot return to it",
             Some(true) | None => "its waiting messages are deleted with it",

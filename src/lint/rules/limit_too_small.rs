@@ -4,6 +4,7 @@
 use crate::lint::effective::{KnownSetting, known_settings};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::age;
+use crate::model::count::count;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -34,11 +35,14 @@ fn problem(setting: &KnownSetting<'_>) -> Option<(String, String)> {
     let key = setting.known.key;
     match (setting.known.name, setting.value.as_integer(), setting.value.as_text()) {
         ("x-max-length" | "x-max-length-bytes", Some(0), _) => {
-            let text = format!("`{key}: 0` is a limit: the first message already exceeds it");
+            let text = format!("`{key}: 0` sets a limit of zero, which even the first message exceeds");
             Some((text, format!("remove `{key}` for no limit")))
         }
         ("x-max-length-bytes", Some(bytes), _) if bytes <= FEW_BYTES => {
-            let text = format!("`{key}` is only {bytes} bytes, which one or two messages can exceed");
+            let text = format!(
+                "`{key}` is only {}, which one or two messages can exceed",
+                count(bytes.unsigned_abs(), "byte")
+            );
             Some((text, "write the unit: `64MiB`, `1GiB`".to_owned()))
         }
         ("x-max-age", _, Some(text)) if age(text).is_some_and(|age| age <= SHORT_AGE) => {
@@ -46,7 +50,7 @@ fn problem(setting: &KnownSetting<'_>) -> Option<(String, String)> {
                 Some(number) => format!("write `{number}M` for months, or `{number}D` for days"),
                 None => "write `7D` for days, or `1M` for a month".to_owned(),
             };
-            let text = format!("`{key}: {text}` is only minutes or seconds: `m` means minutes, `s` means seconds");
+            let text = format!("`{key}: {text}` is a very short age: `m` means minutes and `s` means seconds");
             Some((text, hint))
         }
         (_, _, _) => None,

@@ -1,4 +1,4 @@
-//! Reports policies that match no object in the spec. This can be intended, because clients also declare queues. A
+//! Reports policies that match no object in the spec. This may be intentional, because clients also declare queues. A
 //! pattern that nearly matches, or that matches only objects of a different kind, is probably a mistake.
 
 use crate::lint::{Finding, Rule, Subject};
@@ -78,8 +78,9 @@ fn finding(
             }
             (other, _) => format!("{} {}", article(other.kind()), other.kind()),
         };
-        let text =
-            format!("it applies to {kind}, but its pattern only matches other kinds: `{matched}` is {matched_kind}");
+        let text = format!(
+            "it applies to {kind}, but its pattern matches only objects of other kinds: `{matched}` is {matched_kind}"
+        );
         return RULE.finding(subject, &id, "apply-to", text).hint("change `applyTo` or the pattern");
     }
     let text = "its pattern matches nothing that the spec declares";

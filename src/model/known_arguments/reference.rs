@@ -8,9 +8,9 @@ use crate::model::units::{duration, size};
 use std::fmt::Write as _;
 
 const INTRODUCTION: &str = "\
-# Arguments of queues and exchanges
+# Queue and exchange arguments
 
-On this page you can look up each argument: its key in a spec, its values, and the versions of RabbitMQ that accept and compare it. This
+On this page, you can look up each argument: its key in a spec, its values, and the versions of RabbitMQ that accept and compare it. This
 page is generated from the table that topo itself uses, and a test compares the table with RabbitMQ 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 The columns of the tables:
@@ -26,14 +26,14 @@ The columns of the tables:
 
 How the broker compares values:
 
-- A missing argument differs from an argument with the default value. The only exception is `x-queue-type`: if it is missing, it equals
-  the default queue type of the vhost if that type supports the queue's `durable`, `exclusive` and `autoDelete` (RabbitMQ 3.10.8 and
-  later), and `classic` otherwise.
+- A missing argument differs from an argument with the default value. The only exception is `x-queue-type`. If it is missing,
+  RabbitMQ 3.10.8 and later use the default queue type of the vhost, provided that this type supports the queue's `durable`, `exclusive` and
+  `autoDelete`. In all other cases, the broker uses `classic`.
 - Integers of any width are compared by value. 60000, 60000.0 and \"60000\" are three different values.
 - On 3.11.16 and later, `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true` lets applications redeclare a quorum queue as a
   classic queue. The broker does not report this setting over HTTP, so topo predicts a refusal on such a node as well.
 
-## Arguments of queues
+## Queue arguments
 
 | argument | key | description |
 |---|---|---|
@@ -145,10 +145,10 @@ fn row(known: &KnownArgument, support: &Support) -> String {
     )
 }
 
-/// Describes the values that a spec accepts, and then the values that stricter versions accept.
+/// Describes the values that a spec accepts, and then the values that certain versions accept.
 fn describe_values(known: &KnownArgument, queue_type: QueueType) -> String {
     let mut text = value(known.value);
-    // The checks of versions that accept the argument on this queue type.
+    // The checks that are made by versions that accept the argument on this queue type.
     let accepted = known.support_for(queue_type).map(|support| support.accepted);
     let of_type = known.checks.iter().filter(|check| {
         accepted.is_some_and(|accepted| {
@@ -192,7 +192,7 @@ fn value(kind: ValueKind) -> String {
         ValueKind::Boolean => "`true`, `false`".to_owned(),
         ValueKind::Text => "string".to_owned(),
         ValueKind::OneOf(words) => code(words),
-        ValueKind::MaxAge => "`7D`: digits and `Y`, `M`, `D`, `h`, `m` or `s`".to_owned(),
+        ValueKind::MaxAge => "digits followed by `Y`, `M`, `D`, `h`, `m` or `s`, such as `7D`".to_owned(),
     }
 }
 

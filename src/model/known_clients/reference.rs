@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Client libraries and frameworks
 
-On this page you can look up how a client reacts when topo migrates its queue. The broker then cancels the consumers of the queue. Whether a
+On this page, you can look up how a client reacts when topo migrates its queue. The broker then cancels the consumers of the queue. Whether a
 worker continues, exits, hangs or causes a rollback depends on its client library. A plan names the clients of each migrated queue and
 states how they react. Each client has a page with advice.
 

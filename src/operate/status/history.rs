@@ -1,14 +1,15 @@
-//! Computes the age and the growth of a queue from the samples that the broker keeps.
+//! Computes the growth of a queue, and the time for which it has contained messages, from the samples that the broker keeps.
 //!
 //! The newest sample comes first. Its time can be up to one step in the future, because the broker rounds times up. The
-//! broker returns 0 for each time for which it has no sample. For the growth, and for an age beyond the shortest
-//! window, topo trusts a 0 only if there is evidence that the broker already kept samples at that time.
+//! broker returns 0 for each time for which it has no sample. To compute the growth, or an age beyond the shortest
+//! window, topo trusts a 0 only if there is evidence that the broker was already keeping samples at that time.
 
 use crate::broker::{NodeState, QueueHistory, QueueReading, Window};
 use crate::model::QueueName;
 use std::collections::BTreeMap;
 
-/// The additional time, in seconds, that a node must have run before topo considers the samples of a period complete.
+/// The time, in seconds, that a node must have run in addition to a period before topo considers the samples for the
+/// period complete.
 /// Queues and statistics start later than the node, so a queue can lack samples during this time.
 const START_UP: u64 = 300;
 
@@ -19,7 +20,7 @@ pub struct VhostReading {
     pub queues: BTreeMap<QueueName, QueueReading>,
     /// The statistics with the samples for each window, the shortest window first. Empty without statistics.
     pub histories: Vec<(Window, BTreeMap<QueueName, QueueHistory>)>,
-    /// The states of the nodes; `None` if this user cannot read them.
+    /// The states of the nodes; `None` if the connected user cannot read them.
     pub nodes: Option<BTreeMap<String, NodeState>>,
 }
 
@@ -28,7 +29,7 @@ pub struct VhostReading {
 pub(super) struct Age {
     /// The lower bound in seconds.
     pub(super) at_least: u64,
-    /// True if the broker has no older samples, so the queue may have contained messages for much longer.
+    /// True if there is no upper bound, because the broker has no older samples.
     pub(super) is_open: bool,
 }
 
@@ -64,9 +65,9 @@ impl<'a> Histories<'a> {
         })
     }
 
-    /// Returns true if the broker already kept samples for the queue's node at the time of the sample. The evidence is
+    /// Returns true if the broker was already keeping samples for the queue's node at the time of the sample. The evidence is
     /// a message in any queue on the node at that time or earlier, or the node's uptime. For longer windows, the uptime
-    /// is not evidence, because the broker may keep fewer samples.
+    /// is not evidence, because the broker may not keep samples for the whole window.
     fn is_covered(&self, queue: &QueueName, window_index: usize, window: Window, index: usize) -> bool {
         let node = node_of(self.reading, queue);
         let is_seen =
@@ -87,12 +88,12 @@ impl<'a> Histories<'a> {
         }
         let mut age: Option<Age> = None;
         for (window_index, window, samples) in self.samples(queue) {
-            let row = samples.iter().take_while(|messages| **messages > 0).count();
-            // The first sample can be one step in the future, so `row` samples cover at least `row - 2` steps.
-            let at_least = u64::try_from(row.saturating_sub(2)).unwrap_or_default().saturating_mul(window.step);
-            // In a longer window, a 0 ends the row only if the broker already kept samples at that time.
-            let is_open = row == samples.len()
-                || (age.is_some_and(|age| age.is_open) && !self.is_covered(queue, window_index, window, row));
+            let run = samples.iter().take_while(|messages| **messages > 0).count();
+            // The first sample can be one step in the future, so `run` samples cover at least `run - 2` steps.
+            let at_least = u64::try_from(run.saturating_sub(2)).unwrap_or_default().saturating_mul(window.step);
+            // In a longer window, a 0 ends the run only if the broker was already keeping samples at that time.
+            let is_open = run == samples.len()
+                || (age.is_some_and(|age| age.is_open) && !self.is_covered(queue, window_index, window, run));
             let longest = age.map_or(0, |age| age.at_least);
             age = Some(Age { at_least: at_least.max(longest), is_open });
         }

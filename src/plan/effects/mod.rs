@@ -286,7 +286,7 @@ impl<'a> Sides<'a> {
                 // The effect on messages determines the kind of the hazard, as for a removed dead-letter exchange.
                 (Some(old), None) => {
                     let text = format!(
-                        "{prefix}its alternate exchange {old} will be removed: from then on, unroutable messages will \
+                        "{prefix}its alternate exchange ({old}) will be unset: from then on, unroutable messages will \
                          be dropped"
                     );
                     builder.hazard(HazardKind::MessageDrop, &address, text, None);

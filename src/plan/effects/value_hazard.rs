@@ -160,7 +160,7 @@ impl<'a> SettingsComparison<'a> {
         let target = |values: &EffectiveSettings| values.text("dead-letter-exchange").map(str::to_owned);
         if let (Some(old), None) = (target(self.old), target(self.new)) {
             let text = format!(
-                "its dead-letter exchange {old} will be removed: from then on, messages that are rejected, expire or \
+                "its dead-letter exchange ({old}) will be unset: from then on, messages that are rejected, expire or \
                  overflow will be dropped"
             );
             self.add(HazardKind::MessageDrop, text, None);

@@ -22,7 +22,7 @@ next apply resumes an interrupted migration.",
         "node",
         &["down"],
         "A label in the output of `topo lock`: the broker node that hosts the lock. A lock does not expire while its
-node is down. An apply that waits for the lock deletes it after it has observed for a minute that the node is down.",
+node is down. An apply that waits for the lock deletes it after the node has been down for a full minute.",
         &["lock", "free"],
     ),
     term(

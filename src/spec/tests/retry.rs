@@ -124,10 +124,7 @@ fn contradictory_settings_are_refused() {
         ("retry: none, maxRetries: 3", "`retry: none` and `maxRetries: 3` contradict each other"),
         ("retry: {backoff: {initial: 2s}}", "missing number of retries for queue `q` (add `maxRetries`"),
         ("retry: {strategy: redeliver}", "missing number of retries"),
-        (
-            "retry: {maxRetries: 2, backoff: {initial: 9s, max: 5s}}",
-            "`max` (5s) is shorter than `initial` (9s)",
-        ),
+        ("retry: {maxRetries: 2, backoff: {initial: 9s, max: 5s}}", "`max` (5s) is shorter than `initial` (9s)"),
         ("retry: {strategy: ladder}, maxRetries: 3", "strategy `ladder` needs delays"),
         ("retry: {strategy: redeliver, delays: [1s]}", "`redeliver` retries immediately and does not support delays"),
         (

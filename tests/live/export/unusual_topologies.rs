@@ -59,7 +59,7 @@ const NAMES: [&str; 44] = [
 ];
 
 const DROPPED: &str =
-    "does not exist; the spec marks it as optional: the broker drops the messages that are sent to it";
+    "does not exist (the spec marks it as optional); the broker drops messages that would be routed to it";
 
 fn left_out(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -250,7 +250,7 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
         .expect_text("exchange gone is marked `external: true`, but does not exist");
     let bound = elsewhere.replacen(fresh.name(), other.name(), 1) + "bindings: [{source: gone, destination: work}]\n";
     topo.rewrite(&bound);
-    topo.run(["apply", "--yes"]).expect_code(3).expect_text("the spec marks it as optional, but the spec binds it");
+    topo.run(["apply", "--yes"]).expect_code(3).expect_text("(the spec marks it as optional), but the spec binds it");
     // This is the edit that the comment suggests.
     topo.rewrite(&bound.replace("gone: {external: true, optional: true}", "gone: {type: fanout}"));
     topo.run(["apply", "--yes"]).expect_code(0);

@@ -1,4 +1,4 @@
-//! Tests queue names from which topo cannot generate valid names for retry objects.
+//! Tests queues whose generated retry objects would have invalid, declared or ignored names.
 
 use super::{errors, expand_for, text};
 
@@ -26,7 +26,7 @@ fn generated_names_that_are_in_use_or_too_long_are_errors() {
 }
 
 #[test]
-fn queue_with_a_wildcard_in_its_name_cannot_have_a_ladder() {
+fn queue_with_a_wildcard_as_a_word_of_its_name_cannot_have_a_ladder() {
     let keys = "type: classic, retry: {delays: [1s]}";
     for name in ["\"#\"", "a.*.b"] {
         let found = errors("4.0.5", &text(keys).replace("orders.work", name));
