@@ -74,7 +74,7 @@ impl Backup {
 }
 
 /// Reads the topic permissions on exchanges that the plan deletes or recreates. Skips a vhost if the broker keeps topic
-/// permissions when an exchange is deleted, or if this user cannot read the topic permissions.
+/// permissions when an exchange is deleted, or if the connected user cannot read the topic permissions.
 async fn topic_permissions(
     broker: &Broker,
     parts: &[&VhostPlan],

@@ -14,8 +14,8 @@ const WAIT: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Returns the shovels that the run wrote and that are not running. Waits up to [`WAIT`] until all of them are running
-/// or have failed. Returns nothing if this user cannot read the states, which requires the `monitoring` tag, or if the
-/// plugin that lists them is not enabled.
+/// or have failed. Returns nothing if the connected user cannot read the states, which requires the `monitoring` tag,
+/// or if the plugin that lists them is not enabled.
 pub(super) async fn stopped_shovels(broker: &Broker, reports: &[Report]) -> Vec<StoppedShovel> {
     let mut stopped = Vec::new();
     for report in reports {
@@ -46,7 +46,7 @@ fn written_shovel(action: &Action) -> Option<&str> {
 }
 
 /// Returns the states of all shovels in a vhost as soon as the shovels `names` are running or have failed, or after
-/// [`WAIT`]. Returns `None` if this user cannot read the states, or if the plugin is not enabled.
+/// [`WAIT`]. Returns `None` if the connected user cannot read the states, or if the plugin is not enabled.
 async fn settled_states(
     broker: &Broker,
     vhost: &VhostName,

@@ -72,8 +72,8 @@ pub(super) fn check(raw: RawResponse<'_>, context: RequestContext<'_>) -> Result
         {
             BrokerError::WrongTag { username, request, reason }
         }
-        // The last prefix comes from a channel error, for example after a `get` from a queue that this user cannot
-        // read.
+        // The last prefix comes from a channel error, for example after a `get` from a queue that the connected user
+        // cannot read.
         401 if ["Access refused", "User not authorised", "ACCESS_REFUSED"]
             .iter()
             .any(|prefix| reason.starts_with(prefix)) =>

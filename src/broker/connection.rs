@@ -57,11 +57,11 @@ impl std::fmt::Debug for Broker {
     }
 }
 
-/// The passwords of this user.
+/// The passwords of the connected user.
 #[derive(Clone)]
 struct Passwords {
     current: SecretString,
-    /// The password that this user has or will have after a change.
+    /// The password that the connected user has or will have after a change.
     next: Option<SecretString>,
 }
 
@@ -171,7 +171,7 @@ impl Broker {
         self.passwords().next = password;
     }
 
-    /// Returns the passwords of this user. Callers must not hold the mutex guard across an await.
+    /// Returns the passwords of the connected user. Callers must not hold the mutex guard across an await.
     fn passwords(&self) -> MutexGuard<'_, Passwords> {
         // No update leaves an inconsistent state, so a poisoned mutex can be used.
         self.0.passwords.lock().unwrap_or_else(PoisonError::into_inner)
@@ -259,7 +259,7 @@ impl Broker {
     }
 
     /// Sends a request once, and reads the whole response. If the broker does not accept the password, and the password
-    /// of this user may have changed, sends the request again with the new password.
+    /// of the connected user may have changed, sends the request again with the new password.
     pub(super) async fn send_once(&self, request: &Request) -> Result<Response, BrokerError> {
         let Passwords { current, next } = self.passwords().clone();
         match (self.send_as(request, &current).await, next) {

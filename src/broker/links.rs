@@ -250,7 +250,7 @@ impl Broker {
     }
 
     /// Returns the shovels and federation upstreams whose URIs contain a user name, in all vhosts, by user name. Omits
-    /// topo's own shovels. Returns `None` if this user cannot read shovels or upstreams.
+    /// topo's own shovels. Returns `None` if the connected user cannot read shovels or upstreams.
     pub async fn links(&self) -> Result<Option<BTreeMap<String, BTreeSet<String>>>, BrokerError> {
         let mut links: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (kind, word) in KINDS {

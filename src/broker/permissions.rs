@@ -218,7 +218,7 @@ impl Broker {
     }
 }
 
-/// Returns true if the error means that this user cannot read a list.
+/// Returns true if the error means that the connected user cannot read a list.
 pub(super) fn is_hidden(error: &BrokerError) -> bool {
     matches!(error, BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. })
 }

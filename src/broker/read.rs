@@ -72,7 +72,7 @@ impl Broker {
     /// Reads a snapshot of each vhost. The snapshots are in the order of `vhosts`.
     ///
     /// A missing vhost has the topology [`Topology::missing`](crate::model::Topology::missing). Since RabbitMQ 4.2.9
-    /// and 4.3.3, the broker has also responded with 404 for a vhost that this user is not allowed to see
+    /// and 4.3.3, the broker has also responded with 404 for a vhost that the connected user is not allowed to see
     /// (`rabbit_web_dispatch_access_control:user_matches_vhost`). On earlier versions, such a vhost causes
     /// [`BrokerError::AccessRefused`].
     pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
@@ -98,7 +98,7 @@ impl Broker {
         VhostLists(reads.buffered(CONCURRENT_VHOSTS).collect().await)
     }
 
-    /// Returns the vhosts that this user may see, sorted by name.
+    /// Returns the vhosts that the connected user may see, sorted by name.
     pub async fn vhosts(&self) -> Result<Vec<VhostName>, BrokerError> {
         let listed: wire::Vhosts = self.get(VHOSTS).await?;
         let mut names: Vec<VhostName> = listed.0.into_iter().map(|vhost| VhostName::new(vhost.name)).collect();
@@ -181,7 +181,7 @@ impl Broker {
     }
 
     /// Returns the maximum number of queues in a vhost. Returns `None` if there is no limit, or if the broker does not
-    /// show the limit to this user.
+    /// show the limit to the connected user.
     pub async fn queue_limit(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
         match self.records(RecordKind::VhostLimit, vhost).await {
             Ok(limits) => Ok(limits.values().find(|it| it.id.setting() == Some("max-queues")).and_then(Record::limit)),
@@ -258,8 +258,8 @@ impl Broker {
         Ok(policies(self.get(path("policies", &[vhost.as_str()])).await?))
     }
 
-    /// Returns the operator policies in a vhost; an empty map if the broker does not list them for this user. Sends one
-    /// request.
+    /// Returns the operator policies in a vhost; an empty map if the broker does not list them for the connected user.
+    /// Sends one request.
     pub async fn operator_policies(&self, vhost: &VhostName) -> Result<BTreeMap<PolicyName, Policy>, BrokerError> {
         Ok(self.list_operator_policies(vhost).await?.values().filter_map(Record::operator_policy).collect())
     }
@@ -332,8 +332,8 @@ impl Broker {
     }
 
     /// Returns the broker's deprecated features. The value is true if the broker permits the feature. Omits features
-    /// for which this value is unknown. Returns an empty map if the broker does not provide the list to this user.
-    /// Versions before 3.13 do not provide the list.
+    /// for which this value is unknown. Returns an empty map if the broker does not provide the list to the connected
+    /// user. Versions before 3.13 do not provide the list.
     async fn deprecated_features(&self) -> Result<BTreeMap<String, bool>, BrokerError> {
         match self.get::<Vec<wire::DeprecatedFeature>>("/api/deprecated-features").await {
             Ok(features) => Ok(features.into_iter().filter_map(wire::DeprecatedFeature::permission).collect()),
@@ -354,8 +354,9 @@ impl Broker {
     }
 }
 
-/// Returns true if the error means that the broker does not provide a list to this user. The cause is 400 "Stats in
-/// management UI are disabled on this node" (`rabbit_mgmt_util:bad_request`), an unknown path, or a missing permission.
+/// Returns true if the error means that the broker does not provide a list to the connected user. The cause is 400
+/// "Stats in management UI are disabled on this node" (`rabbit_mgmt_util:bad_request`), an unknown path, or a missing
+/// permission.
 pub(super) fn is_not_available(error: &BrokerError) -> bool {
     matches!(
         error,

@@ -102,7 +102,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Returns the names of the objects in a list; `None` if this user cannot read the list.
+    /// Returns the names of the objects in a list; `None` if the connected user cannot read the list.
     async fn names(&self, list: &str) -> Result<Option<BTreeSet<String>>, BrokerError> {
         match self.get::<Vec<Named>>(path(list, &[]) + "?columns=name").await {
             Ok(named) => Ok(Some(named.into_iter().map(|it| it.name).collect())),
@@ -146,8 +146,8 @@ impl Broker {
         }
     }
 
-    /// Returns the operator policies; an empty map if the broker does not list them for this user. RabbitMQ lets every
-    /// management user read them. A plan without operator policies is valid, but less precise.
+    /// Returns the operator policies; an empty map if the broker does not list them for the connected user. RabbitMQ
+    /// lets every management user read them. A plan without operator policies is valid, but less precise.
     pub(super) async fn list_operator_policies(&self, vhost: &VhostName) -> Result<Records, BrokerError> {
         match self.records(RecordKind::OperatorPolicy, vhost).await {
             Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) => {

@@ -43,7 +43,7 @@ struct Settings {
 
 impl Broker {
     /// Returns the dynamic shovels that use queues in this vhost, without topo's own shovels. Includes shovels from all
-    /// vhosts that this user may see. Returns [`Shovels::Hidden`] if this user cannot read shovels.
+    /// vhosts that the connected user may see. Returns [`Shovels::Hidden`] if the connected user cannot read shovels.
     pub async fn shovels(&self, vhost: &VhostName) -> Result<Shovels, BrokerError> {
         match self.get::<Vec<Parameter>>(path("parameters", &["shovel"])).await {
             Ok(listed) => {
@@ -101,7 +101,7 @@ struct ListedShovel {
 }
 
 impl Broker {
-    /// Returns the states of the shovels in a vhost, by name. Returns `None` if this user does not have the
+    /// Returns the states of the shovels in a vhost, by name. Returns `None` if the connected user does not have the
     /// `monitoring` tag, or if the `rabbitmq_shovel_management` plugin is not enabled.
     pub async fn shovel_states(&self, vhost: &VhostName) -> Result<Option<BTreeMap<String, ShovelState>>, BrokerError> {
         match self.get::<Vec<ListedShovel>>(path("shovels", &[vhost.as_str()])).await {

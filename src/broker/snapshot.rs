@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// The current state of a vhost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The objects in the vhost that this user may see. Includes [untouchable](Self::untouchable) objects, because a
-    /// spec may declare an object with the same name. Omits the default exchange, its bindings and the `amq.*`
-    /// exchanges, because clients cannot change them. Bindings from and to `amq.*` are included. Records other than
-    /// operator policies are included only after [`Broker::read_records`](super::Broker::read_records).
+    /// The objects in the vhost that the connected user may see. Includes [untouchable](Self::untouchable) objects,
+    /// because a spec may declare an object with the same name. Omits the default exchange, its bindings and the
+    /// `amq.*` exchanges, because clients cannot change them. Bindings from and to `amq.*` are included. Records other
+    /// than operator policies are included only after [`Broker::read_records`](super::Broker::read_records).
     pub topology: Topology,
     /// The name of the cluster.
     pub cluster: String,
@@ -213,7 +213,7 @@ pub(super) struct Cluster {
     pub(super) profile: BrokerProfile,
 }
 
-/// The properties of the cluster, and the settings of each vhost that this user may see.
+/// The properties of the cluster, and the settings of each vhost that the connected user may see.
 #[derive(Clone, Debug)]
 pub struct Survey {
     pub(super) cluster: Cluster,
@@ -221,8 +221,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Returns true if the survey contains this vhost. A survey does not contain vhosts that this user is not allowed
-    /// to see.
+    /// Returns true if the survey contains this vhost. A survey does not contain vhosts that the connected user is not
+    /// allowed to see.
     pub fn has_vhost(&self, vhost: &VhostName) -> bool {
         self.settings.contains_key(vhost.as_str())
     }

@@ -120,8 +120,8 @@ impl Broker {
         Ok(Some(listed.into_iter().map(history).collect()))
     }
 
-    /// Returns the states of the nodes; `None` if the broker does not show them to this user. Only a user with the
-    /// `monitoring` or `administrator` tag may read the states.
+    /// Returns the states of the nodes; `None` if the broker does not show them to the connected user. Only a user with
+    /// the `monitoring` or `administrator` tag may read the states.
     ///
     /// # Errors
     /// The nodes could not be read for another reason.

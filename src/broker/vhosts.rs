@@ -20,7 +20,7 @@ pub struct ListedVhost {
 }
 
 impl Broker {
-    /// Returns the vhosts that this user may see, with their descriptions and tags.
+    /// Returns the vhosts that the connected user may see, with their descriptions and tags.
     ///
     /// # Errors
     /// The list could not be read.

@@ -201,7 +201,7 @@ pub struct MigrationNames {
     /// The holding queue that receives the messages from the old queue, and its fanout exchange.
     pub drained: String,
     /// A temporary queue with the settings of the new queue. topo declares it before any change, to check whether the
-    /// broker allows this user to declare the new queue.
+    /// broker allows the connected user to declare the new queue.
     pub probe: String,
     /// The fanout exchange between the source exchanges and the queue.
     pub tap: ExchangeName,

@@ -18,7 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Topology {
     /// The name of the vhost; empty for the cluster.
     pub vhost: VhostName,
-    /// The settings of the vhost; `None` if the vhost does not exist on the broker, or is not visible to this user.
+    /// The settings of the vhost; `None` if the vhost does not exist on the broker, or is not visible to the connected
+    /// user.
     pub settings: Option<Vhost>,
     /// All exchanges except the predeclared exchanges.
     pub exchanges: BTreeMap<ExchangeName, Exchange>,

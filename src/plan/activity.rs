@@ -25,7 +25,7 @@ pub struct Activity {
     #[serde(skip)]
     pub lock_queue: Option<QueueName>,
     /// The queues, including holding queues, from which a shovel of an interrupted migration still moves messages, if
-    /// this user is not allowed to delete the shovel.
+    /// the connected user is not allowed to delete the shovel.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub unreachable: BTreeSet<QueueName>,
     /// The dynamic shovels that use queues of the vhost. topo reads the shovels only if the plan deletes or recreates
@@ -44,7 +44,7 @@ pub struct Activity {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub connections: Option<BTreeMap<String, u64>>,
     /// The shovels and federation upstreams, by the user that they connect as. Set only if the plan changes or deletes
-    /// users, and this user may read the shovels and upstreams.
+    /// users, and the connected user may read the shovels and upstreams.
     #[serde(skip)]
     pub links: Option<BTreeMap<String, BTreeSet<String>>>,
     /// The intervals at which the broker updates these counts.
@@ -56,11 +56,12 @@ pub struct Activity {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordFacts {
     /// For each record kind, the names of the existing objects to which its records belong, such as users. The value is
-    /// `None` if this user is not allowed to read these objects. A kind has no entry if topo did not read its objects.
+    /// `None` if the connected user is not allowed to read these objects. A kind has no entry if topo did not read its
+    /// objects.
     pub owners: BTreeMap<RecordKind, Option<BTreeSet<String>>>,
-    /// The kinds whose records this user is not allowed to read.
+    /// The kinds whose records the connected user is not allowed to read.
     pub unreadable: BTreeSet<RecordKind>,
-    /// The name of this user; `None` if topo did not read it, because the plan does not depend on it.
+    /// The name of the connected user; `None` if topo did not read it, because the plan does not depend on it.
     pub user: Option<String>,
     /// The records whose passwords topo could not compare, each with the reason.
     pub not_compared: BTreeMap<RecordId, String>,
@@ -76,7 +77,7 @@ pub enum Enabled {
     /// topo did not read the plugins or feature flags.
     #[default]
     NotRead,
-    /// This user is not allowed to read the plugins or feature flags. Contains the required tag.
+    /// The connected user is not allowed to read the plugins or feature flags. Contains the required tag.
     NotReadable(&'static str),
     /// The names of the enabled plugins or feature flags.
     Names(BTreeSet<String>),
@@ -98,7 +99,7 @@ pub enum Shovels {
     /// The shovels were not read.
     #[default]
     NotRead,
-    /// This user may not read the shovels.
+    /// The connected user may not read the shovels.
     Hidden,
     /// The ends of the shovels in the vhost.
     Known(Vec<ShovelEnd>),
@@ -113,7 +114,7 @@ pub enum TopicPermissions {
     NotRead,
     /// The broker keeps topic permissions when their exchange is deleted, because it stores its metadata in Mnesia.
     Kept,
-    /// The broker deletes topic permissions with their exchange, and this user cannot read them.
+    /// The broker deletes topic permissions with their exchange, and the connected user cannot read them.
     Hidden,
     /// The broker deletes topic permissions with their exchange. Contains all topic permissions of the vhost.
     Known(Vec<TopicPermission>),

@@ -43,8 +43,8 @@ pub fn plan_cluster(context: &PlanContext<'_>, facts: &ClusterFacts, options: &O
     ClusterPlan::new(part)
 }
 
-/// Blocks the plan if the cluster does not meet a requirement of the spec, or if this user is not allowed to read the
-/// plugins or feature flags. Adds a note if topo did not read them.
+/// Blocks the plan if the cluster does not meet a requirement of the spec, or if the connected user is not allowed to
+/// read the plugins or feature flags. Adds a note if topo did not read them.
 fn check_requirements(
     part: &mut VhostPlan,
     requires: &Requirements,

@@ -17,7 +17,8 @@ const MIN_OWNED: usize = 10;
 const MAX_PERCENT: usize = 30;
 
 /// Plans the deletions that the spec or `--prune` requests. Reports most other removals as unmanaged objects, notes or
-/// blocks. Silently keeps untouchable objects that the spec does not list under `removed`, and this user's own records.
+/// blocks. Silently keeps untouchable objects that the spec does not list under `removed`, and the connected user's own
+/// records.
 pub(super) fn plan(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,

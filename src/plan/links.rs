@@ -118,8 +118,8 @@ pub fn needs_plugins(row: &RecordRow, desired: &Topology, current: &Topology) ->
 }
 
 /// Blocks the plan if it writes records that belong to a disabled plugin, because the broker would refuse these
-/// requests. The broker still lists and deletes such records. Adds a note if this user is not allowed to read the
-/// enabled plugins.
+/// requests. The broker still lists and deletes such records. Adds a note if the connected user is not allowed to read
+/// the enabled plugins.
 pub(super) fn block_disabled_plugins(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_write = |change: &&PlannedChange| matches!(change.kind, ChangeKind::Create | ChangeKind::Change);
     let mut written: Vec<(&'static RecordRow, Address)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Protects this user's access, so that topo can apply further plans.
+//! Protects the connected user's access, so that topo can apply further plans.
 //!
 //! A pattern that topo cannot evaluate counts as lost access, unless the plan keeps the pattern.
 
@@ -19,7 +19,8 @@ const MAX_NAMED: usize = 3;
 const ADMINISTRATOR: &str = "administrator";
 const REMEDY: &str = "keep these permissions, or apply the plan as a different administrator";
 
-/// Returns true if the object is a record of this user, such as its permissions. topo does not prune such records.
+/// Returns true if the object is a record of the connected user, such as its permissions. topo does not prune such
+/// records.
 pub(super) fn belongs_to_this_user(context: &PlanContext<'_>, id: &ObjectId) -> bool {
     match id {
         ObjectId::Record(id) => {
@@ -32,7 +33,7 @@ pub(super) fn belongs_to_this_user(context: &PlanContext<'_>, id: &ObjectId) -> 
     }
 }
 
-/// Blocks the plan if this user would lose permissions that topo requires for this plan or for its lock.
+/// Blocks the plan if the connected user would lose permissions that topo requires for this plan or for its lock.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) {
     let Some(own) = &context.records.user else { return };
     check_topics(builder, context, own, steps);
@@ -83,8 +84,8 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
     }
 }
 
-/// Blocks the plan if a new or changed topic permission of this user does not permit a binding in the plan. To add or
-/// remove a binding of a topic exchange, a user must have read permission for the routing key.
+/// Blocks the plan if a new or changed topic permission of the connected user does not permit a binding in the plan. To
+/// add or remove a binding of a topic exchange, a user must have read permission for the routing key.
 fn check_topics(builder: &mut PlanBuilder, context: &PlanContext<'_>, own: &str, steps: &[Step]) {
     let is_topic = |name: &ExchangeName| {
         let declared = context.current.exchanges.get(name).or_else(|| context.desired.topology.exchanges.get(name));
@@ -124,8 +125,8 @@ fn check_topics(builder: &mut PlanBuilder, context: &PlanContext<'_>, own: &str,
     }
 }
 
-/// Blocks the plan if it deletes this user, removes the user's `administrator` tag or password, or sets a password hash
-/// for the user. Also blocks the plan if no administrator with a password would remain.
+/// Blocks the plan if it deletes the connected user, removes the user's `administrator` tag or password, or sets a
+/// password hash for the user. Also blocks the plan if no administrator with a password would remain.
 pub(super) fn check_users(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let changed = users::changed_users(builder);
     let of_own = changed.iter().filter(|changed| context.records.user.as_ref() == Some(&changed.name));

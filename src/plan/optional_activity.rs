@@ -52,8 +52,9 @@ fn deleted_or_recreated<'p>(changes: &'p [PlannedChange], migrations: &'p [Migra
     of_changes.chain(of_migrations).collect()
 }
 
-/// Adds a hazard for each shovel that uses a deleted or recreated queue, or one hazard if this user is not allowed to
-/// read the shovels. Adds no hazard for a shovel that the plan deletes or redirects before it deletes the queue.
+/// Adds a hazard for each shovel that uses a deleted or recreated queue, or one hazard if the connected user is not
+/// allowed to read the shovels. Adds no hazard for a shovel that the plan deletes or redirects before it deletes the
+/// queue.
 pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let deleted = deleted_or_recreated(&builder.changes, &builder.migrations);
     let ends = match &context.activity.shovels {

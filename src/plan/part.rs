@@ -174,7 +174,7 @@ pub struct KeptBindings {
     /// The bindings that the spec does not declare.
     pub unmanaged: Vec<Binding>,
     /// The topic permissions on an exchange. Set only if the broker deletes topic permissions together with their
-    /// exchange and this user may read topic permissions.
+    /// exchange and the connected user may read topic permissions.
     #[serde(rename = "topicPermissions", skip_serializing_if = "Option::is_none", default)]
     pub topic_permissions: Option<Vec<TopicPermission>>,
 }

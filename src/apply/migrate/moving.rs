@@ -240,8 +240,8 @@ impl<'a> Moving<'a> {
     }
 
     /// Removes the shovels that killed runs of this migration left behind, even if the current transport is AMQP. These
-    /// shovels would continue to move messages, and would declare a deleted queue again. A shovel that this user cannot
-    /// remove blocks the plan. Does nothing while a move of this migration is in progress.
+    /// shovels would continue to move messages, and would declare a deleted queue again. A shovel that the connected
+    /// user cannot remove blocks the plan. Does nothing while a move of this migration is in progress.
     pub(super) async fn remove_leftovers(&self, migration: &Migration) -> Result<(), BrokerError> {
         if self.current.is_some() {
             return Ok(());

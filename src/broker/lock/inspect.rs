@@ -19,8 +19,8 @@ pub struct HeldLock {
     pub lease: Option<Duration>,
     /// The node that hosts the queue; `None` if the broker does not report the node.
     pub node: Option<String>,
-    /// Whether the node is running; `None` if unknown, for example because this user does not have the `monitoring`
-    /// tag.
+    /// Whether the node is running; `None` if unknown, for example because the connected user does not have the
+    /// `monitoring` tag.
     pub node_is_up: Option<bool>,
     token: Option<String>,
 }

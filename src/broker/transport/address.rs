@@ -178,7 +178,7 @@ struct ClusterName {
 struct Listeners {
     /// The node that responded.
     node: Option<String>,
-    /// `None` if the broker does not show its listeners to this user.
+    /// `None` if the broker does not show its listeners to the connected user.
     listeners: Option<Vec<Listener>>,
 }
 

@@ -55,9 +55,9 @@ pub(super) fn was_delivered_before(delivery: &Delivery) -> bool {
     delivery.redelivered && RawProperties::extract(&delivery.properties).is_some_and(RawProperties::has_count)
 }
 
-/// Checks that this user may publish to the target, with a message that every broker refuses because its expiration is
-/// not a number. `rabbit_channel` checks the permission (403) and the exchange (404) before the properties (406), so
-/// only the reply code 406 proves the permission.
+/// Checks that the connected user may publish to the target, with a message that every broker refuses because its
+/// expiration is not a number. `rabbit_channel` checks the permission (403) and the exchange (404) before the
+/// properties (406), so only the reply code 406 proves the permission.
 pub(super) async fn check_publish_permission(
     connection: &Connection,
     target: &ExchangeName,

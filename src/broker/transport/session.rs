@@ -34,7 +34,7 @@ pub(super) struct Job {
     pub(super) order: Order,
     pub(super) progress: watch::Sender<Progress>,
     pub(super) stop: watch::Receiver<bool>,
-    /// True if the broker has accepted a message from this user with the `user_id` of another user.
+    /// True if the broker has accepted a message from the connected user with the `user_id` of another user.
     pub(super) impersonates: bool,
 }
 

@@ -108,8 +108,8 @@ impl ShovelTransport {
         Self { broker, vhost: vhost.clone(), version }
     }
 
-    /// Checks that this user can manage shovels, without changing anything. The plugins must be enabled, and the user
-    /// must have the tags to read the status (`monitoring`) and the definitions (`policymaker`) of shovels.
+    /// Checks that the connected user can manage shovels, without changing anything. The plugins must be enabled, and
+    /// the user must have the tags to read the status (`monitoring`) and the definitions (`policymaker`) of shovels.
     pub async fn check(&self) -> Result<(), Fault> {
         match self.statuses().await {
             Err(BrokerError::NotFound { .. }) => return Err(Fault::NoShovels),
@@ -320,9 +320,10 @@ fn progress(status: Option<Status>) -> Progress {
 }
 
 impl ShovelTransport {
-    /// Returns the entries in `queues` that are sources of topo shovels, if this user is not allowed to manage shovels.
-    /// Returns no queues if this user is allowed to manage shovels, or if the shovel plugin is not enabled. The broker
-    /// lists the consumers of shovels a few seconds after they subscribe, or not at all if statistics are disabled.
+    /// Returns the entries in `queues` that are sources of topo shovels, if the connected user is not allowed to manage
+    /// shovels. Returns no queues if the connected user is allowed to manage shovels, or if the shovel plugin is not
+    /// enabled. The broker lists the consumers of shovels a few seconds after they subscribe, or not at all if
+    /// statistics are disabled.
     pub async fn queues_with_inaccessible_shovels(
         &self,
         queues: &[QueueName],

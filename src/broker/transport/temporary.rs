@@ -86,7 +86,7 @@ impl AmqpTransport {
         let _ = channel.close(200, "done".into()).await;
     }
 
-    /// Checks that this user is allowed to publish to an exchange, without publishing a message.
+    /// Checks that the connected user is allowed to publish to an exchange, without publishing a message.
     ///
     /// # Errors
     /// The user is not allowed to publish, or the exchange does not exist.

@@ -1,4 +1,4 @@
-//! Reads the status of vhosts. If this user cannot read a value, the status reports it as unknown.
+//! Reads the status of vhosts. If the connected user cannot read a value, the status reports it as unknown.
 
 use super::document::{
     ClusterStatus, Drift, FORMAT_VERSION, InterruptedStatus, LockStatus, State, Status, Unknown, VhostStatus,
@@ -36,7 +36,7 @@ pub struct StatusRequest<'a> {
 /// Reads the status of all vhosts.
 ///
 /// # Errors
-/// The broker cannot be read, or this user is not allowed to read the queues in a vhost.
+/// The broker cannot be read, or the connected user is not allowed to read the queues in a vhost.
 pub async fn status(request: &StatusRequest<'_>) -> Result<Status, BrokerError> {
     let broker = &request.access.broker;
     let (survey, nodes) = try_join!(broker.survey(), broker.node_states())?;
@@ -59,11 +59,12 @@ pub async fn status(request: &StatusRequest<'_>) -> Result<Status, BrokerError> 
     Ok(Status { format_version: FORMAT_VERSION, target, state, cluster, vhosts })
 }
 
-/// The plan for each vhost with a spec and for the cluster, or the error if this user is not allowed to read it.
+/// The plan for each vhost with a spec and for the cluster, or the error if the connected user is not allowed to read
+/// it.
 type Parts = BTreeMap<VhostName, Result<VhostPlan, BrokerError>>;
 
-/// Plans the changes to the cluster and to all vhosts with a spec together. If this user is not allowed to read one of
-/// them, plans each of them separately.
+/// Plans the changes to the cluster and to all vhosts with a spec together. If the connected user is not allowed to
+/// read one of them, plans each of them separately.
 async fn parts(request: &StatusRequest<'_>) -> Result<Parts, BrokerError> {
     let of_vhosts = request.subjects.iter().filter_map(|subject| match subject {
         Subject::Spec { desired, .. } => Some(Arc::clone(desired)),
@@ -93,8 +94,8 @@ async fn parts(request: &StatusRequest<'_>) -> Result<Parts, BrokerError> {
     }
 }
 
-/// Returns true if the error means that this user is not allowed to read a value, or that the broker does not provide
-/// the value.
+/// Returns true if the error means that the connected user is not allowed to read a value, or that the broker does not
+/// provide the value.
 fn is_unreadable(error: &BrokerError) -> bool {
     matches!(
         error,
@@ -106,7 +107,7 @@ fn is_unreadable(error: &BrokerError) -> bool {
 }
 
 /// Converts a 404 from the first request to an existing vhost into a permission error. RabbitMQ 4.2.9, 4.3.3 and later
-/// respond with 404 if this user has no permissions in the vhost.
+/// respond with 404 if the connected user has no permissions in the vhost.
 fn to_permission_error(broker: &Broker, error: BrokerError) -> BrokerError {
     let BrokerError::NotFound { request, .. } = error else { return error };
     let reason = "the vhost exists, but this user has no permission in it".to_owned();

@@ -35,8 +35,8 @@ fn queue_and_holding_queues(name: &QueueName) -> [QueueName; 3] {
     [name.clone(), QueueName::new(hold), QueueName::new(drained)]
 }
 
-/// Blocks the plan while a shovel that this user is not allowed to delete still moves messages. Until the shovel is
-/// deleted, topo can neither prove that a queue is empty nor return its messages.
+/// Blocks the plan while a shovel that the connected user is not allowed to delete still moves messages. Until the
+/// shovel is deleted, topo can neither prove that a queue is empty nor return its messages.
 fn block_orphan_shovels(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
     for queue in queue_and_holding_queues(name).into_iter().filter(|it| context.activity.unreachable.contains(it)) {
         let text = format!(
