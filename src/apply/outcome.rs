@@ -1,4 +1,4 @@
-//! Defines the outcome of a run: the report of each vhost with its steps and migrations, the objects that still differ,
+//! Defines the outcome of a run: the report for each vhost with its steps and migrations, the objects that still differ,
 //! and the status.
 
 use crate::broker::{BrokerError, Performed};
@@ -6,7 +6,7 @@ use crate::model::{Address, QueueName, VhostName};
 use crate::plan::{ApprovedPlan, Step};
 use std::time::Duration;
 
-/// The report of one vhost, or of the cluster. Every step of the plan is in one of the lists, except migration steps
+/// The report for one vhost, or for the cluster. Every step of the plan is in one of the lists, except migration steps
 /// that were not necessary. Each list is in the order in which the steps ended.
 #[derive(Debug)]
 pub struct Report {
@@ -32,7 +32,7 @@ pub struct Report {
     pub is_interrupted: bool,
 }
 
-/// A step that was done.
+/// A completed step.
 #[derive(Debug)]
 pub struct StepDone {
     /// The step.
@@ -87,13 +87,13 @@ impl Report {
         }
     }
 
-    /// Returns true if every step was done, except steps that are left for the next run.
+    /// Returns true if every step was completed, apart from steps that are left for the next run.
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && self.not_attempted.is_empty()
     }
 }
 
-/// The summary of a migration that was completed, rolled back or interrupted.
+/// The summary of a migration that was started, completed or rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
     /// The queue.
@@ -109,29 +109,29 @@ pub struct Migrated {
     pub returned: Option<u64>,
     /// The maximum length of the queue, if the queue drops its oldest messages beyond this length; `None` otherwise.
     pub keeps: Option<u64>,
-    /// The number of messages that may be duplicated, because a connection was lost.
+    /// The number of messages that may have been duplicated because a connection was lost.
     pub possible_duplicates: u64,
-    /// The number of messages that were in the holding queue when new messages overtook them, because new messages
-    /// arrived as fast as topo moved messages. `None` if unknown, or if new messages overtook none.
+    /// The number of messages in the holding queue that newer messages overtook, because they arrived as fast as topo
+    /// could move messages. `None` if unknown or zero.
     pub reordered: Option<u64>,
     /// The number of messages that are behind newer messages, for example because the rollback began before the old
     /// queue was empty. `None` if there are none, or if the number is unknown.
     pub behind: Option<u64>,
     /// The messages that were moved out of the queue and did not return, for example because they expired or because a
-    /// policy removed them. `None` if all messages returned, if the number is unknown, and for a shovel, whose counts
-    /// are not exact.
+    /// policy removed them. `None` if all messages returned, if the number is unknown, or if a shovel moved
+    /// the messages, because its counts are not exact.
     pub missing: Option<Missing>,
     /// The reason why a shovel took over from AMQP; `None` if no shovel took over.
     pub fallback: Option<String>,
     /// The description of a policy that removes messages from the holding queues and that was created or changed after
     /// the plan was made; `None` if there is no such policy.
     pub conflicting_policy: Option<String>,
-    /// The total time for which the queue did not exist; `None` if the queue always existed.
+    /// The maximum total time for which the queue did not exist; `None` if the queue always existed.
     pub gap: Option<Duration>,
     /// The number of times that a client declared the old queue again after topo deleted it.
     pub redeclared: usize,
     /// The clients that may have declared the old queue again, such as `Celery (py-amqp 5.4.2) at 10.0.0.4`. Empty if
-    /// no client did, or if topo cannot determine them.
+    /// no client did, or if topo cannot identify them.
     pub redeclared_by: Vec<String>,
 }
 
@@ -154,7 +154,7 @@ pub struct Consumers {
     /// The number of consumers after the recreation or its rollback; `None` if unknown.
     pub after: Option<usize>,
     /// The clients that have not returned, such as `2 consumers using Celery (py-amqp 5.4.2) at 10.0.0.4`. Empty if all
-    /// have returned, or if topo cannot determine them.
+    /// have returned, or if topo cannot identify them.
     pub missing: Vec<String>,
 }
 
@@ -212,13 +212,13 @@ pub struct Outcome {
     /// The objects that still differ after every step was done, or the reason why the result could not be verified.
     /// Always empty after an incomplete run, which is not verified.
     pub left: Result<Vec<Address>, BrokerError>,
-    /// The shovels that the run wrote and that are not running, although the broker accepted them.
+    /// The shovels that the run created or changed and that are not running, although the broker accepted them.
     pub stopped_shovels: Vec<StoppedShovel>,
     /// True if the run is complete only after all consumers of recreated queues have returned.
     pub requires_consumers: bool,
 }
 
-/// A shovel that the run wrote and that is not running.
+/// A shovel that the run created or changed and that is not running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoppedShovel {
     /// The address.
@@ -285,7 +285,7 @@ impl Outcome {
         }
     }
 
-    /// Returns true if the run changed the broker. Also returns true if a failed step may have been done, or if a
+    /// Returns true if the run changed the broker. Also returns true if a failed step may have taken effect, or if a
     /// migration is incomplete, so that topo reports "nothing was changed" only if this is certain.
     pub fn has_changed(&self) -> bool {
         self.reports.iter().any(|report| {

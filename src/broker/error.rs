@@ -232,7 +232,7 @@ pub enum BrokerError {
     /// The broker lists a quorum queue that has no running members, because a node stopped while the queue was declared
     /// or deleted. Nothing was deleted.
     #[error(
-        "queue {queue} accepts no messages: none of its members is running ({reason}); unless a node that is down \
+        "queue {queue} is not accepting messages: none of its members is running ({reason}); unless a node that is down \
          hosts a member, delete the queue and apply again"
     )]
     NoMembers {

@@ -16,15 +16,15 @@ pub struct ConnectionOptions {
     pub username: String,
     /// The user's password.
     pub password: SecretString,
-    /// The CA certificates to trust instead of the system's authorities and Mozilla's list, in PEM format.
+    /// The CA certificates, in PEM format, to trust instead of the system's authorities and Mozilla's list.
     pub ca_cert: Option<Vec<u8>>,
     /// The client certificate with its chain and its key; `None` if topo sends no client certificate.
     pub client_cert: Option<ClientCertificate>,
     /// True to accept any broker certificate.
     pub insecure: bool,
-    /// The timeout of a request, from connecting to the last byte.
+    /// The timeout for a request, from connecting to the last byte.
     pub timeout: Duration,
-    /// The settings for retries of a request.
+    /// The settings for retrying requests.
     pub retries: Retries,
     /// The intervals at which the broker updates its counts.
     pub intervals: Intervals,
@@ -52,7 +52,7 @@ impl std::fmt::Debug for ClientCertificate {
 pub struct Retries {
     /// The maximum number of attempts, including the first.
     pub attempts: usize,
-    /// The pause before the first retry. Each following pause is twice as long.
+    /// The pause before the first retry. Each subsequent pause is twice as long.
     pub first_pause: Duration,
     /// The maximum pause.
     pub longest_pause: Duration,

@@ -20,7 +20,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Creates the context of a vhost and simulates the routing of its messages. `operator_policies` contains the
+    /// Creates the context for a vhost and simulates the routing of its messages. `operator_policies` contains the
     /// operator policies from the expansion.
     pub(crate) fn new(
         (spec, expansion): (&'a Spec, &'a Expansion),
@@ -100,8 +100,8 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         self.effective.is_at_least_once()
     }
 
-    /// Returns the number of retries after the first attempt. A policy can lower the delivery limit of a queue that
-    /// counts the attempts itself.
+    /// Returns the number of retries after the first attempt. If the queue counts the attempts itself, a policy
+    /// can lower this number with a lower delivery limit.
     pub(crate) fn retries(&self) -> u32 {
         let declared = self.retry.map_or(0, Retry::retries);
         match self.retry {
@@ -135,7 +135,7 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
     }
 }
 
-/// The maximum number of dropped routing keys in a contract.
+/// The maximum number of routing keys of dropped messages that a contract lists.
 const MAX_KEYS: usize = 20;
 
 impl Context<'_> {
@@ -153,7 +153,7 @@ impl Context<'_> {
     }
 
     /// Returns the dead-letter exchange and routing key of a message that has no retries left; `None` if the queue
-    /// certainly has no dead-letter exchange.
+    /// is known to have no dead-letter exchange.
     fn target(&self, queue: &QueueName, retry: Option<&Retry>, effective: &EffectiveSettings) -> Option<DeadLettering> {
         if let Some(Retry::Ladder(ladder)) = retry {
             // The bindings of the ladder route the message to this exchange, and the message keeps its routing key.
@@ -198,8 +198,8 @@ impl Context<'_> {
 
     /// Returns true if a worker can safely publish a message to an exchange and acknowledge the original.
     ///
-    /// This is safe if the message reaches a queue, or if only an external exchange, or this exchange itself, makes the
-    /// route uncertain.
+    /// This is safe if the message reaches a queue, or if the route is uncertain only because of an external exchange or
+    /// this exchange, which topo assumes to be complete.
     pub(super) fn is_routable(&self, exchange: &ExchangeName, key: &str) -> bool {
         let is_trusted = |of: &ExchangeName| {
             of == exchange || self.expansion.scope.external.contains(&ObjectId::Exchange(of.clone()))

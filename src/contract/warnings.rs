@@ -122,9 +122,11 @@ fn redeliveries(it: &EffectiveQueue<'_, '_>) -> String {
     };
     match (it.queue_type, it.delivery_limit()) {
         (QueueType::Quorum, Some(limit)) if it.profile.version.is_at_least(4, 3) => {
-            format!("without limit after basic.nack; after basic.reject or a crash, up to {limit} times, then it {end}")
+            format!(
+                "without limit (basic.nack), or up to {limit} times (basic.reject or a crash), after which it {end}"
+            )
         }
-        (QueueType::Quorum, Some(limit)) => format!("up to {limit} times, then it {end}"),
+        (QueueType::Quorum, Some(limit)) => format!("up to {limit} times, after which it {end}"),
         (QueueType::Quorum, None) | (QueueType::Classic | QueueType::Stream, _) => "without limit".to_owned(),
     }
 }

@@ -59,7 +59,7 @@ impl Ladder {
         let (guard, first) = (naming::guard_exchange(queue), naming::first_exchange(queue));
         let end = Destination::Exchange(self.end.exchange.clone());
         let mut objects = Objects::default();
-        let (retry, exhausted) = self.tiers.add_entrance(&mut objects);
+        let (retry, exhausted) = self.tiers.add_entry_exchanges(&mut objects);
         objects.add_exchange(guard.clone(), "headers", Some(&retry));
         objects.add_exchange(first.clone(), "fanout", Some(&naming::switch_exchange(&first)));
         objects.add_exchange(naming::switch_exchange(&first), "fanout", None);

@@ -56,7 +56,7 @@ impl Republish {
         // The alternate exchange of `exhausted` is `Q.retry.first`, which only a ladder creates. The broker ignores an
         // alternate exchange that does not exist. Without this argument, a switch between `ladder` and `republish`
         // would change an argument of an existing exchange, which is a conflict.
-        let (retry, exhausted) = tiers.add_entrance(&mut objects);
+        let (retry, exhausted) = tiers.add_entry_exchanges(&mut objects);
         // If a worker publishes a copy with a retry number that has no tier, this binding routes the copy to the
         // dead-letter target. If the dead-letter exchange requires a specific key, it would not route the number, so
         // the binding routes to the dead-letter queue instead. The default exchange does not support bindings.

@@ -45,7 +45,7 @@ impl Tiers {
     /// Adds the retry exchange, its switch exchange, and the exhausted exchange, which receives the messages that
     /// neither of them routes to a tier. Returns the names of the retry exchange and the exhausted exchange. These
     /// exchanges are the same for every strategy, so a change of strategy affects only their bindings.
-    pub(super) fn add_entrance(&self, objects: &mut Objects) -> (ExchangeName, ExchangeName) {
+    pub(super) fn add_entry_exchanges(&self, objects: &mut Objects) -> (ExchangeName, ExchangeName) {
         let (retry, exhausted) = (naming::retry_exchange(&self.queue), naming::exhausted_exchange(&self.queue));
         objects.add_exchange(retry.clone(), "direct", Some(&naming::switch_exchange(&retry)));
         objects.add_exchange(naming::switch_exchange(&retry), "direct", Some(&exhausted));
@@ -73,7 +73,7 @@ impl Tiers {
         }
     }
 
-    /// Returns the arguments of a tier, and the names of its optional arguments. A current tier that lacks an optional
+    /// Returns the arguments of a tier, and the names of its optional arguments. An existing tier that lacks an optional
     /// argument does not cause a conflict.
     fn arguments(&self, number: u32, delay: i64, profile: &BrokerProfile) -> (Arguments, BTreeSet<String>) {
         let supports = |queue_type: QueueType, argument: &str| {
@@ -110,7 +110,8 @@ pub struct Objects {
     pub queues: BTreeMap<QueueName, Queue>,
     /// The generated bindings.
     pub bindings: BTreeSet<Binding>,
-    /// The optional arguments of each queue. A current queue that lacks an optional argument does not cause a conflict.
+    /// The optional arguments of each queue. An existing queue that lacks an optional argument does not cause a
+    /// conflict.
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
 

@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Raw {
     pub(super) nodes: BTreeMap<ObjectId, Node>,
     pub(super) links: BTreeSet<Link>,
-    /// The effective settings of each queue and exchange. Policies are not drawn, but a change to an effective setting
-    /// marks the object.
+    /// The effective settings of each queue and exchange. Policies are not drawn, but an object is marked if one of its
+    /// effective settings changes.
     pub(super) effective: BTreeMap<ObjectId, BTreeMap<String, ArgumentValue>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Link {
     pub(super) mark: Option<Mark>,
 }
 
-/// Returns a map from each object that is generated for retries to its queue.
+/// Maps each generated retry object to the queue whose retries it serves.
 pub(super) fn members(desired: &Desired) -> BTreeMap<&ObjectId, &QueueName> {
     desired.scope.families.iter().flat_map(|family| family.members.iter().map(|id| (id, &family.queue))).collect()
 }
@@ -104,7 +104,8 @@ impl Raw {
         neighbors
     }
 
-    /// Converts the links into arrows. Two boxes have at most one arrow of each kind in each direction.
+    /// Converts the links into arrows. There is at most one arrow of each kind in each direction between two
+    /// boxes.
     pub(super) fn into_graph(mut self, vhost: VhostName) -> VhostGraph {
         // A link from a box to itself becomes a note.
         for link in self.links.iter().filter(|link| link.from == link.to) {
@@ -145,7 +146,7 @@ impl Raw {
 struct Drawing<'a> {
     desired: &'a Desired,
     policies: Policies<'a>,
-    /// The effective settings of the queues that are not drawn yet.
+    /// The effective settings of the queues that have not been drawn yet.
     settings: BTreeMap<&'a QueueName, EffectiveSettings>,
     /// The destinations of dead-lettered messages, by queue.
     fates: BTreeMap<&'a QueueName, Fate>,
@@ -268,13 +269,13 @@ impl<'a> Drawing<'a> {
     }
 
     fn kind(&self, id: &ObjectId, queue: &Queue) -> (Kind, String) {
-        let of_type = queue.type_name();
+        let type_name = queue.type_name();
         let is_dead_letter_queue = self.sources.get(id).is_some_and(|source| source.part_of.is_some());
         match queue.queue_type() {
-            _ if self.families.contains_key(id) => (Kind::Tier, format!("{of_type} tier")),
-            _ if is_dead_letter_queue => (Kind::DeadLetterQueue, format!("{of_type} dead-letter queue")),
-            Some(QueueType::Stream) => (Kind::Stream, of_type.to_owned()),
-            Some(QueueType::Classic | QueueType::Quorum) | None => (Kind::Queue, format!("{of_type} queue")),
+            _ if self.families.contains_key(id) => (Kind::Tier, format!("{type_name} tier")),
+            _ if is_dead_letter_queue => (Kind::DeadLetterQueue, format!("{type_name} dead-letter queue")),
+            Some(QueueType::Stream) => (Kind::Stream, type_name.to_owned()),
+            Some(QueueType::Classic | QueueType::Quorum) | None => (Kind::Queue, format!("{type_name} queue")),
         }
     }
 
@@ -300,16 +301,16 @@ impl<'a> Drawing<'a> {
             if self.raw.nodes.contains_key(&id) {
                 continue;
             }
-            let whose = if external.contains(&id) { "external" } else { "unmanaged" };
+            let status = if external.contains(&id) { "external" } else { "unmanaged" };
             let (kind, words) = match &id {
                 ObjectId::Exchange(name) if name.as_str().is_empty() => {
                     (Kind::ForeignExchange, "routing key = queue name".to_owned())
                 }
                 ObjectId::Exchange(name) => match predeclared_type(name) {
-                    Some(of_type) => (Kind::ForeignExchange, format!("predeclared {of_type} exchange")),
-                    None => (Kind::ForeignExchange, format!("{whose} exchange")),
+                    Some(type_name) => (Kind::ForeignExchange, format!("predeclared {type_name} exchange")),
+                    None => (Kind::ForeignExchange, format!("{status} exchange")),
                 },
-                ObjectId::Queue(_) => (Kind::ForeignQueue, format!("{whose} queue")),
+                ObjectId::Queue(_) => (Kind::ForeignQueue, format!("{status} queue")),
                 ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => continue,
             };
             let is_default = id.name() == Some("");

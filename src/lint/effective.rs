@@ -13,7 +13,7 @@ pub(super) struct EffectiveQueue<'a> {
     pub(super) name: &'a QueueName,
     /// The queue type; `None` if a plugin provides the type.
     pub(super) queue_type: Option<QueueType>,
-    /// The queue whose retries require this queue; `None` if the queue is not part of a queue's retries.
+    /// The queue for whose retries this queue was generated; `None` if it was not generated for retries.
     pub(super) retry_owner: Option<&'a QueueName>,
     /// The declaration; `None` for a delayed retry queue.
     pub(super) declaration: Option<&'a QueueSpec>,
@@ -54,7 +54,8 @@ impl EffectiveQueue<'_> {
         self.settings.overflow_behavior().rejects()
     }
 
-    /// Returns the delivery limit and the effective setting that contains it; `None` if deliveries are unlimited.
+    /// Returns the delivery limit and the effective setting that contains it; `None` if deliveries are
+    /// unlimited or no setting contains the limit.
     pub(super) fn delivery_limit(&self) -> Option<(i64, &Effective)> {
         self.settings.delivery_limit().zip(self.settings.get("delivery-limit"))
     }
@@ -106,7 +107,7 @@ pub(super) fn effective_queues<'a>(
     expansion.topology.queues.iter().filter_map(effective_queue).collect()
 }
 
-/// A setting of a queue or a policy that is listed in the known arguments.
+/// A queue or policy setting that is one of the known arguments.
 pub(super) struct KnownSetting<'a> {
     /// The queue or the policy.
     pub(super) id: ObjectId,

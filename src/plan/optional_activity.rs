@@ -2,8 +2,8 @@
 //! and current message and consumer counts. Adds the hazards and notes that result from this data.
 //!
 //! A shovel declares its queues whenever it connects (all versions). A deleted source queue is therefore redeclared
-//! within seconds, with the default type and no arguments. If the plan recreates the queue, the broker then refuses the
-//! desired queue. Messages that a shovel publishes to a missing queue are lost.
+//! within seconds, with the default type and no arguments. If the plan recreates the queue, the broker then refuses
+//! to declare the desired queue. Messages that a shovel publishes to a missing queue are lost.
 //!
 //! A new limit may be at or below the current number of connections or queues. In that case, the broker refuses new
 //! connections or queues immediately.
@@ -33,7 +33,7 @@ pub fn deletes_queues(part: &VhostPlan) -> bool {
     !deleted_or_recreated(&part.changes, &part.migrations).is_empty()
 }
 
-/// Returns the queues that the plan deletes or recreates. topo reads their clients.
+/// Returns the queues that the plan deletes or recreates. topo looks up their clients.
 pub fn deleted_queues(part: &VhostPlan) -> Vec<QueueName> {
     deleted_or_recreated(&part.changes, &part.migrations).into_keys().collect()
 }
@@ -67,7 +67,7 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
             };
             let text = format!(
                 "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user \
-                 cannot read parameters (this requires the policymaker tag)"
+                 cannot read parameters, which requires the policymaker tag"
             );
             builder.hazards.push(Hazard {
                 kind: HazardKind::ShovelInterference,
@@ -112,17 +112,19 @@ fn shovel_text(end: &ShovelEnd, is_recreated: bool) -> String {
     let ShovelEnd { shovel, vhost, is_source, .. } = end;
     let redeclares = "with the default type and no arguments";
     let effect = match (is_source, is_recreated) {
-        (true, false) => format!("reads from it: within seconds, it declares the queue again, {redeclares}"),
+        (true, false) => format!(
+            "reads from this queue: within seconds of the deletion, the shovel declares the queue again, {redeclares}"
+        ),
         (true, true) => format!(
-            "reads from it: while the queue does not exist, it can declare the queue {redeclares}, and the broker then \
-             refuses the new queue"
+            "reads from this queue: while the queue does not exist, the shovel can declare it {redeclares}, and the \
+             broker then refuses to declare the new queue"
         ),
         (false, false) => format!(
-            "writes to it: its messages are lost, and when it connects again, it declares the queue {redeclares}"
+            "writes to this queue: its messages are lost, and when the shovel reconnects, it declares the queue {redeclares}"
         ),
-        (false, true) => "writes to it: its messages are lost while the queue does not exist".to_owned(),
+        (false, true) => "writes to this queue: its messages are lost while the queue does not exist".to_owned(),
     };
-    format!("shovel {shovel} of vhost {vhost} {effect}; delete the shovel first, and create it again afterwards")
+    format!("shovel {shovel} in vhost {vhost} {effect}; delete the shovel first, and create it again afterwards")
 }
 
 const CONNECTIONS: &str = "max-connections";
@@ -135,7 +137,7 @@ pub fn limits_connections(part: &VhostPlan) -> bool {
     lowered_limits(&part.changes).any(|(_, record)| matches!(record.id.setting(), Some(CONNECTIONS | CHANNELS)))
 }
 
-/// Adds a hazard for each set or lowered limit if the current usage reaches the limit or is unknown.
+/// Adds a hazard for each limit that the plan sets or lowers if the current usage reaches the limit or is unknown.
 pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let found: Vec<_> = lowered_limits(&builder.changes)
         .filter_map(|(change, record)| {
@@ -154,7 +156,7 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
                 QUEUES => (Some(queue_count(&builder.changes, context)), "queue"),
                 _ => return None,
             };
-            // Treats an unknown number as a reached limit.
+            // If the number is unknown, it may have reached the limit.
             if existing.is_some_and(|existing| existing < limit) {
                 return None;
             }
@@ -196,7 +198,7 @@ fn limit_of(object: Option<&Object>) -> Option<&Record> {
     }
 }
 
-/// Returns the number of queues after the plan, excluding topo's own queues.
+/// Returns the number of queues after the plan is applied, excluding topo's own queues.
 fn queue_count(changes: &[PlannedChange], context: &PlanContext<'_>) -> u64 {
     let is_queue = |object: &Option<Object>| matches!(object, Some(Object::Queue(..)));
     let created = changes.iter().filter(|it| it.kind == ChangeKind::Create && is_queue(&it.after)).count();
@@ -219,8 +221,8 @@ pub(super) fn report_unqueried_queues(builder: &mut PlanBuilder, context: &PlanC
     let intervals = context.activity.intervals;
     let age = in_words(intervals.listing().max(intervals.one_tick()));
     let text = format!(
-        "{} could not be queried over AMQP for current consumers and messages, so the numbers in the plan may be {age} \
-         old: {reason}",
+        "{} could not be queried over AMQP for current consumers and messages, so the numbers in the plan may be up to \
+         {age} old: {reason}",
         count(*queues, "queue")
     );
     builder.info(&context.address(&ObjectId::Vhost), text);

@@ -221,7 +221,7 @@ pub(super) fn hazards(
                 builder.migrations.push(migration);
             } else {
                 deletion_hazards(builder, address, before, planned.live.as_ref());
-                let gap = "messages published while the queue is recreated will be unroutable, and publishers will not \
+                let gap = "messages published while the queue is being recreated will be unroutable, and publishers will not \
                            be notified";
                 builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
             }

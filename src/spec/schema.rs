@@ -97,7 +97,7 @@ impl Transform for Markdown {
 }
 
 impl Object {
-    /// Returns the keys of the mapping. With a queue type, returns only the keys that this type supports.
+    /// Returns the keys of the mapping. If a queue type is given, returns only the keys that this type supports.
     pub(super) fn keys_of(&self, queue_type: Option<QueueType>) -> Vec<Key> {
         let supports = |key: &Key| match (queue_type, known(key.name)) {
             (Some(QueueType::Stream), None) => !key.excludes_streams,
@@ -106,14 +106,14 @@ impl Object {
         };
         // A stream does not dead-letter messages, and a spec can state this with `deadLetter: none`.
         let is_dead_letter_of_stream = |key: &Key| queue_type == Some(QueueType::Stream) && key.name == "deadLetter";
-        let of_type = |key: &Key| {
+        let key_for_type = |key: &Key| {
             if is_dead_letter_of_stream(key) {
                 Some(Key { shape: Shape::OneOf(&["none"]), example: "none", ..*key })
             } else {
                 supports(key).then_some(*key)
             }
         };
-        self.keys().iter().filter_map(of_type).collect()
+        self.keys().iter().filter_map(key_for_type).collect()
     }
 }
 
@@ -187,7 +187,7 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
         .into_iter()
         .map(|queue_type| {
             let table = table(object.keys_of(Some(queue_type)), definitions);
-            (queue_type, of_type(titled(table, &format!(": {queue_type}")), queue_type, definitions))
+            (queue_type, restrict_to_type(titled(table, &format!(": {queue_type}")), queue_type, definitions))
         })
         .collect();
     let mut add = |name: String, table: Value| {
@@ -217,7 +217,7 @@ fn capitalized(queue_type: QueueType) -> &'static str {
 }
 
 /// Restricts a queue's schema to the values that one queue type supports.
-fn of_type(mut table: Value, queue_type: QueueType, definitions: &mut Map<String, Value>) -> Value {
+fn restrict_to_type(mut table: Value, queue_type: QueueType, definitions: &mut Map<String, Value>) -> Value {
     let arguments = queue_arguments(Some(queue_type), definitions);
     table["properties"]["arguments"]["$ref"] = arguments["$ref"].clone();
     let fixed = [("durable", true), ("autoDelete", false)];
@@ -308,8 +308,8 @@ fn map(inner: Shape, definitions: &mut Map<String, Value>) -> Value {
     })
 }
 
-/// Returns a reference to the schema for queue arguments. With a queue type, the schema rejects known arguments that
-/// this type does not support.
+/// Returns a reference to the schema for queue arguments. If a queue type is given, the schema rejects known
+/// arguments that this type does not support.
 fn queue_arguments(queue_type: Option<QueueType>, definitions: &mut Map<String, Value>) -> Value {
     let name = format!("{}Arguments", queue_type.map_or("Queue", capitalized));
     let mut properties = Map::new();

@@ -28,10 +28,10 @@ const SIZE: Units = &[
 pub(crate) const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|h|d|w))+$";
 /// The pattern for sizes in the JSON Schema. The parser accepts the same notation.
 pub(crate) const SIZE_PATTERN: &str = "^[0-9]+(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$";
-/// The pattern for ages in the JSON Schema: the broker's pattern for `x-max-age`, extended by the `d` unit.
+/// The pattern for ages in the JSON Schema: the broker's pattern for `x-max-age`, plus the `d` unit.
 pub(crate) const MAX_AGE_PATTERN: &str = "^[0-9]+[YMDdhms]$";
 
-/// Parses a duration such as `500ms` or `1h30m` into milliseconds. The error is a hint, if there is one.
+/// Parses a duration such as `500ms` or `1h30m` into milliseconds. The error contains a hint if one is available.
 pub(crate) fn duration(text: &str) -> Result<i64, Option<String>> {
     let mut total = 0_i64;
     let mut rest = text;
@@ -43,7 +43,7 @@ pub(crate) fn duration(text: &str) -> Result<i64, Option<String>> {
     if text.is_empty() { Err(duration_hint(text)) } else { Ok(total) }
 }
 
-/// Parses a size such as `64KiB` into bytes. The error is a hint, if there is one.
+/// Parses a size such as `64KiB` into bytes. The error contains a hint if one is available.
 pub(crate) fn size(text: &str) -> Result<i64, Option<String>> {
     match leading_value(text, SIZE) {
         Some((bytes, "")) => Ok(bytes),
@@ -51,7 +51,7 @@ pub(crate) fn size(text: &str) -> Result<i64, Option<String>> {
     }
 }
 
-/// Converts an age to RabbitMQ's notation: `7d` becomes `7D`. The error is a hint, if there is one.
+/// Converts an age to RabbitMQ's notation: `7d` becomes `7D`. The error contains a hint if one is available.
 pub(crate) fn max_age(text: &str) -> Result<String, Option<String>> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -91,16 +91,16 @@ fn duration_hint(text: &str) -> Option<String> {
         return None;
     }
     if word.starts_with(['.', ',']) {
-        return Some("use whole numbers: write 1h30m or 90m".to_owned());
+        return Some("use whole numbers, such as 1h30m or 500ms".to_owned());
     }
     if word == "M" {
-        return Some(format!("write {number}m for minutes, or days such as 30d for months"));
+        return Some(format!("write {number}m for minutes, or use days for months, such as 30d"));
     }
     if matches!(word.to_ascii_lowercase().as_str(), "y" | "year" | "years" | "month" | "months") {
         return Some("the longest unit is `w`; use days".to_owned());
     }
     if let Some((unit, _)) = duration_unit(word) {
-        // If the number is too large, the unit is not the mistake.
+        // If the number is too large, the unit is not the problem.
         return Some(format!("write {number}{unit}")).filter(|_| !text.ends_with(&format!("{number}{unit}")));
     }
     let next = if text.contains('m') { "s" } else { "m" };
@@ -241,7 +241,7 @@ mod tests {
             ("30sec", Some("write 30s")),
             ("5 minutes", Some("write 5m")),
             ("7D", Some("write 7d")),
-            ("2M", Some("write 2m for minutes, or days such as 30d for months")),
+            ("2M", Some("write 2m for minutes, or use days for months, such as 30d")),
             ("1y", Some("the longest unit is `w`; use days")),
             ("soon", None),
             ("", None),
@@ -280,7 +280,7 @@ mod hint_tests {
     use super::*;
 
     #[test]
-    fn common_notations_have_a_hint() {
+    fn only_common_notations_have_a_hint() {
         for (text, expected) in [
             ("5.5s", "write 5500ms"),
             ("1,5h", "write 90m"),
@@ -290,8 +290,8 @@ mod hint_tests {
             ("1m30", "add a unit to the last number: write 1m30s"),
             ("-5s", "durations cannot be negative: write 5s"),
             ("1h 30m", "write 1h30m"),
-            ("1M", "write 1m for minutes, or days such as 30d for months"),
-            ("0.0001s", "use whole numbers: write 1h30m or 90m"),
+            ("1M", "write 1m for minutes, or use days for months, such as 30d"),
+            ("0.0001s", "use whole numbers, such as 1h30m or 500ms"),
         ] {
             assert_eq!(duration_hint(text).as_deref(), Some(expected), "{text}");
         }
@@ -308,7 +308,7 @@ mod hint_tests {
             assert_eq!(max_age_hint(text).as_deref(), Some(expected), "{text}");
         }
         assert_eq!(
-            [duration_hint("P1M"), duration_hint("soon"), size_hint("1Bogus").filter(|_| false), max_age_hint("x")],
+            [duration_hint("P1M"), duration_hint("soon"), size_hint("1Kbogus"), max_age_hint("x")],
             [None, None, None, None]
         );
     }

@@ -54,14 +54,14 @@ fn shovel_blocks_a_recreate_until_it_is_deleted() {
     put_shovel(&vhost, "carrier", "q", "other");
     let blocked = topo.run(["apply", "-y", DISCARD, OTHERS]).expect_code(3);
     let blocked =
-        blocked.expect_text("shovel-interference").expect_text("shovel carrier of vhost").expect_no_text("S3CRET");
+        blocked.expect_text("shovel-interference").expect_text("shovel carrier in vhost").expect_no_text("S3CRET");
     assert!(!blocked.stderr.contains("S3CRET"), "{blocked}");
     assert_eq!(vhost.queue("q")["arguments"]["x-message-ttl"], 60_000);
     let plan = topo.run(["plan", DISCARD, "--format=json"]).expect_no_text("S3CRET").plan();
     let address = format!("queues/{}/q", vhost.name());
     let [(of, text, must_be_allowed)] = hazards(&plan)[..] else { panic!("{plan:#}") };
     assert_eq!((of, must_be_allowed), (address.as_str(), true));
-    assert!(text.contains("reads from it"), "{text}");
+    assert!(text.contains("reads from this queue"), "{text}");
     remove_shovel(&vhost, "carrier");
     topo.run(["apply", "-y", DISCARD, OTHERS]).expect_code(0).expect_no_text("shovel");
     assert_eq!(vhost.queue("q")["arguments"]["x-message-ttl"], 7_200_000);
@@ -72,7 +72,7 @@ fn allowed_shovel_does_not_block() {
     let (vhost, topo) = prepare("allowed");
     put_shovel(&vhost, "carrier", "other", "q");
     let flag = format!("--allow=shovel-interference@queues/{}/q", vhost.name());
-    topo.run(["apply", "-y", DISCARD, OTHERS]).expect_code(3).expect_text("writes to it");
+    topo.run(["apply", "-y", DISCARD, OTHERS]).expect_code(3).expect_text("writes to this queue");
     topo.run(["apply", "-y", DISCARD, OTHERS, &flag]).expect_code(0);
     assert_eq!(vhost.queue("q")["arguments"]["x-message-ttl"], 7_200_000);
 }
@@ -89,7 +89,7 @@ fn shovel_of_another_vhost_blocks_a_deletion() {
     home.http().put(&path, &json!({ "value": value })).expect_status(201);
     topo.rewrite("queues: {q: {type: classic, messageTtl: 1m}}\nremoved: {queues: [other]}\n");
     let blocked = topo.run(["apply", "-y", OTHERS]).expect_code(3);
-    blocked.expect_text("shovel far of vhost").expect_text("reads from it: within seconds");
+    blocked.expect_text("shovel far in vhost").expect_text("reads from this queue: within seconds");
     assert!(!vhost.queue("other").is_null());
     assert_eq!(home.http().delete(&path).status, 204);
     topo.run(["apply", "-y", OTHERS]).expect_code(0);

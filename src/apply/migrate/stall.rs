@@ -1,4 +1,4 @@
-//! Detects that messages make no progress, and describes the reason.
+//! Detects when messages stop making progress, and describes the reason.
 
 use crate::broker::transport::Fault;
 use crate::broker::{LockedBroker, QueueState};
@@ -9,16 +9,17 @@ use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The maximum number of messages in a holding queue that new messages may overtake, if a shovel moves the messages. A
+/// If a shovel moves the messages: the maximum number of messages in a holding queue that new messages may overtake. A
 /// shovel does not report when it is idle, so topo can use only the queue's total.
 const MAX_OVERTAKEN: u64 = 50;
-/// The time without a decrease after which a message count is treated as flat. A publisher may then be active.
+/// How long a message count must not decrease before topo treats it as flat. A flat count may mean that a publisher is
+/// active.
 const PLATEAU: Duration = Duration::from_secs(2);
 
-/// The time without a moved message after which a transport is treated as having moved all messages.
+/// How long a transport must be idle before topo assumes that it has moved all messages.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
 
-/// A detector for a queue whose message count does not decrease.
+/// Detects when the message count of a queue stops decreasing.
 pub(super) struct StallDetector {
     drain_timeout: Duration,
     intervals: Intervals,
@@ -85,13 +86,13 @@ impl StallDetector {
         (self.has_decrease_timed_out() && moved > self.maximum.saturating_mul(2)).then_some(moved)
     }
 
-    /// Returns true if the consumers seem to make no progress, because the message count has not decreased for the
+    /// Returns true if the consumers do not seem to be making progress, because the message count has not decreased for the
     /// stall timeout or a third of the drain timeout, whichever is shorter.
     pub(super) fn seems_stalled(&self) -> bool {
         self.last_decrease.elapsed() >= self.intervals.stall_timeout().min(self.drain_timeout / 3)
     }
 
-    /// Returns true if no message was moved and the message count did not decrease for [`PLATEAU`].
+    /// Returns true if no message has been moved and the message count has not decreased for [`PLATEAU`].
     pub(super) fn is_idle(&self) -> bool {
         self.last_progress.elapsed() >= PLATEAU
     }
@@ -101,7 +102,7 @@ impl StallDetector {
         self.started.elapsed() >= self.drain_timeout / 2
     }
 
-    /// Returns true if no message was moved and the message count did not decrease for the duration of the drain
+    /// Returns true if no message has been moved and the message count has not decreased for the duration of the drain
     /// timeout.
     pub(super) fn has_progress_timed_out(&self) -> bool {
         self.last_progress.elapsed() >= self.drain_timeout
@@ -134,7 +135,7 @@ impl StallDetector {
     }
 }
 
-/// Describes the reason why a queue does not drain. `tick` is the maximum age of a quorum queue's counts; `None` for
+/// Describes why a queue is not draining. `tick` is the maximum age of a quorum queue's counts; `None` for
 /// other queues.
 pub(super) fn describe_stall(
     live: &QueueActivity,
@@ -176,7 +177,7 @@ pub(super) fn describe_stall(
     text
 }
 
-/// Describes why a quorum queue accepts no messages; `None` if its members seem to be available.
+/// Describes why a quorum queue is not accepting messages; `None` if its members seem to be available.
 pub(super) async fn unavailability(broker: &LockedBroker, queue: &QueueName) -> Option<String> {
     let (broker, vhost) = (broker.broker(), broker.vhost());
     let state = broker.queue_state(vhost, queue).await.ok().flatten();
@@ -195,7 +196,10 @@ fn missing_leader(queue: &QueueName, state: &QueueState) -> Option<String> {
         [] => "none is running".to_owned(),
         some => format!("running: {}", some.join(", ")),
     };
-    Some(format!("queue {queue} accepts no messages: it has no leader (members: {}; {up})", state.members.join(", ")))
+    Some(format!(
+        "queue {queue} is not accepting messages: it has no leader (members: {}; {up})",
+        state.members.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -222,7 +226,7 @@ mod tests {
         assert_eq!(described(state(None, &[], &[])), None, "a classic queue has no members");
         assert_eq!(
             described(state(None, &["a", "b", "c"], &["b", "c"])).unwrap(),
-            "queue q accepts no messages: it has no leader (members: a, b, c; running: b, c)"
+            "queue q is not accepting messages: it has no leader (members: a, b, c; running: b, c)"
         );
         assert!(described(state(None, &["a", "b"], &[])).unwrap().ends_with("(members: a, b; none is running)"));
     }

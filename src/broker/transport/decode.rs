@@ -8,7 +8,7 @@ use lapin::message::Delivery;
 /// The maximum nesting depth of a decoded header. A deeper value is opaque.
 const MAX_DEPTH: usize = 32;
 
-/// Decodes a delivery. Omits properties that cannot be read. The encoded properties always contain all properties.
+/// Decodes a delivery. Omits properties that cannot be read; the encoded properties are complete.
 pub(super) fn message(delivery: &Delivery) -> ReceivedMessage {
     let encoded = RawProperties::extract(&delivery.properties).map_or(&[0, 0][..], RawProperties::bytes);
     ReceivedMessage {

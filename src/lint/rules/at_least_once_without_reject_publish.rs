@@ -27,7 +27,7 @@ fn is_text(value: Option<&ArgumentValue>, text: &str) -> bool {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !subject.is_at_least(3, 10) {
-        // Earlier versions have no dead-letter strategy.
+        // Earlier versions do not support dead-letter strategies.
         return findings;
     }
     for queue in subject.effective_queues().iter().filter(|queue| queue.is_quorum()) {
@@ -44,8 +44,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     if policies.is_empty() {
         return findings;
     }
-    // Omits policies that govern a quorum queue in the spec. The loop above checks these queues, because a queue can
-    // set `overflow` itself.
+    // Skips policies that govern a quorum queue in the spec. A queue can set `overflow` itself, so the loop above checks
+    // the queues instead.
     let in_use = subject.policies_on_quorum_queues();
     for id in policies.iter().filter(|id| !in_use.contains(id)) {
         findings.push(RULE.finding(subject, id, "dead-letter-strategy", TEXT).hint(HINT));

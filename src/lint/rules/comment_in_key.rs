@@ -1,4 +1,4 @@
-//! Reports routing keys with a one-word comment directly after them: `routingKey: order. #` sets the key `order.`,
+//! Reports routing keys that are followed by a lone `#` or a one-word comment: `routingKey: order. #` sets the key `order.`,
 //! because ` #` begins a comment in YAML.
 
 use crate::lint::{Finding, Rule, Subject};
@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn finding(subject: &Subject<'_>, at: Location, comment: &str) -> Finding {
     let text = format!("the key ends before `{comment}`, which YAML reads as a comment");
-    let hint = "if the `#` belongs to the key, put the key in quotes; if it starts a comment, add a space after it";
+    let hint = "if the `#` is part of the key, quote the key; if it starts a comment, add a space after the `#`";
     let binding = subject.spec.bindings.iter().find(|(_, declaration)| declaration.key_at == at);
     let objects = binding.map(|(binding, _)| ObjectId::Binding(binding.clone())).into_iter().collect();
     Finding { objects, ..RULE.finding_at(ObjectId::Vhost, at, text) }.hint(hint)

@@ -3,10 +3,10 @@
 /// A hazard that `--allow` permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hazard {
-    /// The dead-letter queue has consumers, which receive messages that the command does not receive.
+    /// The dead-letter queue has consumers, which receive messages before the command can receive them.
     OtherConsumers,
-    /// The dead-letter queue is a quorum queue with a delivery limit. Each inspection uses up one of the
-    /// deliveries. On RabbitMQ 4.3 and later, only a killed inspection does.
+    /// The dead-letter queue is a quorum queue with a delivery limit. Each inspection uses up one
+    /// delivery of each message; on RabbitMQ 4.3 and later, only if the inspection is killed.
     InspectionCost,
     /// The target queue of a replay has no consumers.
     NoConsumers,

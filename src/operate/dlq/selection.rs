@@ -10,18 +10,17 @@ use crate::model::{Glob, QueueName};
 pub struct Selection {
     /// The queues in which the message failed.
     pub sources: Vec<QueueName>,
-    /// The reasons for the death.
+    /// The reasons for the dead-lettering.
     pub reasons: Vec<String>,
-    /// The earliest time of the death, in seconds since 1970.
+    /// The earliest time of death, in seconds since 1970.
     pub since: Option<u64>,
-    /// The latest time of the death, in seconds since 1970.
+    /// The latest time of death, in seconds since 1970.
     pub until: Option<u64>,
-    /// The headers with their values. Without a value, the header must exist, and can have any value. All headers must
-    /// match.
+    /// The headers with their values. A header without a value only needs to exist. All headers must match.
     pub headers: Vec<(String, Option<Glob>)>,
     /// The original routing keys.
     pub routing_keys: Vec<Glob>,
-    /// A string that the error of the last attempt must contain.
+    /// A string that the error from the last attempt must contain.
     pub error: Option<String>,
     /// Bytes that the body must contain.
     pub body: Option<Vec<u8>>,

@@ -13,7 +13,7 @@ use crate::plan::resolution::{Applicability, Resolution, ResolutionKind};
 use crate::plan::verdict::{broker_error, is_refused_again, rank};
 use std::fmt::Write;
 
-/// Returns the resolutions that delete the current object.
+/// Returns the resolutions that replace the current object instead of changing the spec.
 pub(super) fn resolutions(context: &PlanContext<'_>, planned: &PlannedChange) -> Vec<Resolution> {
     let address = &planned.address;
     let recreate = |intro: &str, how: &str, applicability: Applicability| {
@@ -36,18 +36,18 @@ pub(super) fn resolutions(context: &PlanContext<'_>, planned: &PlannedChange) ->
             Resolution::new(
                 ResolutionKind::Rename,
                 Applicability::Yes,
-                "give the new stream a different name, and delete the old one when it has been read".to_owned(),
+                "give the new stream a different name, and delete the old one once consumers have read it".to_owned(),
             ),
             recreate("discard its messages:", "discard", Applicability::Yes),
         ],
         Some(0) => vec![recreate("recreate it (the queue is empty):", "ifEmpty", Applicability::Yes)],
         Some(messages) => {
-            let its =
+            let its_messages =
                 if messages == 1 { "its message".to_owned() } else { format!("its {} messages", number(messages)) };
             vec![
-                recreate(&format!("recreate it and keep {its}:"), "migrate", Applicability::Yes),
+                recreate(&format!("recreate it and keep {its_messages}:"), "migrate", Applicability::Yes),
                 recreate("wait until it is empty, then", "ifEmpty", Applicability::Partly),
-                recreate(&format!("discard {its}:"), "discard", Applicability::Yes),
+                recreate(&format!("discard {its_messages}:"), "discard", Applicability::Yes),
             ]
         }
         None => vec![

@@ -25,7 +25,7 @@ pub(in crate::plan) fn add_hazards(
     migration: &Migration,
     (old, live): (&Queue, Option<&QueueActivity>),
 ) {
-    let unroutable = "messages that reach the queue through the default exchange, published or dead-lettered, cannot \
+    let unroutable = "messages that are published or dead-lettered to the queue through the default exchange cannot \
                       be redirected: during the swap they can be lost, even if confirmed; all other messages \
                       are held and returned";
     builder.hazard(HazardKind::RoutingGap, address, unroutable.to_owned(), None);

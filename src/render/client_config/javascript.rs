@@ -9,7 +9,7 @@ use crate::render::style::clean;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// Renders the vhosts for a rascal configuration, with which rascal only checks that the queues exist. Also returns
+/// Renders the vhosts as a rascal configuration that makes rascal only check that the queues exist. Also returns
 /// notes, because JSON has no comments.
 pub(super) fn rascal(vhosts: &[ClientVhost]) -> (String, Vec<String>) {
     let mut notes = Vec::new();

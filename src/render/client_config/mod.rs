@@ -1,7 +1,7 @@
 //! Renders the queue configuration for a client framework: `topo contract --for`.
 //!
-//! The configuration declares no exchanges and no bindings, because topo declares them. If the framework has an option
-//! to use a queue without declaring it, the configuration sets this option, or a comment or note names the option.
+//! The configuration declares no exchanges or bindings, because topo declares them. If the framework can use a queue
+//! without declaring it, the configuration sets the corresponding option, or names it in a comment or note.
 
 mod advice;
 mod dramatiq;
@@ -28,7 +28,7 @@ pub struct ClientConfig {
     pub notes: Vec<String>,
 }
 
-/// Renders the queue configuration for each vhost. `specs` contains the paths of the specs, for a comment.
+/// Renders the queue configuration for each vhost. `specs` lists the paths of the specs for a comment.
 pub fn client_config(framework: Framework, vhosts: &[ClientVhost], specs: &str) -> ClientConfig {
     if framework == Framework::Rascal {
         let (text, notes) = javascript::rascal(vhosts);
@@ -45,7 +45,7 @@ fn of_vhost(framework: Framework, vhost: &ClientVhost, specs: &str) -> String {
     };
     let mut text = String::new();
     let name = clean(vhost.vhost.as_str());
-    comment(&mut text, mark, &format!("The queues of vhost {name}, as topo declares them ({}).", clean(specs)));
+    comment(&mut text, mark, &format!("The queues in vhost {name}, as topo declares them ({}).", clean(specs)));
     if let Some(option) = without_declaration(framework) {
         comment(&mut text, mark, &format!("Workers use these queues without declaring them: {option}."));
     }

@@ -22,8 +22,8 @@ pub(super) struct Demand<'a> {
     pub(super) wanted: Vec<Bundle<'a>>,
     /// No binding of these bundles may match the message.
     pub(super) unwanted: Vec<Bundle<'a>>,
-    /// True if each `#` of a wanted pattern must match at least one word. Longer keys are better examples, such as
-    /// `order.x` for `order.#`.
+    /// True if each `#` of a wanted pattern must match at least one word. Longer keys are better examples: for
+    /// `order.#`, `order.x` rather than `order`.
     pub(super) has_longer_keys: bool,
 }
 
@@ -44,7 +44,7 @@ impl ExampleMessage {
 }
 
 impl Demand<'_> {
-    /// Returns a message with a shortest possible routing key and only the headers that the chosen bindings require;
+    /// Returns a message with the shortest possible routing key and only the headers that the chosen bindings require;
     /// `None` if no message meets the demand.
     pub(super) fn message(
         &self,
@@ -98,7 +98,7 @@ impl Demand<'_> {
         shortest_key(&wanted_index, &unwanted_index, &|word| used.contains(word), budget)
     }
 
-    /// Returns true if a key meets the demand, apart from headers.
+    /// Returns true if a key meets the demand, ignoring headers.
     fn accepts(&self, key: &str) -> bool {
         let keys = Keys::One(key.to_owned());
         let matches = |bundle: &Bundle<'_>| match bundle.kind {
