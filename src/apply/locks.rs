@@ -89,7 +89,7 @@ impl Locks {
         }
     }
 
-    /// Releases all locks. A failure is only reported, because the lock expires with its lease.
+    /// Releases all locks. A failure is reported but does not fail the run, because the lock expires with its lease.
     pub(super) async fn release(self, observe: &dyn Fn(RunEvent<'_>)) {
         let release = async |lock: LockedBroker| {
             if let Err(error) = lock.release().await {

@@ -1,8 +1,9 @@
 //! Plans against a live broker and applies plans to it.
 //!
 //! [`plan`] reads the broker and calls the planner. [`run`] locks the vhosts, plans again, executes the plan and
-//! verifies the result. The steps, their order and their guards come from the plan. The first failure stops new steps,
-//! but a recreation that has started is completed. A retired tier that is not empty is left for the next run.
+//! verifies the result. The steps, their order and their guards come from the plan. After the first failure, topo
+//! starts no new steps, but completes any recreation that has started. A retired tier that is not empty is left for the
+//! next run.
 //!
 //! This module accesses neither files nor the terminal. Callbacks write the backup and show the progress.
 

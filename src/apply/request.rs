@@ -1,4 +1,4 @@
-//! Defines the request for a run, the resources of an apply, the events that a run reports, and the errors that end a
+//! Defines the request for a run, the resources for an apply, the events that a run reports, and the errors that end a
 //! run before its first step.
 
 use super::backup::{Backup, BackupError};
@@ -98,16 +98,16 @@ impl Interrupt {
 /// An event for the observer of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum RunEvent<'a> {
-    /// The run acquires its locks.
+    /// The run is acquiring its locks.
     Locking,
-    /// The run waits for a lock that another apply holds.
+    /// The run is waiting for a lock that another apply holds.
     LockHeld {
         /// The vhost.
         vhost: &'a VhostName,
         /// The description of the holder.
         holder: &'a str,
     },
-    /// The run holds all locks, and plans again.
+    /// The run holds all locks, and is planning again.
     Planning,
     /// The new plan is approved. The backup follows.
     Approved(&'a ApprovedPlan),
@@ -115,7 +115,7 @@ pub enum RunEvent<'a> {
     Executing(&'a ApprovedPlan, &'a [(VhostName, Step)]),
     /// A step has made progress.
     Step(Progress<'a>),
-    /// The run waits until the consumers of recreated queues subscribe again. Reported again when the number of
+    /// The run is waiting for the consumers of recreated queues to subscribe again. Reported again when the number of
     /// returned consumers changes.
     AwaitingConsumers {
         /// The number of consumers that have returned.
@@ -123,7 +123,7 @@ pub enum RunEvent<'a> {
         /// The number of consumers before the recreations.
         before: usize,
     },
-    /// Every step was done or is left for the next run, and the run reads the broker again to verify the result.
+    /// Every step was done or is left for the next run, and the run is reading the broker again to verify the result.
     Verifying,
     /// The outcome is complete, and the locks are still held.
     Ended(&'a Outcome),
@@ -147,7 +147,7 @@ pub enum Progress<'a> {
     /// A retired tier could not be deleted yet, because its guard was not satisfied. topo retries until the drain
     /// timeout.
     Stalled(&'a Step, &'a BrokerError),
-    /// The deletion of a queue waits for two ticks, which prove that its guard is satisfied. The duration is the
+    /// The deletion of a queue is waiting for two ticks, which prove that its guard is satisfied. The duration is the
     /// expected length of this wait.
     Proving(&'a Step, Duration),
     /// The migration of a queue is being rolled back. The error is the reason; `None` after an interruption.
@@ -161,7 +161,8 @@ pub struct RunFailure {
     /// The reason.
     #[source]
     pub error: RunError,
-    /// The vhosts that were created before the error, because a lock is a queue in the vhost. Nothing else was changed.
+    /// The vhosts that were created before the error occurred. A vhost must exist before topo can lock it, because the
+    /// lock is a queue in the vhost. Nothing else was changed.
     pub created: Vec<VhostName>,
 }
 
@@ -183,7 +184,7 @@ pub enum RunError {
         /// The broker's error.
         error: BrokerError,
     },
-    /// The run was interrupted while it waited for the lock of another apply.
+    /// The run was interrupted while it was waiting for a lock that another apply held.
     #[error("{0}")]
     LockInterrupted(BrokerError),
     /// The plan that was made under the locks differs from the reviewed plan. Each string describes a difference.

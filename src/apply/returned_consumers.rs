@@ -41,8 +41,8 @@ struct VhostQueues<'a> {
     index: usize,
     vhost: &'a VhostName,
     queues: Vec<Recreated<'a>>,
-    /// The connection that counts the consumers; `None` if topo cannot use AMQP and reads the counts from the
-    /// statistics.
+    /// The connection over which topo counts the consumers; `None` if topo cannot use AMQP, and reads the counts from
+    /// the statistics instead.
     amqp: Option<AmqpTransport>,
 }
 
@@ -169,8 +169,8 @@ impl VhostQueues<'_> {
 }
 
 /// Returns the clients that have not returned. Returns an empty list if all consumers have returned or the count is
-/// unknown. Also returns an empty list if topo cannot determine the clients with certainty, because the consumer list
-/// does not match the count, or because clients that did not consume from the old queue consume from the new queue.
+/// unknown. Also returns an empty list if topo cannot determine the clients with certainty. This is the case if the
+/// consumer list does not match the count, or if other clients consume from the new queue.
 fn missing_clients(
     old: &QueueActivity,
     new: Option<&QueueActivity>,

@@ -44,7 +44,7 @@ pub async fn run(request: &RunRequest<'_>, observe: &dyn Fn(RunEvent<'_>)) -> Re
     result
 }
 
-/// Runs a reviewed plan after the locks were acquired.
+/// Runs a reviewed plan after the locks have been acquired.
 async fn run_under_locks(
     request: &RunRequest<'_>,
     locks: &Locks,
@@ -139,8 +139,7 @@ async fn execute(
                 report
             }
         };
-        // A failure prevents only further vhosts from starting. Vhosts in progress continue, because they are
-        // independent.
+        // After a failure, topo starts no further vhosts. Vhosts in progress continue, because they are independent.
         stopped.set(stopped.get() || !report.is_complete());
         report
     };

@@ -1,4 +1,4 @@
-//! Checks whether the shovels that a run wrote are running. The broker also accepts a shovel that can never connect.
+//! Checks whether the shovels that a run wrote are running. The broker accepts even a shovel that can never connect.
 
 use super::outcome::{Report, StoppedShovel};
 use crate::broker::{Broker, BrokerError, ShovelState};
@@ -13,9 +13,9 @@ const WAIT: Duration = Duration::from_secs(10);
 /// The time between two reads of the states.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Returns the shovels that the run wrote and that are not running. Waits up to [`WAIT`] until all of them are running
-/// or have failed. Returns nothing if the connected user cannot read the states, which requires the `monitoring` tag,
-/// or if the plugin that lists them is not enabled.
+/// Returns the shovels that the run wrote and that are not running. Waits at most [`WAIT`] until all shovels that the
+/// run wrote are running or have failed. Returns an empty list if the connected user cannot read the states, or if the
+/// plugin that lists them is not enabled. Reading the states requires the `monitoring` tag.
 pub(super) async fn stopped_shovels(broker: &Broker, reports: &[Report]) -> Vec<StoppedShovel> {
     let mut stopped = Vec::new();
     for report in reports {

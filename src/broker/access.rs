@@ -12,12 +12,12 @@ use futures_util::future::join_all;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The timeout of an AMQP connection attempt and of each request. The broker resolves its host name before it sends its
-/// greeting. If a DNS server does not respond, this takes 5 s (measured on 3.8.9 and 4.3.6).
+/// The timeout for an AMQP connection attempt and for each request. The broker resolves its host name before it sends
+/// its greeting. If a DNS server does not respond, this takes 5 s (measured on 3.8.9 and 4.3.6).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum number of queues that topo queries concurrently. The broker reports a quorum queue as empty if the queue
-/// does not respond within 250 ms. Concurrent queries must not delay one another for that long.
+/// does not respond within 250 ms. Concurrent queries must not delay one another by that much.
 const CONCURRENT_QUERIES: usize = 32;
 
 /// The kind of transport that moves messages.
@@ -49,7 +49,7 @@ pub struct Access {
     pub broker: Broker,
     /// The current process, as a lock holder.
     pub process: Process,
-    /// The name of the queue that is the lock of a vhost.
+    /// The name of the queue that serves as the lock on a vhost.
     pub lock_queue: QueueName,
     options: ConnectionOptions,
     amqp_url: Option<AmqpUrl>,
@@ -119,8 +119,8 @@ impl Access {
         }
     }
 
-    /// Queries queues over AMQP to replace stale counts of messages and consumers in `activity`. Returns true if
-    /// `activity` changed.
+    /// Queries queues over AMQP to replace stale message and consumer counts in `activity`. Returns true if `activity`
+    /// changed.
     ///
     /// The query is a passive declaration, which requires no permission on the queue and does not change the queue. The
     /// response does not include unacknowledged messages, so topo replaces the message count only for quorum queues

@@ -9,7 +9,7 @@ use crate::model::printable::clean;
 use crate::plan::request::Request;
 use serde_json::Value;
 
-/// The maximum length of the excerpt, in characters, that an error contains for a response without a reason.
+/// The maximum length, in characters, of the excerpt that an error contains if the response gives no reason.
 const EXCERPT_LENGTH: usize = 80;
 
 /// A raw response.

@@ -20,7 +20,8 @@ pub enum ConnectProblem {
     Expired,
     /// The broker requires a client certificate, and topo sent none.
     CertificateRequired,
-    /// The broker ends the handshake without a reason. With TLS 1.2, a missing client certificate can have this effect.
+    /// The broker ends the handshake without giving a reason. With TLS 1.2, a missing client certificate can have this
+    /// effect.
     HandshakeRefused,
     /// The broker does not accept the client certificate.
     CertificateRefused(String),

@@ -28,9 +28,9 @@ use std::time::Duration;
 const LARGEST_RESPONSE: usize = 512 << 20;
 /// The maximum duration of a connection attempt, including the TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum idle time of a connection that the client reuses. RabbitMQ 4.3 closes idle connections after 5 s, and
-/// older versions after 60 s (measured). A proxy may keep its connection to topo open after the broker has closed the
-/// connection to the proxy. A request on an idle connection might then not reach the broker.
+/// How long a connection can be idle and still be reused. RabbitMQ 4.3 closes idle connections after 5 s, and older
+/// versions after 60 s (measured). A proxy may keep its connection to topo open after the broker has closed the
+/// connection to the proxy. In that case, a request on an idle connection might not reach the broker.
 const LONGEST_IDLE: Duration = Duration::from_secs(3);
 
 /// A client that reads and changes a broker. Cloning is cheap, because clones share their connections.
@@ -177,7 +177,7 @@ impl Broker {
         self.0.passwords.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the secrets of the spec.
+    /// Returns the secrets in the spec.
     pub fn secrets(&self) -> &Secrets {
         &self.0.secrets
     }

@@ -225,7 +225,7 @@ impl NodeSettings {
 
     /// Returns the management API URL: `base_uri`, or a URL with the host and the port, followed by the path prefix.
     /// The default host is `localhost`. The default port is 15672, or 15671 with TLS. In contrast, the Python tool uses
-    /// the port 15672 even with TLS.
+    /// port 15672 even with TLS.
     pub fn base_url(&self) -> Result<BaseUrl, BaseUrlError> {
         let prefix = self.path_prefix.as_deref().unwrap_or_default();
         if let Some(url) = &self.base_uri {

@@ -1,8 +1,8 @@
 //! Reads the snapshot of a vhost or a cluster from a definitions file (`rabbitmqctl export_definitions`,
 //! `GET /api/definitions`), or builds an empty snapshot.
 //!
-//! Unlike the responses of a broker, a definitions file contains neither message counts nor the properties keys of
-//! bindings. Since RabbitMQ 4.2.9 and 4.3.3, definitions files have not contained internal exchanges either.
+//! Unlike a broker's responses, a definitions file contains neither message counts nor the properties keys of bindings.
+//! As of RabbitMQ 4.2.9 and 4.3.3, definitions files do not contain internal exchanges either.
 
 use super::cluster::ClusterSnapshot;
 use super::definitions_entries::{
@@ -221,7 +221,7 @@ fn read_unbounded(
     })
 }
 
-/// Returns true if definitions files of this version do not contain internal exchanges.
+/// Returns true if definitions files from this version do not contain internal exchanges.
 pub fn lack_internal_exchanges(version: BrokerVersion) -> bool {
     version >= if version.is_at_least(4, 3) { BrokerVersion::new(4, 3, 3) } else { BrokerVersion::new(4, 2, 9) }
 }

@@ -44,7 +44,7 @@ pub(super) struct List {
     defaults: &'static [(&'static str, &'static str, BrokerVersion)],
 }
 
-/// The first version of the defaults that exist in every supported version.
+/// The first version for defaults that exist in every supported version.
 const ALWAYS: BrokerVersion = BrokerVersion::OLDEST_SUPPORTED;
 const V3_10: BrokerVersion = BrokerVersion::new(3, 10, 0);
 const V4_0: BrokerVersion = BrokerVersion::new(4, 0, 0);

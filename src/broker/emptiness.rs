@@ -60,8 +60,7 @@ impl Emptiness {
         }
     }
 
-    /// Returns the duration for which a queue was observed to be empty, up to the last read; 0 if there is no
-    /// observation.
+    /// Returns how long a queue has been observed to be empty, up to the last read; 0 without an observation.
     pub(super) fn empty_for(&self, vhost: &VhostName, queue: &QueueName) -> Duration {
         let span = self.spans.get(vhost).and_then(|spans| spans.get(queue));
         span.map_or(Duration::ZERO, |span| span.last_sent.saturating_duration_since(span.first))

@@ -16,7 +16,7 @@ pub enum BrokerError {
     Certificate {
         /// The kind of file, such as `CA certificate`.
         what: &'static str,
-        /// The message of the TLS library.
+        /// The message from the TLS library.
         reason: String,
     },
     /// The value of a secret cannot be used. topo did not send a request that contains it.
@@ -46,7 +46,7 @@ pub enum BrokerError {
         reason: String,
     },
     /// The broker did not respond in time.
-    #[error("{url} did not answer {request} within {}", humantime::format_duration(*.after))]
+    #[error("{url} did not respond to {request} within {}", humantime::format_duration(*.after))]
     Timeout {
         /// The URL without user info.
         url: String,
@@ -74,7 +74,7 @@ pub enum BrokerError {
         reason: String,
     },
     /// 401: the user does not have the tag that the management API requires for the request.
-    #[error("user `{username}` lacks the tag for {request}: {reason}")]
+    #[error("user `{username}` does not have the tag that {request} requires: {reason}")]
     WrongTag {
         /// The user name.
         username: String,
@@ -119,9 +119,9 @@ pub enum BrokerError {
         /// The broker's reason.
         reason: String,
     },
-    /// The object exists with other properties. Over AMQP, the broker returns the same reason with the reply code 406
-    /// (`PRECONDITION_FAILED`).
-    #[error("the object exists with other properties: {reason}")]
+    /// The object exists with different properties. Over AMQP, the broker returns the same reason with the reply code
+    /// 406 (`PRECONDITION_FAILED`).
+    #[error("the object already exists with different properties: {reason}")]
     Inequivalent {
         /// The method and the path.
         request: String,
@@ -152,11 +152,11 @@ pub enum BrokerError {
         request: String,
         /// The HTTP status.
         status: u16,
-        /// The reason of the broker or of a proxy.
+        /// The reason from the broker or a proxy.
         reason: String,
     },
     /// The broker blocks publishers until its memory or disk alarm clears.
-    #[error("{url} blocks publishers because of a memory or disk alarm, and did not answer {request}")]
+    #[error("{url} is blocking publishers because of a memory or disk alarm, and did not respond to {request}")]
     Alarm {
         /// The URL without user info.
         url: String,
@@ -229,8 +229,8 @@ pub enum BrokerError {
         /// The reason.
         reason: String,
     },
-    /// The broker lists a quorum queue that has no running members, because a node stopped while the queue was declared
-    /// or deleted. Nothing was deleted.
+    /// The broker lists a quorum queue that has no running members, because a node stopped while the queue was being
+    /// declared or deleted. Nothing was deleted.
     #[error(
         "queue {queue} is not accepting messages: none of its members is running ({reason}); unless a node that is down \
          hosts a member, delete the queue and apply again"
@@ -334,7 +334,7 @@ pub enum BrokerError {
     LockHeld {
         /// The vhost.
         vhost: VhostName,
-        /// The queue that is the lock.
+        /// The queue that serves as the lock.
         queue: QueueName,
         /// The holder's description.
         holder: String,

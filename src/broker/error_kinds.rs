@@ -3,7 +3,7 @@
 use super::error::BrokerError;
 
 impl BrokerError {
-    /// Returns true if the error may be transient, so that a retry is useful.
+    /// Returns true if the error may be transient, in which case a retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect { problem, .. } => problem.is_transient(),
@@ -83,9 +83,8 @@ impl BrokerError {
         }
     }
 
-    /// Returns true if it is certain that the broker did not process the request, and a retry may succeed. Either topo
-    /// did not send the request, or the broker rejected it before processing. topo retries a delete only after these
-    /// errors.
+    /// Returns true if the broker definitely did not process the request, and a retry may succeed. Either topo did not
+    /// send the request, or the broker rejected it before processing. topo retries a delete only after these errors.
     pub(super) fn is_unprocessed(&self) -> bool {
         if let Self::Connect { problem, .. } = self {
             return problem.is_transient() && !problem.is_after_sending();

@@ -28,7 +28,7 @@
 //! uses every read of the vhost's totals, including reads for other queues
 //! ([`Emptiness`](super::emptiness::Emptiness)). A `get` immediately before the delete detects messages that arrived
 //! after the last tick. The broker does not expose the tick interval, so topo must observe two ticks, unless a user
-//! specified the interval or an earlier observation of this run confirmed it ([`Ticks`](super::ticks::Ticks)).
+//! specified the interval or an earlier observation in this run confirmed it ([`Ticks`](super::ticks::Ticks)).
 
 use super::connection::Broker;
 use super::deletion::Performed;
@@ -43,7 +43,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The time for which an unbound queue must be empty before it is treated as drained.
+/// How long an unbound queue must be empty before topo treats it as drained.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 /// The maximum number of reads for a queue that exists but is not listed.
 const UNLISTED_READS: usize = 10;
@@ -55,7 +55,7 @@ pub type OnProof<'a> = &'a dyn Fn(Duration);
 impl Broker {
     /// Deletes a queue if its guard is satisfied. `delete` is the request without flags.
     ///
-    /// A retry repeats the whole check and not only the delete, because the name may now refer to a queue that another
+    /// A retry repeats the whole check, not just the delete, because the name may now refer to a queue that another
     /// client has created.
     pub(super) async fn delete_queue(
         &self,
@@ -167,7 +167,7 @@ impl Broker {
         Ok(self.retrying_when(BrokerError::is_unprocessed, prove).await?.is_some())
     }
 
-    /// Discards the proof that a queue is empty. Must be called before a change after which the name may refer to a new
+    /// Discards the proof that a queue is empty. Must be called before any change that may make the name refer to a new
     /// queue.
     pub fn forget_emptiness(&self, vhost: &VhostName, name: &QueueName) {
         self.emptiness().forget(vhost, name);
@@ -261,9 +261,9 @@ impl Broker {
     /// totals do not include messages that arrived after the last tick.
     ///
     /// The request does not change an empty queue. A requeued message returns to its position and is marked as
-    /// redelivered, and its delivery count increases by one (not on 4.3). At the delivery limit, the broker
+    /// redelivered, and its delivery count increases by one (except on 4.3). At the delivery limit, the broker
     /// dead-letters or drops the message, which is acceptable compared with the loss of all messages. The request does
-    /// not detect messages that a consumer received since the last tick.
+    /// not detect messages that a consumer has received since the last tick.
     async fn check_nothing_ready(&self, name: &QueueName, delete: &Request) -> Result<(), BrokerError> {
         let get = Request {
             method: Method::Post,
@@ -300,8 +300,8 @@ impl Broker {
         self.check_nothing_ready(name, &delete).await.err().filter(|it| matches!(it, BrokerError::NoMembers { .. }))
     }
 
-    /// Returns the totals of a queue; `None` if the queue does not exist. If the list omits the queue, because a node lags
-    /// behind or the queue is expiring, requests the queue itself, and repeats both if the queue exists.
+    /// Returns the totals of a queue; `None` if the queue does not exist. If the list omits the queue, because a node
+    /// lags behind or the queue is expiring, requests the queue itself, and repeats both if the queue exists.
     async fn totals_of(
         &self,
         vhost: &VhostName,

@@ -90,7 +90,7 @@ pub(super) fn add(
             read.not_compared.insert(id.clone(), reason);
         }
     }
-    // A value of an unknown field can be a secret.
+    // The value of an unknown field may be a secret.
     let is_known = |name: &str| row.settings().iter().any(|field| field.name == name);
     fields.iter_mut().filter(|(name, _)| !is_known(name)).for_each(|(_, value)| *value = NOT_SHOWN.into());
     let record = Record::new(id.clone(), fields);
@@ -236,7 +236,7 @@ impl Broker {
     }
 
     /// Returns the definitions of the shovels and upstreams in a topology, with the passwords in their URIs. Skips
-    /// those that no longer exist on the broker.
+    /// objects that no longer exist on the broker.
     pub async fn link_definitions(&self, topology: &Topology) -> Result<Vec<Value>, BrokerError> {
         let mut definitions = Vec::new();
         for id in topology.records.keys().filter(|id| id.kind.row().has_uris()) {
@@ -263,7 +263,7 @@ impl Broker {
             };
             for Parameter { vhost, name, value } in parameters.iter().filter(|parameter| !is_shovel(&parameter.name)) {
                 for user in value.users() {
-                    links.entry(user).or_default().insert(format!("{word} {name} of vhost {vhost}"));
+                    links.entry(user).or_default().insert(format!("{word} {name} in vhost {vhost}"));
                 }
             }
         }
@@ -279,7 +279,7 @@ struct Parameter {
     value: Uris,
 }
 
-/// The URIs of a shovel or of an upstream.
+/// The URIs of a shovel or an upstream.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Uris {

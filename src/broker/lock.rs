@@ -12,9 +12,9 @@
 //!
 //! If the node of a durable queue is down, 3.x can neither declare nor delete the queue until the node returns. A
 //! transient queue disappears immediately, so the lock is transient on 3.x. On RabbitMQ 4.0 and later, the lock is
-//! durable. If its node is down, the broker lists the queue as if the node were running. The broker then neither renews
-//! nor expires the queue, but can delete it. topo deletes such a lock after the node has been down for the duration of
-//! a lease. By that time, the holder has detected the loss.
+//! durable. If the queue's node is down, the broker lists the queue as if the node were running. The broker then
+//! neither renews nor expires the queue, but can delete it. topo deletes such a lock after the node has been down for
+//! the duration of a lease. By that time, the holder has detected the loss.
 //!
 //! A second lock serializes these deletes. A DELETE cannot specify the holder, so without the second lock, one run
 //! could delete the new lock of another run.
@@ -46,7 +46,7 @@ const RENEWAL: Duration = Duration::from_secs(15);
 /// The interval between checks of a lock that another apply holds.
 const POLL: Duration = Duration::from_secs(1);
 /// The suffix of the second lock, which serializes the deletion of a lock.
-const DELETION_SUFFIX: &str = ".topo.taking-away";
+const DELETION_SUFFIX: &str = ".topo.deleting";
 /// The queue argument that contains the holder's description.
 const HOLDER: &str = "x-topo-holder";
 /// The queue argument that distinguishes holders with the same description.
@@ -64,8 +64,8 @@ const EXPIRED: &str = "it could not be renewed before it expired";
 pub struct LockedBroker {
     lock: Lock,
     lost: Arc<OnceLock<String>>,
-    /// The time at which the lock expires without a renewal. A process that was suspended uses this time to detect the
-    /// loss.
+    /// The time at which the lock expires unless it is renewed. A process that was suspended uses this time to detect
+    /// the loss.
     held_until: Arc<Mutex<Instant>>,
     mutex: Arc<RenewalMutex>,
     renewal: JoinHandle<()>,
@@ -150,7 +150,7 @@ impl Broker {
                 (Err(error), _) => Err(error),
             };
             if let Err(error) = step {
-                // The broker may have created the lock. Without this release, the next apply would wait for the expiry.
+                // The broker may have created the lock. Without a release, the next apply would wait for it to expire.
                 if put.is_some() {
                     let _ = timeout(LEASE, lock.release()).await;
                 }
@@ -240,7 +240,7 @@ impl LockedBroker {
 
     /// Releases the lock. Does not delete a lock that another apply has acquired.
     ///
-    /// Retries after transient errors, at most until the lease expires or for 15 s, whichever is later. A lock whose
+    /// Retries after transient errors until the lease expires or 15 s have passed, whichever is later. A lock whose
     /// node is down does not expire with its lease.
     pub async fn release(self) -> Result<(), BrokerError> {
         // A running renewal could reach the broker after the delete and create the lock again. Every renewal ends by

@@ -12,7 +12,7 @@ impl Broker {
     /// Performs an action.
     ///
     /// All requests except deletes are idempotent, so topo retries them after transient errors. After a delete without
-    /// a response, topo reads the object instead of retrying. If the object still exists, the result is the error of
+    /// a response, topo reads the object instead of retrying. If the object still exists, the result is the error from
     /// the delete, which the broker may have processed ([`BrokerError::may_have_been_processed`]). Deleting a missing
     /// object succeeds with [`Performed::AlreadyGone`].
     ///

@@ -74,8 +74,8 @@ impl Broker {
         Ok(by_kind([("user", names(users?)), ("global parameter", user_parameters(parameters?))]))
     }
 
-    /// Returns the names of the users that have permissions or topic permissions in a vhost, by kind of permission.
-    /// Only an administrator may read these names.
+    /// Returns the names of the users who have permissions or topic permissions in a vhost, by kind of permission. Only
+    /// an administrator may read these names.
     pub async fn permissions_in(&self, vhost: &VhostName) -> Result<NamesByKind, BrokerError> {
         let (permissions, topics) = join!(
             self.get::<Vec<UserEntry>>(path("vhosts", &[vhost.as_str(), "permissions"])),
@@ -134,7 +134,7 @@ fn by_kind(lists: [(&str, Vec<String>); 2]) -> NamesByKind {
 const KHEPRI: BrokerVersion = BrokerVersion::new(4, 0, 0);
 /// The first version that always stores metadata in Khepri.
 const ONLY_KHEPRI: BrokerVersion = BrokerVersion::new(4, 3, 0);
-/// The substring of the broker's reason if the user no longer exists.
+/// The substring that the broker's reason contains if the user no longer exists.
 const NO_SUCH_USER: &str = "vhost_or_user_not_found";
 
 /// An entry of `GET /api/feature-flags`.

@@ -1,8 +1,8 @@
 //! Reads a broker's objects in parallel, with one request per list instead of one per object. The `management` tag is
 //! sufficient.
 //!
-//! topo never reads `/api/definitions`, which requires the `administrator` tag. Since RabbitMQ 4.2.9 and 4.3.3, the
-//! response has omitted internal exchanges.
+//! topo never reads `/api/definitions`, which requires the `administrator` tag. As of RabbitMQ 4.2.9 and 4.3.3, the
+//! response omits internal exchanges.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -50,8 +50,8 @@ impl QueueState {
     }
 }
 
-/// The path that lists the vhosts without statistics. The broker would compute the statistics for each request, at a
-/// cost that grows with the number of vhosts.
+/// The path that lists the vhosts without statistics. Otherwise, the broker would compute the statistics for each
+/// request, at a cost that grows with the number of vhosts.
 pub(super) const VHOSTS: &str = "/api/vhosts?columns=name,description,tags,default_queue_type";
 
 /// The query for queues without statistics, with only the columns that topo reads. The broker responds in half the
@@ -59,7 +59,7 @@ pub(super) const VHOSTS: &str = "/api/vhosts?columns=name,description,tags,defau
 const QUEUES: &str = "?disable_stats=true&columns=name,durable,auto_delete,exclusive,arguments,internal";
 
 /// The maximum number of vhosts that topo reads concurrently, with five requests per vhost. More requests would only
-/// queue in the broker.
+/// queue up in the broker.
 const CONCURRENT_VHOSTS: usize = 4;
 
 /// The maximum number of times that topo rereads a temporarily incomplete list.
@@ -71,8 +71,8 @@ pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(300);
 impl Broker {
     /// Reads a snapshot of each vhost. The snapshots are in the order of `vhosts`.
     ///
-    /// A missing vhost has the topology [`Topology::missing`](crate::model::Topology::missing). Since RabbitMQ 4.2.9
-    /// and 4.3.3, the broker has also responded with 404 for a vhost that the connected user is not allowed to see
+    /// A missing vhost has the topology [`Topology::missing`](crate::model::Topology::missing). As of RabbitMQ 4.2.9
+    /// and 4.3.3, the broker also responds with 404 for a vhost that the connected user is not allowed to see
     /// (`rabbit_web_dispatch_access_control:user_matches_vhost`). On earlier versions, such a vhost causes
     /// [`BrokerError::AccessRefused`].
     pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
@@ -163,7 +163,7 @@ impl Broker {
     /// auto-delete is missing, this function retries up to three times.
     ///
     /// # Errors
-    /// The errors of [`activity`](Self::activity).
+    /// The same errors as [`activity`](Self::activity).
     pub async fn activity_of(&self, topology: &Topology) -> Result<Activity, BrokerError> {
         let mut activity = self.activity(&topology.vhost).await?;
         for _ in 0..MAX_RETRIES {

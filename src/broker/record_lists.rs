@@ -161,7 +161,7 @@ impl Broker {
 /// The columns of a vhost that contain records.
 const VHOST_COLUMNS: &str = "name,protected_from_deletion";
 
-/// Returns the record names of a kind.
+/// Returns the names of the records of a kind.
 fn of_kind<'a>(ids: impl Iterator<Item = &'a RecordId>, kind: RecordKind) -> impl Iterator<Item = &'a str> {
     ids.filter(move |id| id.kind == kind).filter_map(RecordId::name)
 }

@@ -9,7 +9,7 @@ const HIDDEN: &str = "<redacted>";
 /// The known URL schemes.
 const SCHEMES: [&str; 4] = ["http", "https", "amqp", "amqps"];
 
-/// Returns a URL without user info, query and fragment.
+/// Returns a URL without user info, query or fragment.
 ///
 /// For a malformed URL, returns only the scheme and a placeholder, because any other component may contain the
 /// password. For example, an unencoded `/` in a password ends the host.
@@ -74,7 +74,7 @@ pub(super) fn sanitize(text: &str) -> String {
     redacted_urls_in(&one_line(text))
 }
 
-/// Redacts a command-line argument that may be a URL by mistake, for example in place of a file path.
+/// Redacts a command-line argument that the user may have set to a URL by mistake, for example in place of a file path.
 pub fn redacted_argument(text: &str) -> String {
     let has_scheme = text.split_once(':').is_some_and(|(scheme, _)| SCHEMES.contains(&&*scheme.to_ascii_lowercase()));
     if has_scheme || text.contains("://") { redacted_url(text) } else { text.to_owned() }
@@ -110,7 +110,7 @@ fn first_word(text: &str) -> &str {
 }
 
 /// Returns true if the URL has a host, and neither the host nor the path contains an `@`. With an `@`, either may
-/// contain a part of the password.
+/// contain part of the password.
 pub(super) fn is_unambiguous(url: &Url) -> bool {
     url.host_str().is_some_and(|host| !host.is_empty() && !has_at_sign(host)) && !has_at_sign(url.path())
 }

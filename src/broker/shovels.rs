@@ -1,4 +1,4 @@
-//! Reads which queues a broker's dynamic shovels use, and the states of the shovels.
+//! Determines which queues a broker's dynamic shovels use, and reads the states of the shovels.
 //!
 //! A shovel's URIs may contain passwords, so topo stores no part of the URIs.
 

@@ -38,7 +38,7 @@ pub struct Snapshot {
     /// exchange if an imported definitions file does not contain this field. The broker refuses every declaration of
     /// the exchange.
     pub lacks_auto_delete: BTreeSet<ExchangeName>,
-    /// Facts about the records that the lists of records do not contain.
+    /// Additional facts about the records, which the lists of records do not contain.
     pub record_facts: RecordFacts,
     /// The names of the objects in a definitions file that are not part of `topology`, by kind, such as `shovel`.
     pub unsupported_objects: BTreeMap<String, Vec<String>>,
@@ -251,7 +251,7 @@ impl Cluster {
     }
 }
 
-/// The lists of each vhost, or the error that prevented reading them.
+/// The lists for each vhost, or the error that prevented reading them.
 #[derive(Debug)]
 pub struct VhostLists(pub(super) Vec<(VhostName, Result<Lists, BrokerError>)>);
 
@@ -259,7 +259,7 @@ impl VhostLists {
     /// Returns a snapshot of each vhost, in the order in which the lists were requested.
     ///
     /// # Errors
-    /// The error of the first vhost whose lists could not be read.
+    /// The error for the first vhost whose lists could not be read.
     pub fn snapshots(self, survey: Survey) -> Result<Vec<Snapshot>, BrokerError> {
         let Survey { cluster, mut settings } = survey;
         let snapshots = self.0.into_iter().map(|(vhost, lists)| {

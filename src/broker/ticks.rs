@@ -9,7 +9,7 @@
 //! observation. The second change still proves that a tick occurred after the first read, because the broker collected
 //! the previous value before that tick.
 //!
-//! Two changes within 1.5 assumed intervals confirm the assumed interval for all queues in a run.
+//! Two changes within 1.5 times the assumed interval confirm the assumed interval for all queues in a run.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -47,8 +47,8 @@ impl<'a> Ticks<'a> {
         Self { broker, vhost, name, started: Instant::now(), last: None, changes: 0, last_change: None }
     }
 
-    /// Returns true if two ticks have passed. `satisfied` is the time for which the message count has satisfied the
-    /// guard. This time must also be at least two tick intervals.
+    /// Returns true if two ticks have passed. `satisfied` is how long the message count has satisfied the guard. This
+    /// time must also be at least two tick intervals.
     ///
     /// # Errors
     /// [`BrokerError::EmptinessUnknown`] if topo observes fewer than two changes within the longest observation.

@@ -2,7 +2,7 @@
 //!
 //! `GET /api/users` lists the hash of each password: a 4-byte salt and the digest of the salt and the password, in
 //! Base64 (`rabbit_password:hash`). topo computes the digest of a secret with the current salt, so it can compare
-//! passwords without a write. Snapshots do not contain hashes.
+//! passwords without writing anything. Snapshots do not contain hashes.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -32,7 +32,7 @@ use std::fmt;
 const SALT: usize = 4;
 /// The prefix of the broker's names for hashing algorithms.
 const ALGORITHM_PREFIX: &str = "rabbit_password_hashing_";
-/// The hashing algorithm of a user for which no algorithm is set.
+/// The hashing algorithm of a user for whom no algorithm is set.
 const DEFAULT_ALGORITHM: &str = "sha256";
 
 /// An entry of `GET /api/users`, or of `users` in a definitions file.
@@ -132,12 +132,12 @@ fn unknown(secret: &SecretRef) -> PasswordMatch {
     PasswordMatch::Unknown(secret.missing())
 }
 
-/// Returns the algorithm of the password hash of a desired user.
+/// Returns the algorithm for a desired user's password hash.
 fn desired_algorithm(user: &Record) -> &str {
     user.fields.get("hashingAlgorithm").and_then(ArgumentValue::as_text).unwrap_or(DEFAULT_ALGORITHM)
 }
 
-/// Checks the format of all password hashes in the desired users, including new users. Skips secrets that are not set.
+/// Checks the format of the password hashes of all desired users, including new users. Skips secrets that are not set.
 fn check_hashes(desired: &Topology, secrets: &Secrets) -> Result<(), BrokerError> {
     for user in desired.records.values().filter(|record| record.id.kind == RecordKind::User) {
         for (_, secret) in user.secrets().filter(|(field, _)| *field == "passwordHash") {

@@ -37,7 +37,7 @@ pub(super) struct DeprecatedFeature {
 }
 
 impl DeprecatedFeature {
-    /// Returns the feature's name, and true if the feature is permitted. Returns `None` if the broker does not report
+    /// Returns the feature's name, and whether the feature is permitted. Returns `None` if the broker does not report
     /// whether the feature is permitted. Without a state, only the `removed` and `disconnected` phases are conclusive,
     /// because the other phases determine only the default.
     pub(super) fn permission(self) -> Option<(String, bool)> {
@@ -178,7 +178,7 @@ pub(super) struct Exchange {
     pub(super) kind: String,
     pub(super) durable: bool,
     /// `None` if the broker returns the string `undefined`. Before 4.2.2, importing an exchange without `auto_delete`
-    /// stores this value.
+    /// stored this value.
     #[serde(deserialize_with = "flag")]
     pub(super) auto_delete: Option<bool>,
     #[serde(default)]
@@ -220,7 +220,7 @@ pub(super) struct Policy {
     pub(super) definition: Arguments,
 }
 
-/// Returns the default value of `apply-to`, as in the broker.
+/// Returns the default value of `apply-to`, which is the same as the broker's.
 fn default_apply_to() -> ApplyTo {
     ApplyTo::All
 }

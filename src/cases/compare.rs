@@ -1,4 +1,4 @@
-//! Compares the expected and the simulated result of a case.
+//! Compares the expected and simulated results of a case.
 
 use super::case::{Attempts, Case, DeadLettered, EndCount};
 use super::subject::Subject;
@@ -62,7 +62,7 @@ impl Aspect {
     }
 }
 
-/// A difference between the expected and the simulated result.
+/// A difference between the expected and simulated results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The aspect of the result.
@@ -73,7 +73,7 @@ pub struct Mismatch {
     pub expected: String,
     /// The simulated result, in words.
     pub actual: String,
-    /// The reason for the simulated result, in words, if there is one, such as `maxRetries is 1`.
+    /// The reason, if any, for the simulated result, in words, such as `maxRetries is 1`.
     pub because: Option<String>,
     /// The position in the spec that determines the result, if there is one.
     pub at: Option<Location>,
@@ -115,7 +115,7 @@ pub(super) fn unpublishable(case: &Case, subject: &Subject<'_>) -> Option<Mismat
     })
 }
 
-/// Returns the differences between the expected and the simulated result.
+/// Returns the differences between the expected and simulated results.
 pub(super) fn compare(case: &Case, outcome: &Outcome, subject: &Subject<'_>) -> Vec<Mismatch> {
     let mut comparison = Comparison { subject, delivered: &outcome.attempts, found: Vec::new() };
     let expected = &case.expected;

@@ -70,7 +70,7 @@ impl PartState {
 }
 
 impl Coverage {
-    /// Adds other test files' coverage of the same spec. These files can have different stand-ins. For each part, the
+    /// Adds other test files' coverage of the same spec. These files may have different stand-ins. For each part, the
     /// better state counts.
     pub fn merge(&mut self, other: Self) {
         self.ignored += other.ignored;
@@ -90,7 +90,7 @@ impl Coverage {
         (of(PartState::Covered), self.parts.iter().filter(|part| part.state.is_counted()).count())
     }
 
-    /// Returns the share of covered parts in percent; 100 if there are no parts.
+    /// Returns the percentage of covered parts; 100 if there are no parts.
     pub fn percent(&self) -> f64 {
         let (covered, all) = self.counts();
         if all == 0 { 100.0 } else { 100.0 * covered as f64 / all as f64 }

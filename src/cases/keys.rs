@@ -2,7 +2,7 @@
 
 use crate::spec::{BINDINGS, Forms, Key, Keys, Object, QUEUE_TYPES, Shape, key};
 
-/// The maximum time in a test file in milliseconds, which is ten years.
+/// The maximum time in a test file, in milliseconds. This is ten years.
 const MAX_TIME: i64 = 10 * 366 * 24 * 60 * 60 * 1000;
 /// The maximum number of messages or deliveries.
 const MAX_COUNT: i64 = 10_000;

@@ -8,12 +8,12 @@
 //! | [`references`] | names in cases that the topology does not contain, and similar mistakes |
 //! | [`stand_ins`] | exchanges and queues that replace external objects |
 //! | [`subject`] | the topology that is tested |
-//! | [`compare`] | the differences between the expected and the simulated result |
+//! | [`compare`] | the differences between the expected and simulated results |
 //! | [`parts`] | the parts of a topology's routing, and the scenarios in which queues dead-letter messages |
 //! | [`coverage`] | the routing coverage that the cases achieve |
 //! | [`run`] | running the cases in a file against a topology |
 //! | [`snapshot`] | test files that record the routing of a topology |
-//! | [`schema`] | the JSON Schema of test files |
+//! | [`schema`] | the JSON Schema for test files |
 
 mod case;
 mod compare;

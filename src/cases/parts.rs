@@ -15,7 +15,7 @@ const MAX_FILLED: i64 = 1_000;
 /// The per-message TTL that a scenario uses for a queue without a TTL, in milliseconds.
 const EXPIRATION: i64 = 1_000;
 
-/// Returns all parts of a topology: the bindings, the alternate exchanges that arguments set, and the reasons for which
+/// Returns all parts of a topology: the bindings, the alternate exchanges that arguments set, and the reasons why
 /// queues dead-letter messages.
 pub(super) fn parts(subject: &Subject<'_>) -> Vec<RoutingPart> {
     let topology = subject.routing.topology();
@@ -32,9 +32,9 @@ pub(super) fn parts(subject: &Subject<'_>) -> Vec<RoutingPart> {
     bindings.chain(alternates).chain(dead_letterings).collect()
 }
 
-/// Returns the reasons for which a queue dead-letters messages. In scenarios, only queues with a contract have workers,
-/// so only these queues dead-letter rejected messages and messages at the delivery limit. In these queues, messages
-/// with a per-message TTL can also expire.
+/// Returns the reasons why a queue dead-letters messages. In scenarios, only queues with a contract have workers, so
+/// only these queues dead-letter rejected messages and messages at the delivery limit. In these queues, messages with a
+/// per-message TTL can also expire.
 fn reasons(subject: &Subject<'_>, name: &QueueName, settings: &EffectiveSettings) -> BTreeSet<Reason> {
     if settings.dead_lettering().is_none() {
         return BTreeSet::new();
@@ -58,7 +58,7 @@ pub(super) fn object_of(part: &RoutingPart) -> ObjectId {
 
 /// Returns the parts that topo generates for retries and dead-lettering, but that no message uses with the current
 /// settings. An example is the binding for messages that a full queue dead-letters, if the queue has no maximum length.
-/// `simulation` must record the used parts.
+/// `simulation` must record the parts that are used.
 pub(super) fn unreachable(
     subject: &Subject<'_>,
     simulation: &Simulation<'_, '_>,
@@ -74,7 +74,7 @@ pub(super) fn unreachable(
         let outcome = Scenario::of(subject, queue, *reason).map(|scenario| scenario.run(simulation));
         match outcome.filter(|outcome| outcome.unknown.is_empty()) {
             Some(outcome) => unreachable.retain(|part| !outcome.taken.contains(part)),
-            // The outcome is unknown, so messages can use all parts that were generated for this queue.
+            // The outcome is unknown, so messages may use any part that was generated for this queue.
             None => {
                 let families = subject.expansion.scope.families.iter().filter(|family| family.queue == *queue);
                 let members: BTreeSet<&ObjectId> = families.flat_map(|family| &family.members).collect();

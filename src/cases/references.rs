@@ -7,10 +7,10 @@ use crate::rabbitmq::routing::{Keys, Kind};
 use crate::simulation::{Behavior, Worker};
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, closest};
 
-/// Checks the cases of a file that apply to the version of the subject. Reports names that the topology does not
-/// contain, publishes to internal exchanges, and expected attempts without a worker. Reports `fail` and `giveUp` for a
-/// queue without a contract. Warns about routing keys that look like patterns. If `knows_external` is true, the cases
-/// run in a topology that contains the external objects.
+/// Checks those cases in a file that apply to the subject's version. Reports names that the topology does not contain,
+/// messages that are published to internal exchanges, and expected attempts without a worker. Reports `fail` and
+/// `giveUp` for a queue without a contract. Warns about routing keys that look like patterns. If `knows_external` is
+/// true, the cases run in a topology that contains the external objects.
 pub fn check(file: &TestFile, subject: &Subject<'_>, knows_external: bool) -> Diagnostics {
     let mut checker = Checker { subject, knows_external, diagnostics: Diagnostics::new() };
     let version = subject.profile.version;
@@ -57,7 +57,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Warns about a routing key of a published message that looks like a pattern. Only bindings have patterns.
+    /// Warns if a routing key of a published message looks like a pattern. Only bindings have patterns.
     fn warn_about_pattern(&mut self, case: &Case) {
         let publication = &case.publication.value;
         let is_topic = self.subject.routing.kind(&publication.exchange) == Some(Kind::Topic);

@@ -33,7 +33,7 @@ pub struct FileReport {
 pub enum Against {
     /// The topology of the broker at this URL.
     Live(String),
-    /// The topology of the broker at this URL after the plan.
+    /// The topology of the broker at this URL after the plan is applied.
     Planned(String),
     /// The topology of this file.
     File(String),

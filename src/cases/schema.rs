@@ -4,7 +4,7 @@ use super::keys::TEST_DOCUMENT;
 use crate::spec::schema::document_schema;
 use serde_json::Value;
 
-/// Returns the JSON Schema of test files. The schema cannot check whether the named queues and exchanges exist.
+/// Returns the JSON Schema for test files. The schema cannot check whether the named queues and exchanges exist.
 pub fn schema() -> Value {
     let description = "Tests of a topology: the queues that messages reach, and the queues in which they end up. `topo test` runs these tests.";
     document_schema(&TEST_DOCUMENT, "urn:topo:test:1", "A topo test file", description)

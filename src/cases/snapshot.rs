@@ -2,8 +2,8 @@
 //!
 //! A snapshot contains a table of routes for each exchange. For each binding and alternate exchange that affects the
 //! routing, a table contains a message that is routed differently without it. The table also contains a message that no
-//! binding matches. For each reason for which a queue dead-letters messages, the snapshot contains a case. If a
-//! topology lacks one of these bindings, alternate exchanges or reasons, a case therefore fails.
+//! binding matches. For each reason why a queue dead-letters messages, the snapshot contains a case. Therefore, a case
+//! fails if a topology lacks one of these bindings, alternate exchanges or reasons.
 
 use super::compare::time;
 use super::parts::{Scenario, changes_without, is_unknown, parts};
@@ -196,7 +196,7 @@ fn header(value: &ArgumentValue) -> Tree {
 }
 
 /// Returns the name and the content of a case in which a queue dead-letters messages for a reason. Returns `None` for a
-/// generated queue, if there is no scenario, and if the simulation does not produce this result.
+/// generated queue, if no scenario exists, or if the simulation does not produce this result.
 fn dead_lettering(
     subject: &Subject<'_>,
     simulation: &Simulation<'_, '_>,

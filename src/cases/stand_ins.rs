@@ -1,4 +1,4 @@
-//! Replaces the external objects in a spec with the stand-ins of a test file.
+//! Replaces the external objects in a spec with the stand-ins from a test file.
 
 use crate::model::{Destination, ExchangeName, QueueName};
 use crate::spec::{

@@ -22,7 +22,7 @@ pub struct OtherTopology {
 
 impl OtherTopology {
     /// Creates a topology that contains all objects of the vhost. If `lacks_internal` is true, the topology lacks
-    /// internal exchanges. A missing exchange to which an object refers then counts as external.
+    /// internal exchanges. In that case, a missing exchange to which an object refers counts as external.
     pub fn complete(topology: Topology, lacks_internal: bool) -> Self {
         let external = if lacks_internal { undeclared_exchanges(&topology) } else { BTreeSet::new() };
         Self { is_complete: true, external, ..Self::of_spec(topology, Scope::default()) }
@@ -133,7 +133,7 @@ impl<'a> Subject<'a> {
         self.spec.queues.get(queue).or_else(dead_letter_queue)
     }
 
-    /// Returns true if another topology is tested, and neither this topology nor its external objects contain the
+    /// Returns true if another topology is being tested, and neither this topology nor its external objects contain the
     /// queue.
     pub(super) fn lacks_queue(&self, queue: &QueueName) -> bool {
         self.is_other && !self.routing.has_queue(queue)
@@ -144,7 +144,7 @@ impl<'a> Subject<'a> {
         self.declared(queue).map(|declared| declared.at)
     }
 
-    /// Returns `maxRetries` for a queue that has retries; `None` in another topology, which can have other retries.
+    /// Returns `maxRetries` for a queue that has retries; `None` in another topology, which may have different retries.
     pub(super) fn max_retries(&self, queue: &QueueName) -> Option<&'a Setting<u32>> {
         self.declared(queue).filter(|_| !self.is_other)?.retry.as_ref().map(|it| &it.max_retries)
     }

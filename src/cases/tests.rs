@@ -1,4 +1,4 @@
-//! Tests test files: parsing, comparison, coverage and snapshots.
+//! Tests for test files: parsing, comparison, coverage and snapshots.
 
 mod sender_selected;
 
@@ -200,7 +200,7 @@ queues:
 ";
     let states =
         |tests: &str| -> Vec<&str> { covered(spec, tests).parts.iter().map(|part| part.state.as_str()).collect() };
-    // Every message of a.b also matches a.#, so no case can cover a.b.
+    // Every message that matches a.b also matches a.#, so no case can cover a.b.
     let of_key = |key: &str| format!("tests: {{it: {{publish: {{exchange: x, routingKey: {key}}}, to: [a]}}}}\n");
     assert_eq!(states(&of_key("a.c")), ["covered", "redundant", "notExercised"]);
     assert_eq!(states(&of_key("a.b")), ["exercised", "redundant", "notExercised"]);

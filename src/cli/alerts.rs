@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &AlertsArguments) -> Result<Exit, Failure> {
     if let (Some(path), Some(rules)) = (&arguments.tests, &arguments.out) {
         let tests = promtool_tests(&found, &relative_path(rules, path)).map_err(|_| {
             Failure::usage("--tests supports only matchers with =, because the tests contain series with these labels")
-                .hint("use for example --match 'job=\"rabbitmq\"', or omit --tests")
+                .hint("for example, use --match 'job=\"rabbitmq\"', or omit --tests")
         })?;
         files.push((path.clone(), tests));
     }

@@ -30,7 +30,7 @@ struct Intent {
     specs: String,
     next_command: String,
     /// The failure for findings at or above `--fail-on`; `None` if there are no such findings. Also `None` for a
-    /// rollback, and for a saved plan, whose findings were already reviewed.
+    /// rollback, and for a saved plan, whose findings have already been reviewed.
     lint_failure: Option<Failure>,
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         output::print(&plan::render(&intent.reviewed, PlanFormat::Text, &layout))?;
     }
     planning::report_allowances(&intent.reviewed, &allowed);
-    // This check follows the printed plan, because two fingerprints alone do not show the difference.
+    // This check runs after the plan is printed, because two fingerprints alone do not show the difference.
     check_expected(arguments, &intent.reviewed)?;
     let open = blockers_of(&intent.reviewed, &allowed);
     if !open.is_empty() {
@@ -192,7 +192,7 @@ fn abort_command(arguments: &ApplyArguments) -> String {
     format!("topo apply{flags}{environment}{connection}{}", apply_flags(arguments))
 }
 
-/// Returns the failure for a run that has neither a terminal nor `--yes` nor a saved plan.
+/// Returns the failure for a run without a terminal, `--yes` or a saved plan.
 fn no_terminal(arguments: &ApplyArguments) -> Failure {
     let failure = Failure::usage("no terminal is available to ask for confirmation");
     if arguments.abort.is_empty() {

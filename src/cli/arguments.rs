@@ -56,7 +56,7 @@ pub(super) struct SpecArguments {
     /// Same as the FILE|DIR argument; may be repeated
     #[arg(short, long = "file", value_name = "FILE|DIR", env = "TOPO_FILE")]
     pub(super) file: Vec<PathBuf>,
-    /// Process only this vhost of the specs
+    /// Process only this vhost in the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
     pub(super) vhost: Option<String>,
     /// Use the broker, variables and additional specs of this environment

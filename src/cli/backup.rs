@@ -1,4 +1,4 @@
-//! `--backup`: writes the objects that a plan deletes, changes or recreates to a file, before any change.
+//! `--backup`: writes to a file, before any change, the objects that a plan deletes, changes or recreates.
 
 use super::connection::environment;
 use super::plan_arguments::ApplyArguments;

@@ -34,7 +34,7 @@ Exit codes:
     4  incomplete or not verified: the report states what remains;
        run topo apply again
     5  stale: the broker no longer matches the saved plan
-    6  another apply holds the lock, or another topo dlq uses the queue;
+    6  another apply holds the lock, or another topo dlq is using the queue;
        for topo lock: a lock is held
    64  usage error: unknown or conflicting flags
    65  invalid spec: syntax error or unresolved reference
@@ -56,7 +56,7 @@ const STATUS_HELP: &str = "\
 Exit codes:
    0  no threshold is crossed
    1  failed: the broker could not be read
-   2  warning: a threshold is crossed, a queue of the spec does not exist, or
+   2  warning: a threshold is crossed, a queue in the spec does not exist, or
       a migration is interrupted
    3  critical: a critical threshold is crossed, or a queue is down
   64  usage error

@@ -1,4 +1,4 @@
-//! Determines the broker's address and the credentials from flags, environment variables, the selected environment of
+//! Determines the broker's address and the credentials from flags, environment variables, the selected environment in
 //! the specs, and `~/.rabbitmqadmin.conf`. Defines flags for the broker's statistics and tick intervals, which the
 //! management API does not report.
 
@@ -79,20 +79,20 @@ pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> 
     connect_to(arguments, None, intervals)
 }
 
-/// Returns a failure if `TOPO_URL` or `TOPO_NODE` selects a different broker than the selected environment of the
+/// Returns a failure if `TOPO_URL` or `TOPO_NODE` selects a different broker than the selected environment in the
 /// specs.
 fn refuse_other_broker(arguments: &ConnectionArguments, url: &str, selected: &str) -> Result<(), Failure> {
     for (name, value) in [("TOPO_URL", &arguments.url), ("TOPO_NODE", &arguments.node)] {
         let is_same = name == "TOPO_URL" && value.as_deref() == Some(url);
         if value.is_some() && environment(name) == *value && !is_same {
-            let message = format!("{name} and environment `{selected}` of the specs select different brokers");
+            let message = format!("{name} and environment `{selected}` in the specs select different brokers");
             return Err(Failure::usage(message).hint(format!("unset {name}, or select the broker with a flag")));
         }
     }
     Ok(())
 }
 
-/// Creates a client for the broker that the arguments specify, otherwise for the broker of the selected environment.
+/// Creates a client for the broker that the arguments specify, or otherwise for the broker of the selected environment.
 /// Sends no request.
 pub(super) fn connect_to(
     arguments: &ConnectionArguments,
@@ -128,7 +128,7 @@ pub(super) fn connect_to(
             .or(login.rabbitmqadmin.1)
             .or_else(|| node.password.clone()),
     };
-    // `guest` is the broker's default user. By default, this user can only log in from the broker's machine.
+    // `guest` is the broker's default user. By default, this user can log in only from the broker's machine.
     let password = match password {
         Some(password) => password,
         None if username == "guest" => SecretString::from("guest"),
@@ -291,7 +291,7 @@ pub(super) struct ConnectionArguments {
     /// File that contains the password; alternative to TOPO_PASSWORD
     #[arg(long, value_name = "FILE", env = "TOPO_PASSWORD_FILE")]
     pub(super) password_file: Option<PathBuf>,
-    /// Rejected: other users of the machine can see command lines
+    /// Rejected: other users on the machine can see command lines
     // topo parses this flag so that the error explains where to set the password and does not repeat the password. `-p`
     // is the short flag of rabbitmqadmin.
     #[arg(short, long, num_args = 0..=1, hide = true)]
@@ -311,7 +311,7 @@ pub(super) struct ConnectionArguments {
     /// Private key of the client certificate (PEM, not encrypted)
     #[arg(long, value_name = "FILE", env = "TOPO_CLIENT_KEY")]
     pub(super) client_key: Option<PathBuf>,
-    /// Skip certificate verification; a man-in-the-middle can then read the password
+    /// Skip certificate verification; an attacker on the network can then read the password
     #[arg(long, env = "TOPO_INSECURE", value_parser = BoolishValueParser::new())]
     pub(super) insecure: bool,
     /// AMQP URL for moving messages [default: host of --url, AMQP port as reported by the broker]
@@ -320,7 +320,7 @@ pub(super) struct ConnectionArguments {
     /// Transport for the messages of a migration: topo over AMQP, or a shovel on the broker
     #[arg(long, alias = "mover", value_enum, default_value_t, env = "TOPO_TRANSPORT")]
     pub(super) transport: TransportKind,
-    /// Timeout of a request; after a transient error, topo tries a request up to five times
+    /// Timeout for a request; after a transient error, topo tries the request up to five times
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive_duration, env = "TOPO_TIMEOUT")]
     pub(super) timeout: Duration,
 }

@@ -1,5 +1,5 @@
 //! Reads flags from the environment. topo treats an empty variable as unset. Flags on the command line take precedence,
-//! even over variables of conflicting flags.
+//! even over the variables for conflicting flags.
 
 use super::commands::Cli;
 use crate::broker::{redacted_argument, redacted_url};
@@ -49,8 +49,8 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let mut command = map_arguments(Cli::command(), &|argument: Arg| {
         let is_empty =
             argument.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
-        // A live broker reports its own version. Therefore, the variable of `--broker-version` applies to `plan` only
-        // with `--against`. It does not apply to `explain --live`, `test --live` and `test --against live|planned`.
+        // A live broker reports its own version. Therefore, the variable for `--broker-version` applies to `plan` only
+        // with `--against`. It does not apply to `explain --live`, `test --live` or `test --against live|planned`.
         let has_no_effect =
             argument.get_id() == "broker_version" && !is_against || argument.get_id() == "for_version" && uses_broker;
         let is_ignored = is_empty || has_no_effect || overridden.contains(argument.get_id().as_str());
@@ -82,7 +82,7 @@ fn without_credentials(mut error: clap::Error) -> clap::Error {
     if is_url_flag && let Some(value) = text(error.get(ContextKind::InvalidValue)) {
         error.insert(ContextKind::InvalidValue, ContextValue::String(redacted_url(&value)));
     }
-    // A user can type a URL in place of any argument.
+    // A user might type a URL in place of any argument.
     for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
         if let Some(value) = text(error.get(kind)) {
             error.insert(kind, ContextValue::String(redacted_argument(&value)));
@@ -116,7 +116,7 @@ pub(super) fn for_man_pages() -> Command {
 /// Returns clap's command for completions, without hidden subcommands. Applies `change` to each argument.
 pub(super) fn for_completions(change: &dyn Fn(Arg) -> Arg) -> Command {
     let command = map_arguments(Cli::command(), &|argument: Arg| change(argument.hide_env_values(true)));
-    // clap cannot remove a subcommand, and the completions of `help` would include a hidden subcommand.
+    // clap cannot remove a subcommand, and the completions for `help` would include a hidden subcommand.
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let about = command.get_about().cloned().unwrap_or_default();
     let version = command.get_version().unwrap_or_default().to_owned();
@@ -124,8 +124,8 @@ pub(super) fn for_completions(change: &dyn Fn(Arg) -> Arg) -> Command {
     new.args(command.get_arguments().cloned()).subcommands(shown)
 }
 
-/// Returns the ids of the arguments that the command line contains. Returns no ids if the command line is invalid;
-/// [`parse`] then reports the error.
+/// Returns the ids of the arguments that the command line contains. Returns no ids if the command line is invalid, in
+/// which case [`parse`] reports the error.
 fn typed_ids(arguments: &[OsString]) -> BTreeSet<String> {
     let command = map_arguments(Cli::command(), &|argument: Arg| argument.env(None::<&'static str>));
     let mut typed = BTreeSet::new();

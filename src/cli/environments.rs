@@ -60,14 +60,14 @@ impl Environments {
         self.0.iter().any(|(environment, _)| !environment.specs.is_empty())
     }
 
-    /// Returns the paths of the additional specs of the selected environment.
+    /// Returns the paths of the additional specs for the selected environment.
     pub(super) fn additional_specs(&self, selected: Option<&Environment>) -> Vec<PathBuf> {
         let of_selected = self.0.iter().filter(|(it, _)| selected.is_some_and(|selected| selected.name == it.name));
         of_selected.flat_map(|(it, folder)| it.specs.iter().map(|spec| folder.join(&spec.value))).collect()
     }
 
-    /// Returns the canonical paths of the additional specs of all other environments, which must not be read as part of
-    /// a folder.
+    /// Returns the canonical paths of the additional specs for all other environments, which must not be read as part
+    /// of a folder.
     pub(super) fn other_specs(&self, selected: Option<&Environment>) -> BTreeSet<PathBuf> {
         let canonical = |path: PathBuf| path.canonicalize().ok();
         let all = self.0.iter().flat_map(|(it, folder)| it.specs.iter().map(|spec| folder.join(&spec.value)));

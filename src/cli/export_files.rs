@@ -7,8 +7,8 @@ use crate::model::address::encode;
 use crate::model::naming::digest;
 use std::path::{Path, PathBuf};
 
-/// The maximum number of bytes of an encoded vhost name in a file name. Common file systems accept names of this length
-/// plus the suffixes.
+/// The maximum length of an encoded vhost name in a file name, in bytes. Common file systems accept names of this
+/// length plus the suffixes.
 const MAX_NAME_BYTES: usize = 200;
 
 /// The target of `--out`.
@@ -43,8 +43,8 @@ impl ExportTarget {
         }
     }
 
-    /// Writes the text of each vhost and of the cluster. Replaces no file if one of the files cannot be created, or if
-    /// a file exists and `may_replace` is false.
+    /// Writes the text of each vhost and of the cluster. Does not replace any file if one of the files cannot be
+    /// created, or if a file exists and `may_replace` is false.
     pub(super) fn write(&self, texts: &[(&VhostName, &str)], may_replace: bool) -> Result<(), Failure> {
         let all = || texts.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("---\n");
         match self {
@@ -72,7 +72,7 @@ fn file_name(vhost: &VhostName) -> String {
     };
     if name.len() > MAX_NAME_BYTES {
         name.truncate(MAX_NAME_BYTES);
-        // An escape such as `%2F` must not be cut.
+        // An escape such as `%2F` must not be split.
         let whole = name.rfind('%').filter(|at| at + 3 > name.len());
         name.truncate(whole.unwrap_or(name.len()));
         name = format!("{name}~{}", digest(vhost.as_str()));
@@ -80,8 +80,8 @@ fn file_name(vhost: &VhostName) -> String {
     name + ".yaml"
 }
 
-/// Writes all files. Replaces no file if one of the files cannot be created, or if a file exists and `may_replace` is
-/// false.
+/// Writes all files. Does not replace any file if one of the files cannot be created, or if a file exists and
+/// `may_replace` is false.
 fn write(folder: &Path, files: &[(PathBuf, String)], may_replace: bool) -> Result<(), Failure> {
     if let Some((path, _)) = files.iter().find(|(path, _)| output::is_replaced(path) && !may_replace) {
         return Err(Failure::usage(format!("{} already exists; nothing was written", path.display()))

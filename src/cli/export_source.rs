@@ -75,7 +75,7 @@ pub(super) async fn read_broker(
     let mut source =
         Source { snapshots, cluster, cluster_wide: NamesByKind::new(), permissions: Vec::new(), is_uncounted: false };
     let is_administrator = broker.user().await.is_some_and(|user| user.is_administrator());
-    // With `--match` or `--quiet`, topo does not count users, global parameters and permissions.
+    // With `--match` or `--quiet`, topo does not count users, global parameters or permissions.
     let should_count = arguments.patterns.is_empty() && !global.quiet;
     source.is_uncounted = should_count && !is_administrator;
     if should_count && is_administrator {

@@ -29,7 +29,7 @@ pub(super) enum Exit {
     Partial,
     /// The broker no longer matches the saved plan; nothing was changed.
     Stale,
-    /// Another apply holds the lock, or another `topo dlq` command uses the queue; nothing was changed. For
+    /// Another apply holds the lock, or another `topo dlq` command is using the queue; nothing was changed. For
     /// `topo lock`, a lock is held.
     Locked,
     /// The arguments are invalid. clap's default exit code is 2, which means "changes" here.

@@ -62,7 +62,7 @@ pub(super) fn refuse_link_out_of(directory: &Path, link: &Path) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns true if the path is standard input, or a pipe from the shell as in `topo plan <(command)`. Both paths are
+/// Returns true if the path is standard input, or a pipe from the shell, as in `topo plan <(command)`. Both paths are
 /// links.
 pub(super) fn is_shell_pipe(path: &Path) -> bool {
     let is_plain = path.components().all(|component| component != Component::ParentDir);

@@ -1,4 +1,4 @@
-//! `topo graph`: draws the topology of the specs, or the changes of a saved plan.
+//! `topo graph`: draws the topology in the specs, or the changes in a saved plan.
 
 use super::arguments::{FindingsFormat, Show, SpecArguments};
 use super::failure::{Exit, Failure};

@@ -190,8 +190,8 @@ pub(super) fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -
     format!("rabbitmqctl set_permissions -p {} {} {}", quote(vhost), quote(user), patterns.join(" "))
 }
 
-/// Returns a hint with the known names that the user probably intended: a name with a similar spelling, otherwise the
-/// names that contain the unknown name. Returns `None` if no name matches.
+/// Suggests the known names that the user probably intended: a name with a similar spelling, or otherwise the names
+/// that contain the unknown name. Returns `None` if no name matches.
 pub(super) fn suggestion(unknown: &str, known: &BTreeSet<String>) -> Option<String> {
     let names = || known.iter().map(String::as_str);
     if let Some(near) = closest(unknown, names()) {

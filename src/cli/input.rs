@@ -46,7 +46,7 @@ pub(super) fn load(sources: Sources) -> Result<Loaded, Failure> {
 }
 
 /// Loads the specs. Expands each spec for the broker profile that `known_profile` returns, or for the newest known
-/// version if the profile is not known yet. topo can then report errors in the specs before the broker responds.
+/// version if the profile is not known yet. This lets topo report errors in the specs before the broker responds.
 pub(super) fn load_for_known(
     sources: Sources,
     known_profile: impl Fn(&VhostName) -> Option<BrokerProfile>,
@@ -222,7 +222,7 @@ pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     line
 }
 
-/// Reads a plan that `topo plan --out` wrote. Refuses a plan that was made without a broker.
+/// Reads a plan that `topo plan --out` wrote. Refuses a plan that was created without a broker.
 pub(super) fn saved_plan(path: &Path) -> Result<Plan, Failure> {
     let plan = any_saved_plan(path)?;
     if plan.target.cluster.is_empty() {
@@ -239,7 +239,7 @@ struct Header {
     format_version: Option<u64>,
 }
 
-/// Reads a plan that `topo plan --out` wrote, even if the plan was made without a broker.
+/// Reads a plan that `topo plan --out` wrote, even if the plan was created without a broker.
 pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| read_failure(path, &error))?;
     let wrong = |error: serde_json::Error| {

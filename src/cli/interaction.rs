@@ -79,7 +79,7 @@ pub(super) async fn interrupted() {
 
 /// Waits for two signals. After the first signal, the current step completes and no other step starts. After the second
 /// signal, the future completes, and the caller stops immediately. The default action of the signals is permanently
-/// disabled by the call itself, and not by the first poll of the future.
+/// disabled by the call itself, not by the first poll of the future.
 pub(super) fn second_signal(interrupt: Interrupt) -> impl Future<Output = ()> {
     IS_HANDLED.store(true, Ordering::Relaxed);
     let mut signals = StopSignals::listen();
@@ -174,7 +174,7 @@ fn read_answer() -> Result<String, Failure> {
 }
 
 /// Asks the user to confirm a plan, and returns true if the user confirms. If the plan can lose messages, the answer
-/// must be the names of all vhosts of the plan, separated by commas.
+/// must be the names of all vhosts in the plan, separated by commas.
 pub(super) fn confirm_plan(plan: &Plan) -> Result<bool, Failure> {
     let loses = plan.hazards().any(|hazard| hazard.kind.loses_messages());
     let vhosts: Vec<&str> = plan.vhosts.iter().map(|part| part.vhost.as_str()).collect();

@@ -60,8 +60,8 @@ pub(super) fn plan(
 /// The topology with which the specs are compared.
 struct Baseline<'a> {
     source: &'a str,
-    /// The version to assume. If `None`, topo assumes the version in the definitions file, otherwise the newest known
-    /// version.
+    /// The version to assume. If `None`, topo assumes the version in the definitions file or, without a definitions
+    /// file, the newest known version.
     version: Option<BrokerVersion>,
     content: Content,
 }
@@ -97,8 +97,8 @@ impl<'a> Baseline<'a> {
         Ok(Self { source, version, content })
     }
 
-    /// Returns the current topology of a vhost. Assumes that a baseline spec is applied, and that external objects
-    /// exist as the planned spec declares them.
+    /// Returns the current topology of a vhost. Assumes that a baseline spec has been applied, and that external
+    /// objects exist as the planned spec declares them.
     fn vhost(&self, vhost: VhostName, planned: Option<&Expansion>) -> Result<Snapshot, Failure> {
         let assumed = self.version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
         match &self.content {
@@ -152,8 +152,8 @@ impl<'a> Baseline<'a> {
 /// The type of an external exchange, which is unknown.
 const UNKNOWN_TYPE: &str = "unknown";
 
-/// Adds an external object to the topology, unless it already exists there. Uses the settings in `declared`, otherwise
-/// assumed settings.
+/// Adds an external object to the topology, unless it already exists there. Uses the settings in `declared` if it
+/// contains the object, otherwise assumed settings.
 fn add_external(topology: &mut Topology, id: &ObjectId, declared: Option<&Topology>) {
     match id {
         ObjectId::Exchange(name) if name.is_predeclared() => {}

@@ -36,12 +36,12 @@ pub(super) fn clear_screen() -> bool {
 /// The spinner on the terminal, until it is dropped.
 static SPINNER: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
 
-/// Registers a spinner, which [`eprint`] removes from the terminal while it writes.
+/// Registers a spinner, so that [`eprint`] can remove it from the terminal while writing.
 pub(super) fn set_spinner(spinner: &ProgressBar) {
     *SPINNER.lock().unwrap_or_else(PoisonError::into_inner) = Some(spinner.downgrade());
 }
 
-/// Writes diagnostics or progress to standard error. Hides a spinner on the terminal while it writes the text.
+/// Writes diagnostics or progress to standard error. Hides any spinner on the terminal while writing the text.
 pub(super) fn eprint(text: &str) {
     let write = || {
         let mut stream = anstream::stderr().lock();
@@ -107,7 +107,7 @@ pub(super) fn write_public_file(path: &Path, text: &str) -> Result<(), Failure> 
 }
 
 /// Writes several files that other users can read if the umask permits. Writes all contents to temporary files before
-/// it replaces the first file.
+/// replacing the first file.
 pub(super) fn write_public_files(files: &[(PathBuf, String)]) -> Result<(), Failure> {
     write_all(files.iter().map(|(path, text)| (path.as_path(), text.as_str())), 0o666)
 }
@@ -145,7 +145,7 @@ fn write_all<'a>(files: impl IntoIterator<Item = (&'a Path, &'a str)>, mode: u32
 }
 
 /// Writes a temporary file, and returns it with the path that the file will replace. If the path is standard output, a
-/// device or a pipe, writes to it directly and returns `None`, because a replacement would remove it for all other
+/// device or a pipe, writes to the path directly and returns `None`. Replacing the path would remove it for all other
 /// programs.
 fn write_temporary(path: &Path, text: &str, mode: u32) -> std::io::Result<Option<(TempPath, PathBuf)>> {
     if let Some(mut stdout) = stdout_at(path) {

@@ -88,8 +88,8 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Writes the `--also` files, and prints the plan. `insert_into` adds the lint findings to the text of a file,
-/// `insert_or_print` to the printed text.
+/// Writes the `--also` files, and prints the plan. `insert_into` adds the lint findings to the text of a file, and
+/// `insert_or_print` adds them to the printed text.
 pub(super) fn print(
     plan: &Plan,
     arguments: &PrintingArguments,

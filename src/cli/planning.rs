@@ -199,7 +199,7 @@ pub(super) async fn read_concurrently(
     let specs = async {
         let read_survey = async {
             let survey = broker.survey().await;
-            // The response usually arrives before the specs are parsed. topo then expands the specs only once.
+            // The response usually arrives before the specs are parsed. In that case, topo expands the specs only once.
             if let Ok(survey) = &survey {
                 surveyed.get_or_init(|| survey.clone());
             }

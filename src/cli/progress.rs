@@ -149,8 +149,8 @@ impl Steps {
         }
     }
 
-    /// Shows a completed step. Counts only planned steps, and counts each step only once, because a migration that lost
-    /// a race or is rolled back repeats steps.
+    /// Shows a completed step. Counts only planned steps, and counts each step only once, because a migration that
+    /// loses a race or is rolled back repeats steps.
     pub(super) fn complete_step(&mut self, id: usize, recreate: Option<&ObjectId>, what: &str) {
         let is_rolled_back = recreate.is_some_and(|object| self.rolled_back.contains(object));
         if id > 0 && !is_rolled_back && self.ids.insert(id) {
@@ -190,11 +190,11 @@ impl Drop for Steps {
     }
 }
 
-/// The minimum time for a meaningful rate.
+/// The minimum period that the counts must cover for a meaningful rate.
 const MIN_TIME: Duration = Duration::from_secs(1);
 /// The time over which a rate is averaged.
 const WINDOW: Duration = Duration::from_secs(10);
-/// The time without progress after which the rate is unknown.
+/// How long the count can stay the same before topo treats the rate as unknown.
 const MAX_PAUSE: Duration = Duration::from_secs(3);
 
 /// A moving average of messages per second.

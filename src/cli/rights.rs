@@ -98,7 +98,7 @@ fn list_missing(part: &VhostPlan, vhost: &VhostName, user: &User, lacking: &Miss
     if lacking.administrator && part.creates_vhost() {
         let mut commands = vec![format!("rabbitmqctl add_vhost {}", quote(vhost))];
         commands.extend(lacking.patterns.as_ref().map(grant));
-        // Since 4.2.9 and 4.3.3, the broker sends the same response for a missing and for an inaccessible vhost.
+        // As of 4.2.9 and 4.3.3, the broker sends the same response for a missing vhost and for an inaccessible vhost.
         let text = format!(
             "user `{}` cannot create the vhost (or cannot see it): this requires the administrator tag",
             user.name

@@ -24,7 +24,7 @@ pub(super) struct ShowArguments {
     /// Expand for this RabbitMQ version [default: the newest known version]
     #[arg(long, value_name = "VERSION", env = "TOPO_BROKER_VERSION", value_parser = broker_version, help_heading = "Expansion")]
     pub(super) broker_version: Option<BrokerVersion>,
-    /// Process only this vhost of the specs
+    /// Process only this vhost in the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST", help_heading = "Expansion")]
     pub(super) vhost: Option<String>,
     /// Use the variables and additional specs of this environment

@@ -45,7 +45,7 @@ impl Sources {
             let additional = environments.additional_specs(environment.as_ref());
             let all: Vec<PathBuf> = paths.iter().cloned().chain(additional).collect();
             (files, encoding_errors) = read_files(&all, &others, &mut pipes)?;
-            // Selects the environment again, so that its positions refer to the files of the second read.
+            // Selects the environment again, so that its positions refer to the files from the second read.
             environment = Environments::of(&files).select(arguments.env.as_deref())?.cloned();
         }
         let variables = variables::variables(arguments, environment.as_ref())?;
@@ -95,12 +95,13 @@ fn refuse_specs_of_other_environments(paths: &[PathBuf], others: &BTreeSet<PathB
 /// The contents of standard input and pipes, by path.
 type Pipes = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Returns true if the arguments specify a spec, or a default spec exists.
+/// Returns true if the arguments specify a spec, or if a default spec exists.
 pub(super) fn has_spec(arguments: &SpecArguments) -> bool {
     paths(arguments, "").is_ok()
 }
 
-/// Returns the specified paths, otherwise the first default path that exists. Fails if neither default path exists.
+/// Returns the specified paths or, if there are none, the first default path that exists. Fails if no default path
+/// exists either.
 pub(super) fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failure> {
     let specified: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.file).cloned().collect();
     if !specified.is_empty() {
@@ -177,7 +178,7 @@ fn read_files(
     Ok((files, diagnostics))
 }
 
-/// Returns true if a file below the folder was already read.
+/// Returns true if a file below the folder has already been read.
 fn has_read_file_in(folder: &Path, read: &BTreeSet<PathBuf>) -> bool {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     read.iter().any(|file| *file != folder && file.starts_with(&folder))

@@ -53,8 +53,8 @@ pub(super) async fn run(arguments: &StatusArguments, global: &Global) -> Result<
     }
 }
 
-/// Shows the status repeatedly, until standard output is closed. Reports an error and continues, because the broker may
-/// become available again.
+/// Shows the status repeatedly, until standard output is closed. If a request fails, reports the error and continues,
+/// because the broker may become available again.
 async fn watch(
     first: Status,
     interval: Duration,

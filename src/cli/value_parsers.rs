@@ -98,7 +98,7 @@ impl FromStr for Recreate {
             "ifEmpty" => OnConflict::IfEmpty,
             "migrate" => OnConflict::Migrate,
             "discard" => OnConflict::Discard,
-            other => return Err(format!("`{other}` is not one of ifEmpty, migrate and discard")),
+            other => return Err(format!("`{other}` is not one of ifEmpty, migrate or discard")),
         };
         Ok(Self(Address::parse(address)?, how))
     }
@@ -147,7 +147,7 @@ pub(super) fn level(text: &str) -> Result<(String, Level), String> {
 
 pub(super) fn severity(word: &str) -> Result<Severity, String> {
     let level = Level::named(word).and_then(Level::severity);
-    level.ok_or_else(|| format!("`{word}` is not one of error, warning and info"))
+    level.ok_or_else(|| format!("`{word}` is not one of error, warning or info"))
 }
 
 pub(super) fn variable(text: &str) -> Result<(String, String), String> {
@@ -162,12 +162,12 @@ pub(super) fn whole_number(text: &str) -> Result<usize, String> {
 }
 
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| "not a duration; use for example 500ms, 30s or 5m".to_owned())
+    humantime::parse_duration(text).map_err(|_| "not a duration; use, for example, 500ms, 30s or 5m".to_owned())
 }
 
 pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err("must be greater than zero; use for example 500ms, 30s or 5m".to_owned()),
+        Duration::ZERO => Err("must be greater than zero; use, for example, 500ms, 30s or 5m".to_owned()),
         time => Ok(time),
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// The format version of the JSON document.
 const FORMAT_VERSION: u32 = 1;
 
-/// Returns the output of `--version` after the name: the version and the known build details, on one line.
+/// Returns what `--version` prints after the name: the version and the known build details, on one line.
 pub(super) fn short_version() -> String {
     let known: Vec<String> = BUILD.into_iter().filter(|(_, value)| !value.is_empty()).map(detail).collect();
     format!("{VERSION} ({})", known.join(", "))

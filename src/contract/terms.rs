@@ -142,7 +142,7 @@ fn complete_counted_deliveries(contract: &mut Contract) {
     });
 }
 
-/// Returns the headers of a dead-lettered message, and the publish with which a worker sends it; `None` if no
+/// Returns the headers of a dead-lettered message, and the publish that a worker uses to send one; `None` if no
 /// dead-lettered message reaches a queue.
 fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMessage> {
     let dead_letters = it.reachable_dead_letters()?;
@@ -156,7 +156,7 @@ fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMess
         header("x-first-failed-at", "time of the first failure (RFC 3339)", None),
         header(LAST_FAILED_AT, "time of the last failure (RFC 3339)", None),
         header(RETRY_COUNT, "the number of retries", None),
-        header(LAST_ERROR, "the error of the last attempt", None),
+        header(LAST_ERROR, "the error from the last attempt", None),
         header("x-consumer-version", "the version of the worker that failed last", None),
         // A replay needs these headers, because the copy has a different routing key.
         header(ORIGINAL_EXCHANGE, "the exchange to which it was first published", None),

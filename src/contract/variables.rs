@@ -97,8 +97,8 @@ fn of_queue(queue: &QueueName, contract: &Contract) -> Vec<(String, String)> {
 }
 
 /// Adds the variables of a reaction. If the worker must publish a copy, the value of the first variable is `publish`
-/// instead of the method. A worker that reads only this variable therefore does not call `basic.ack` without
-/// publishing, which would lose the message.
+/// instead of the method. Otherwise, a worker that reads only this variable would call `basic.ack` without publishing,
+/// and the message would be lost.
 fn answer(variables: &mut Vec<(&str, String)>, names: [&'static str; 4], answer: &Answer) {
     let [first, requeue, exchange, then] = names;
     let method = answer.method.as_str().to_owned();

@@ -89,8 +89,8 @@ fn dropped_keys_warning(it: &EffectiveQueue<'_, '_>, to: &DeadLetters) -> String
     )
 }
 
-/// Describes the messages that reach no queue, and the reason. Such messages are dropped, or stay in the queue with
-/// at-least-once dead-lettering.
+/// Describes the messages that reach no queue, and the reason. Such messages are dropped or, with at-least-once
+/// dead-lettering, stay in the queue.
 fn drop_warning(it: &EffectiveQueue<'_, '_>, to: Option<&DeadLetters>) -> String {
     let mut what = vec!["a message that is given up"];
     what.extend(it.number("message-ttl").map(|_| "a message that expires"));

@@ -1,8 +1,8 @@
 //! Expands the `ladder` strategy. The broker counts the attempts and delays the retries. The worker only rejects failed
 //! messages.
 //!
-//! Each rejection moves a message to the next tier. The routing key with which the message returned from the previous
-//! tier selects the next tier. A message that is dead-lettered for any other reason is not retried.
+//! Each rejection moves a message to the next tier. The next tier depends on the routing key with which the message
+//! returned from the previous tier. A message that is dead-lettered for any other reason is not retried.
 
 use super::case::{Case, FinalTarget, Refusal};
 use super::text;
@@ -64,8 +64,8 @@ impl Ladder {
         objects.add_exchange(first.clone(), "fanout", Some(&naming::switch_exchange(&first)));
         objects.add_exchange(naming::switch_exchange(&first), "fanout", None);
         // RabbitMQ 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`). RabbitMQ 3.13 and later
-        // set the `x-last-death-reason` header. On earlier versions, the bindings match no message, but an upgrade to
-        // 3.13 then requires no new bindings.
+        // set the `x-last-death-reason` header. On earlier versions, the bindings match no message, but their presence
+        // means that an upgrade to 3.13 requires no new bindings.
         if profile.version.is_at_least(3, 10) {
             for reason in FINAL_REASONS {
                 let arguments: Arguments = [("x-match", "all-with-x"), ("x-last-death-reason", reason)]

@@ -62,7 +62,8 @@ pub fn expand(spec: &Spec, profile: &BrokerProfile) -> Result<Expansion, Diagnos
     diagnostics.or_value(expansion)
 }
 
-/// Expands a spec like [`expand`], but returns the expansion even if there are errors. It is then incomplete.
+/// Expands a spec like [`expand`], but returns the expansion even if there are errors. In that case, the expansion is
+/// incomplete.
 pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnostics) {
     let vhost = Vhost {
         description: spec.description.as_ref().map(|it| it.value.clone()),

@@ -14,8 +14,8 @@ use crate::model::{ObjectId, Topology};
 use crate::spec::Severity;
 use std::collections::BTreeMap;
 
-/// The rules whose info findings become comments, because they are useful for a new owner of the topology. Other info
-/// findings are only advice.
+/// The rules whose info findings become comments, because these findings are useful to a new owner of the topology.
+/// Other info findings are only advice.
 const INFO_RULES: [&str; 3] = [UNBOUND, LOST, "unbound-exchange"];
 const UNBOUND: &str = "unbound-queue";
 const LOST: &str = "dead-letters-reach-nothing";

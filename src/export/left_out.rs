@@ -19,8 +19,8 @@ pub enum Reason {
     Exclusive,
     /// The broker generated the name of the queue.
     ServerNamed,
-    /// The object is auto-delete. The broker deletes such a queue with its last consumer, and such an exchange with its
-    /// last binding.
+    /// The object is auto-delete. The broker deletes such a queue when its last consumer is canceled, and such an
+    /// exchange when its last binding is removed.
     AutoDelete,
     /// The object does not survive a restart of the broker.
     Transient,

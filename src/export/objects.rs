@@ -125,7 +125,7 @@ fn field_tree(field: &RecordField, value: &ArgumentValue) -> Tree {
     }
 }
 
-/// Converts a member of an upstream set to YAML. A member without overrides becomes its name.
+/// Converts a member of an upstream set to YAML. A member without overrides is written as just its name.
 fn member_tree(member: &ArgumentValue) -> Tree {
     let ArgumentValue::Table(fields) = member else { return exact(member) };
     let name = fields.get(MEMBER_NAME).and_then(ArgumentValue::as_text);

@@ -78,7 +78,7 @@ impl Shared {
 
 type Groups<'q> = BTreeMap<Vec<Entry>, Vec<&'q QueueName>>;
 
-/// Groups queues with equal entries. Returns the groups that are large enough, and the other queues.
+/// Groups queues with identical entries. Returns the groups that are large enough, and the other queues.
 fn group_equal(all: Vec<(&QueueName, Vec<Entry>)>) -> (Groups<'_>, Vec<(&QueueName, Vec<Entry>)>) {
     let mut groups = Groups::new();
     for (name, entries) in all {
@@ -98,7 +98,7 @@ fn split(entries: &[Entry]) -> (&[Entry], Option<&Entry>) {
     }
 }
 
-/// Returns the common prefix of the names, without dashes and digits at its ends. Dashes replace all characters that
+/// Returns the common prefix of the names, without dashes or digits at either end. Dashes replace all characters that
 /// are not ASCII alphanumeric. Returns `shared` if nothing remains.
 fn stem(names: &[&QueueName]) -> String {
     let first = names[0].as_str();

@@ -20,7 +20,7 @@ fn read(text: &str) -> Spec {
     parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{found}\n{text}")).vhosts.remove(0)
 }
 
-/// Returns the objects on a broker after the spec is applied.
+/// Returns the objects on a broker after the spec has been applied.
 pub(super) fn apply_spec(text: &str, profile: &BrokerProfile) -> Topology {
     expand(&read(&format!("version: 1\nvhost: shop\n{text}")), profile)
         .unwrap_or_else(|found| panic!("{found}"))

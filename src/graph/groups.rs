@@ -81,9 +81,9 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// Sets the parent of each box without a parent to its closest destination. If the box has children, the name of
-    /// the destination must be at least as similar as the most similar name of a child. For example, exchange
-    /// `team.events` joins exchange `team.commands`.
+    /// For each box that does not have a parent yet, makes the closest destination its parent. If the box has children,
+    /// the name of the destination must be at least as similar as the most similar name of a child. For example,
+    /// exchange `team.events` joins exchange `team.commands`.
     fn attach_sources(&mut self) {
         let mut child_similarity: Vec<Option<usize>> = vec![None; self.ids.len()];
         for (index, parent) in self.parent.iter().enumerate() {
@@ -118,7 +118,7 @@ impl<'a> Forest<'a> {
         found.into_iter().map(|(_, _, other)| other).find(|other| !self.is_below(*other, index))
     }
 
-    /// Returns the number of leading words that two names share, and the number of all words that the names share.
+    /// Returns the number of leading words that two names share, and the total number of words that they share.
     fn name_similarity(&self, one: usize, other: usize) -> (usize, usize) {
         let (one, other) = (words(&self.nodes[one].name), words(&self.nodes[other].name));
         let leading = one.iter().zip(&other).take_while(|(one, other)| one == other).count();
@@ -145,7 +145,7 @@ impl<'a> Forest<'a> {
             walk.extend(children[index].iter().rev());
         }
         let is_large = self.find_large(&children, &order);
-        // From the bottom up, computes the rows of the boxes below each box, without boxes that already have a group.
+        // From the bottom up, computes the rows of the boxes below each box, excluding boxes that already have a group.
         let mut rows = vec![0; count];
         let mut group = vec![0; count];
         let mut next = 1;

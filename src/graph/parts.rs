@@ -1,4 +1,5 @@
-//! Defines the parts of a graph, and the labels of arrows: the condition for a message to follow the arrow.
+//! Defines the parts of a graph, and the labels of arrows, which show the condition under which a message follows the
+//! arrow.
 
 use crate::model::binding::KeyAndArguments;
 use crate::model::units::value_text;
@@ -156,7 +157,7 @@ impl Mark {
         }
     }
 
-    /// Returns the symbol before a name, as in the text of a plan.
+    /// Returns the symbol before a name, which is the same as in the text of a plan.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Created => "+",
@@ -261,7 +262,7 @@ pub struct Label {
     pub mark: Option<Mark>,
 }
 
-/// The label of a binding that matches every message, if the same arrow has a binding with a condition.
+/// The label of a binding that matches every message, if the same arrow also has a binding with a condition.
 pub(super) const EVERY_MESSAGE: &str = "every message";
 
 /// Returns the label of a binding from an exchange of type `kind`. Returns `None` for a headers binding without
@@ -276,7 +277,7 @@ pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String
     }
 }
 
-/// Returns the label for dead-lettering with a routing key. An empty key is shown as `""`, as for a binding.
+/// Returns the label for dead-lettering with a routing key. An empty key is shown as `""`, the same as for a binding.
 pub(super) fn of_key(key: &str) -> String {
     if key.is_empty() { "\"\"".to_owned() } else { key.to_owned() }
 }

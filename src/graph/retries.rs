@@ -1,9 +1,8 @@
 //! Recognizes retries and dead-lettering. Folds objects that are generated for retries into their queue, and the
 //! exchange of a dead-letter queue into that queue.
 //!
-//! Manual retries are only marked. In a manual retry, a worker rejects a message, the message waits in a second queue
-//! until it expires, and then returns. The broker dead-letters the message twice, but this is not the end of its
-//! lifecycle.
+//! Manual retries are only marked. In a manual retry, a worker rejects a message, which waits in a second queue until
+//! it expires and then returns. The broker dead-letters the message twice, but this is not the end of its lifecycle.
 
 use super::parts::{ArrowKind, Mark, Retries, Tier};
 use super::raw::{Link, Raw, members};
@@ -158,7 +157,8 @@ pub(super) fn manual_retry_queues(desired: &Desired, profile: &BrokerProfile) ->
     let queues = topology.queues.iter().filter(|(name, _)| !generated.contains_key(&ObjectId::Queue((*name).clone())));
     let ages: BTreeMap<&QueueName, i64> =
         queues.filter(|(name, _)| sends(name)).filter_map(|(name, queue)| Some((name, age(name, queue)?))).collect();
-    // The routing key is arbitrary, so `certain_queues` contains only queues that receive the message with any key.
+    // The routing key is arbitrary, so `certain_queues` contains only queues that receive the message regardless of its
+    // key.
     let dead_letter_routes = |name: &QueueName, reason: Reason| {
         routing.route_dead_letter(&Message::with(Keys::any()), name, reason).into_values()
     };

@@ -41,7 +41,7 @@ enum Other<'a> {
     Own(Appearance<'a>),
 }
 
-/// A queue, and the objects whose only neighbor is this queue, in the order of the links of the queue.
+/// A queue, and the objects whose only neighbor is this queue, in the order of the queue's links.
 struct Member<'a> {
     id: &'a ObjectId,
     own: Vec<&'a ObjectId>,
@@ -89,7 +89,7 @@ fn representatives(raw: &Raw) -> BTreeMap<ObjectId, ObjectId> {
             let other = if is_own(end.0) { Other::Own(appearance(end.1)) } else { Other::Shared(end.0) };
             Some((Way { is_out, kind: link.kind, mark: link.mark, other }, end.0))
         };
-        // Equal bindings to the same object count as one link.
+        // Identical bindings to the same object count as one link.
         let ways: BTreeSet<(Way<'_>, &ObjectId)> = links.get(id).into_iter().flatten().filter_map(way).collect();
         let is_to_own = |(way, _): &&(Way<'_>, &ObjectId)| matches!(way.other, Other::Own(_));
         let own = ways.iter().filter(is_to_own).map(|(_, end)| *end).collect();
@@ -114,7 +114,7 @@ fn appearance(node: &Node) -> Appearance<'_> {
     Appearance { kind: node.kind, words: &node.words, notes: &node.notes, mark: node.mark, tiers }
 }
 
-/// The minimum number of binding sources of an object that is copied next to each source. If an object has fewer
+/// An object with at least this number of binding sources is copied next to each source. If an object has fewer
 /// sources, its sources are copied next to the object.
 const MANY_SOURCES: usize = 8;
 

@@ -61,7 +61,7 @@ fn manual_retries_are_drawn_as_retries() {
         not_bindings,
         ["old → dead: dead-lettering", "wait → in: retry (round trip) w", "work → again: retry (round trip) w"]
     );
-    // If some rejected messages go to another queue, the arrow is dead-lettering.
+    // If some rejected messages go to another queue, the arrow is a dead-letter arrow.
     let both = queues.replace("[{exchange: dead}]", "[{exchange: dead}, {exchange: again, routingKey: w}]");
     let found = arrows(&draw(&both, &Options { all: true, focus: None }).unwrap());
     assert!(found.contains(&"work → again: dead-lettering w".to_owned()), "{found:?}");

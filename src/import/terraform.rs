@@ -175,7 +175,7 @@ fn add(builder: &mut Builder, Resource { address, kind, values, .. }: &Resource)
 
 fn convert_values(kind: &str, values: &Value) -> Converted {
     let name = || required(values, "name");
-    // In a plan, a missing vhost is unknown. The default vhost is never missing.
+    // If the vhost is missing in a plan, its name is not known yet. The default vhost is never missing.
     let vhost = || required(values, "vhost");
     Ok(match kind {
         "vhost" => vhost_entries(name()?, values)?,

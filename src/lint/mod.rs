@@ -29,9 +29,9 @@ pub type Levels = BTreeMap<String, Level>;
 
 /// Returns all findings, sorted by file and line. `levels` take precedence over the levels in the spec.
 ///
-/// Equal findings about several objects at the same position are merged. If a specific rule explains a refusal, the
-/// finding of the generic `refused-by-broker` rule is omitted. Findings that a comment allows are also omitted. A
-/// comment that allows no finding is reported as a finding.
+/// Findings with the same rule, position and message are merged. If a specific rule explains a refusal, the finding of
+/// the generic `refused-by-broker` rule is omitted. Findings that a comment allows are also omitted. A comment that
+/// does not match any finding is itself reported as a finding.
 pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
     let enabled: Vec<&Rule> = enabled_rules(subject, levels).collect();
     let level = |rule: &Rule| level(rule, subject, levels);
@@ -65,8 +65,8 @@ fn add_caveat(mut finding: Finding, subject: &Subject<'_>) -> Finding {
     finding
 }
 
-/// Sorts the findings, removes refusals that a different rule explains, and merges equal findings about several
-/// objects. A finding in `allowed` can explain a refusal, but is not returned.
+/// Sorts the findings, removes refusals that a different rule explains, and merges findings with the same rule,
+/// position and message. A finding in `allowed` can explain a refusal, but is not returned.
 fn merge_findings(mut found: Vec<Finding>, allowed: &[Finding]) -> Vec<Finding> {
     let is_explained = |finding: &Finding| {
         finding.rule == rules::REFUSED_BY_BROKER

@@ -8,7 +8,7 @@ use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, Spec};
 use std::collections::BTreeSet;
 
-/// The code of errors about references to undeclared names. Such an error does not make the spec incomplete.
+/// The error code for references to undeclared names. Such an error does not make the spec incomplete.
 const UNDECLARED: &str = "undeclared";
 
 /// A spec with its errors.
@@ -49,7 +49,7 @@ impl<'a> PartialSpec<'a> {
         self.declared.range(..=last).next_back().filter(|it| it.file == at.file).copied()
     }
 
-    /// Returns additional errors: lint findings of severity error, such as predicted refusals by the broker. Includes
+    /// Returns additional errors: lint findings with error severity, such as predicted refusals by the broker. Includes
     /// the errors of the expansion if the spec is complete.
     pub fn errors(&self, profile: &BrokerProfile) -> Diagnostics {
         let (expansion, errors) = expand_all(self.spec, profile);

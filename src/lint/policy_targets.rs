@@ -1,4 +1,4 @@
-//! Matches the policies in a spec with its queues and exchanges, and narrows the pattern of a policy to exclude some
+//! Matches the policies in a spec against its queues and exchanges, and narrows the pattern of a policy to exclude some
 //! objects. Ignores generated dead-letter policies, because they copy the keys of a declared policy.
 
 use crate::expand::Expansion;
@@ -35,7 +35,7 @@ impl<'a> PolicyTarget<'a> {
         Some(select_governing(&self.matching_policies).certain()??.name)
     }
 
-    /// Returns the effective settings of a queue from its arguments and the policy that most likely applies to it.
+    /// Returns the effective settings of a queue, given its arguments and the policy that most likely applies to it.
     pub(super) fn effective(&self, queue: &Queue, profile: &BrokerProfile) -> EffectiveSettings {
         EffectiveSettings::of(queue, select_governing(&self.matching_policies).likely(), None, profile)
     }
@@ -70,7 +70,7 @@ pub(super) fn is_set_by_argument(effective: &Effective) -> bool {
     }
 }
 
-/// Formats one or two names in full, and more names as the first name and a count, such as `` `a` and 2 more``.
+/// Formats one or two names in full, and three or more as the first name and a count, such as `` `a` and 2 more``.
 pub(super) fn summarize_names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match names[..] {

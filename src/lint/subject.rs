@@ -24,7 +24,7 @@ pub struct Subject<'a> {
     /// The profile of the connected broker, or of the assumed version.
     pub profile: &'a BrokerProfile,
     live: Option<&'a Topology>,
-    /// True if there may be queues that `live` does not contain. Findings might then be wrong.
+    /// True if there may be queues that `live` does not contain. In that case, findings might be wrong.
     lacks_transient_queues: bool,
     // A dozen rules need the following values for every queue. Without this cache, `topo validate` would spend most of
     // its time recomputing them.
@@ -62,7 +62,8 @@ impl<'a> Subject<'a> {
         Self { live: Some(live), lacks_transient_queues: !includes_transient_queues, ..self }
     }
 
-    /// Returns true if there may be queues that the live topology does not contain. Findings might then be wrong.
+    /// Returns true if there may be queues that the live topology does not contain. In that case, findings might be
+    /// wrong.
     pub(super) fn lacks_transient_queues(&self) -> bool {
         self.lacks_transient_queues
     }

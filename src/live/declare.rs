@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// progress are complete. Sets `has_declared` if objects may have been declared.
 ///
 /// # Errors
-/// The broker refused an object or could not be reached, the plan is blocked, another run uses the vhost, or the run
-/// was interrupted.
+/// The broker refused an object or could not be reached, the plan is blocked, another run is using the vhost, or the
+/// run was interrupted.
 pub(super) async fn declare(
     access: &Access,
     vhost: &VhostName,

@@ -29,8 +29,8 @@ pub enum LiveError {
          operator policies"
     )]
     NotEmpty(VhostName),
-    /// Another run uses the vhost.
-    #[error("another run of topo uses vhost {0}")]
+    /// Another run is using the vhost.
+    #[error("another run of topo is using vhost {0}")]
     InUse(VhostName),
     /// The run was interrupted.
     #[error("interrupted")]

@@ -17,12 +17,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// The time that topo waits for unexpected messages after the last simulated event.
+/// How long topo waits for unexpected messages after the last simulated event.
 const SETTLE_TIME: Duration = Duration::from_millis(250);
 /// The maximum time that topo waits for late messages that the simulation expects: for the next delivery, and for the
 /// messages in the queues.
 const MAX_DELAY: Duration = Duration::from_secs(10);
-/// The maximum time to wait until a queue requeues the unacknowledged messages of a closed connection.
+/// The maximum time to wait for a queue to requeue the unacknowledged messages of a closed connection.
 const MAX_REQUEUE_TIME: Duration = Duration::from_secs(5);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -133,8 +133,8 @@ impl Execution<'_> {
         Ok(replies)
     }
 
-    /// Waits until the time of the last simulated event, and for additional time in which unexpected messages can
-    /// arrive. Then waits for expected messages that are late.
+    /// Waits until the last simulated event is due, and a little longer in case unexpected messages arrive. Then waits
+    /// for expected messages that are late.
     async fn wait(&self, channel: &ApplicationChannel, log: &Log) -> Result<(), BrokerError> {
         let simulated = &self.case.simulated;
         let due = Duration::from_millis(self.case.ended_at.try_into().unwrap_or(0)) + SETTLE_TIME;
@@ -151,7 +151,7 @@ impl Execution<'_> {
             }
             sleep(PAUSE).await;
         }
-        // topo waits for a slow broker, because it must not get a message that the broker would still dead-letter.
+        // topo waits for a slow broker. Otherwise, topo could get a message that the broker was about to dead-letter.
         let started = Instant::now();
         for (queue, expected) in simulated.ready().iter().filter(|(queue, _)| !self.is_stream(queue)) {
             while started.elapsed() < MAX_DELAY {
@@ -192,7 +192,7 @@ impl Execution<'_> {
         let channel = amqp.application_channel().await?;
         for queue in self.queues.keys().filter(needs_purge).filter(|queue| !self.is_stream(queue)) {
             let started = Instant::now();
-            // A queue includes a consumer in its count until it has requeued the consumer's messages.
+            // A queue counts a closed consumer until the queue has requeued the consumer's messages.
             while channel.counts(queue).await?.is_none_or(|counted| counted.consumers > 0)
                 && started.elapsed() < MAX_REQUEUE_TIME
             {
@@ -205,7 +205,7 @@ impl Execution<'_> {
     }
 }
 
-/// Reads the messages of a stream until it contains the expected number of messages from the case, for at most
+/// Reads a stream repeatedly until the stream contains the expected number of messages from the case, for at most
 /// [`MAX_DELAY`].
 async fn read_stream(
     channel: &ApplicationChannel,

@@ -14,7 +14,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Records that a worker consumes from its queue.
+    /// Records that a worker has subscribed to its queue.
     pub(super) fn record_subscription(&self, queue: &QueueName) {
         self.subscribed.borrow_mut().insert(queue.clone());
     }

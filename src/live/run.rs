@@ -53,7 +53,7 @@ pub async fn run<'p>(
     let waiting = RefCell::new(waiting);
     let results = RefCell::new(Vec::new());
     // Waits for all vhosts, even if one fails or the run is interrupted. Otherwise, the broker could process a pending
-    // request and create an object after topo deletes all objects.
+    // request and create an object after topo has deleted all objects.
     let declare_in = |vhost| declare(access, vhost, &preparation.desired, (interrupt, has_declared));
     for declared in join_all(vhosts.iter().map(declare_in)).await {
         declared?;

@@ -77,8 +77,8 @@ impl Scale {
         Publication { expiration, ..publication.clone() }
     }
 
-    /// Divides the times of a topology. Removes the settings that delete a queue or an exchange between two cases:
-    /// `expires` and `autoDelete`.
+    /// Divides the times of a topology. Removes the settings that could cause the broker to delete a queue or an
+    /// exchange between two cases: `expires` and `autoDelete`.
     pub(super) fn apply(self, topology: &mut Topology) {
         for queue in topology.queues.values_mut() {
             queue.auto_delete = false;

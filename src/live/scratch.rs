@@ -51,7 +51,7 @@ pub async fn delete(access: &Access, vhost: &VhostName) -> Result<(), BrokerErro
     access.broker.delete_vhost(vhost).await.map(|_| ())
 }
 
-/// Returns the scratch vhosts whose age is at least `min_age`.
+/// Returns the scratch vhosts that are at least `min_age` old.
 ///
 /// # Errors
 /// The broker could not be read.

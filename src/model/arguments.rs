@@ -13,7 +13,7 @@ use std::fmt;
 
 /// An argument value. The types are the types of JSON, but integers and floats are distinct.
 ///
-/// AMQP has more types (short, int32, timestamp, …). The management API converts their values to the types of JSON. The
+/// AMQP has more types (short, int32, timestamp, …). The management API converts their values to JSON types. The
 /// broker compares all integers by value (`rabbit_misc:assert_args_equivalence`). An integer never equals a float.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -202,7 +202,7 @@ pub fn has_truncated_value(arguments: &Arguments) -> bool {
 
 impl<'de> Deserialize<'de> for ArgumentValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Decoding skips the rest of the argument after the first value above the limit.
+        // Decoding skips the rest of the argument after the first value that exceeds the limit.
         let values = Cell::new(MAX_VALUES + 1);
         let value = Part { levels: MAX_LEVELS, values: &values }.deserialize(deserializer)?;
         let is_whole = values.get() > 0;

@@ -12,8 +12,8 @@ pub struct Intervals {
 
 /// The broker's default for both intervals.
 const DEFAULT: Duration = Duration::from_secs(5);
-/// The minimum margin for a late update. The margin is a fifth of the interval, limited to the range from this minimum
-/// to [`MAX_MARGIN`].
+/// The minimum margin for a late update. The margin is a fifth of the interval, but at least this minimum and at most
+/// [`MAX_MARGIN`].
 const MIN_MARGIN: Duration = Duration::from_millis(500);
 /// The maximum margin for a late update.
 const MAX_MARGIN: Duration = Duration::from_secs(1);
@@ -49,8 +49,8 @@ impl Intervals {
         self.one_tick() * 2
     }
 
-    /// Returns the maximum time for which topo waits to observe two ticks, if the tick interval is not specified. It is
-    /// 36 s, three times [`Self::two_ticks`], because the broker's interval can be longer than the default.
+    /// Returns the maximum time that topo waits to observe two ticks if the tick interval is not specified. It is 36 s,
+    /// three times [`Self::two_ticks`], because the broker's interval can be longer than the default.
     pub fn longest_observation(self) -> Duration {
         self.two_ticks() * 3
     }
@@ -66,8 +66,8 @@ impl Intervals {
         self.tick().max(Duration::from_secs(1))
     }
 
-    /// Returns the time without progress after which consumers are considered stalled: two ticks and a margin, 11 s by
-    /// default. The minimum is 5 s, so that slow consumers are not considered stalled if the tick is short.
+    /// Returns how long consumers must make no progress before topo considers them stalled: two ticks and a margin,
+    /// 11 s by default. The minimum is 5 s, so that slow consumers are not considered stalled if the tick is short.
     pub fn stall_timeout(self) -> Duration {
         (self.tick() * 2 + margin(self.tick())).max(DEFAULT)
     }
@@ -78,8 +78,8 @@ impl Intervals {
         if self.tick() > DEFAULT { requested.max(self.two_ticks()) } else { requested }
     }
 
-    /// Scales the time limit of a wait in proportion to the tick. For the default tick or a shorter tick,
-    /// returns `time`.
+    /// Scales the time limit for a wait in proportion to the tick. Returns `time` unchanged if the tick is not longer
+    /// than the default.
     pub fn scaled(self, time: Duration) -> Duration {
         time.max(time.mul_f64(self.tick().as_secs_f64() / DEFAULT.as_secs_f64()))
     }

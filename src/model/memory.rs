@@ -1,8 +1,8 @@
 //! Limits the memory for nested arguments in proportion to the size of a document.
 //!
 //! Most values take about as much memory as their text. Lists and mappings in arguments take more: the text `{"":1}` is
-//! 6 bytes long, but the decoded value takes 700 bytes. At the limit, topo truncates arguments that contain lists or
-//! mappings. It always reads scalar arguments.
+//! 6 bytes long, but the decoded value takes 700 bytes. When the limit is reached, topo truncates arguments that
+//! contain lists or mappings. It always reads scalar arguments.
 
 use std::cell::Cell;
 
@@ -20,7 +20,7 @@ thread_local! {
 }
 
 /// Runs `read`, which decodes a document of `bytes` bytes. While `read` runs, topo truncates the nested arguments that
-/// exceed the memory limit of the document.
+/// exceed the memory limit for the document.
 pub fn decode<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
     let outer = BUDGET.replace(bytes.saturating_mul(FACTOR).saturating_add(BASE).min(MAX));
     let decoded = read();

@@ -10,7 +10,7 @@ pub const ORIGINAL_ROUTING_KEY: &str = "x-original-routing-key";
 pub const SOURCE_QUEUE: &str = "x-source-queue";
 /// The time of the last failure (RFC 3339); set by the worker.
 pub const LAST_FAILED_AT: &str = "x-last-failed-at";
-/// The error of the last attempt; set by the worker.
+/// The error from the last attempt; set by the worker.
 pub const LAST_ERROR: &str = "x-last-error";
 /// The dead-lettering history; set by the broker.
 pub const DEATHS: &str = "x-death";
@@ -38,7 +38,7 @@ pub const ERRORS: [&str; 6] = [
     "x-exception-message",
 ];
 
-/// The headers that a replay removes, so that all retries start again. They describe failed deliveries or earlier
+/// The headers that a replay removes, so that the retries start over. They describe failed deliveries or earlier
 /// replays, or would route copies to other queues.
 pub const REMOVED_FROM_REPLAYED: [&str; 14] = [
     DEATHS,

@@ -86,15 +86,15 @@ pub const MAX_NAME_BYTES: usize = 255;
 /// `--lock-vhost` sets a different vhost.
 pub const DEFAULT_VHOST: &str = "/";
 
-/// The argument of an exchange that marks a super stream.
+/// The exchange argument that marks a super stream.
 pub const SUPER_STREAM: &str = "x-super-stream";
-/// The argument of a binding that contains the position of a partition in its super stream.
+/// The binding argument that contains the position of a partition in its super stream.
 pub const PARTITION_ORDER: &str = "x-stream-partition-order";
 
 /// The queue that `topo apply` uses as its lock, unless `--lock-name` sets a different name.
 pub const LOCK_QUEUE: &str = "topo.lock";
 
-/// The suffix of the generated name of a dead-letter queue's exchange. A spec can set a different name.
+/// The suffix of the name that topo generates for a dead-letter queue's exchange. A spec can set a different name.
 pub const DEAD_LETTER_EXCHANGE_SUFFIX: &str = ".dlx";
 
 /// The prefix of arguments that mark topo's own objects. RabbitMQ stores unknown `x-` arguments without interpreting

@@ -97,7 +97,7 @@ pub fn retry_key(queue: &QueueName, number: u32) -> String {
     format!("{}{RETRY_SUFFIX}.{number}", queue.as_str())
 }
 
-/// Returns the routing key with which a worker skips all remaining retries of a message.
+/// Returns the routing key that a worker uses to skip all remaining retries of a message.
 pub fn give_up_key(queue: &QueueName) -> String {
     exhausted_exchange(queue).as_str().to_owned()
 }
@@ -200,8 +200,8 @@ pub struct MigrationNames {
     pub hold: String,
     /// The holding queue that receives the messages from the old queue, and its fanout exchange.
     pub drained: String,
-    /// A temporary queue with the settings of the new queue. topo declares it before any change, to check whether the
-    /// broker allows the connected user to declare the new queue.
+    /// A temporary queue with the settings of the new queue. topo declares it before making any changes, to check
+    /// whether the broker allows the connected user to declare the new queue.
     pub probe: String,
     /// The fanout exchange between the source exchanges and the queue.
     pub tap: ExchangeName,
@@ -231,7 +231,7 @@ fn migration_name(queue: &QueueName, role: &str) -> String {
     if name.len() <= MAX_NAME_BYTES { name } else { format!("{}.topo.{role}", digest(queue.as_str())) }
 }
 
-/// Returns the name of a temporary queue, with which topo verifies that HTTP and AMQP connect to the same broker.
+/// Returns the name of the temporary queue that topo uses to verify that HTTP and AMQP connect to the same broker.
 /// `token` is a random number.
 pub fn identity_queue(queue: &QueueName, token: u32) -> QueueName {
     QueueName::new(migration_name(queue, &format!("witness.{token:08x}")))

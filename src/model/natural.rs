@@ -1,4 +1,4 @@
-//! Compares names so that numbers in names are in numeric order: `q.2` before `q.10`.
+//! Compares names so that the numbers in them are in numeric order: `q.2` before `q.10`.
 
 use std::cmp::Ordering;
 

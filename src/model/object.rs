@@ -236,7 +236,7 @@ pub struct Vhost {
     /// A human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The tags; absent if the spec does not set them. Since RabbitMQ 3.10, a PUT without tags removes all tags.
+    /// The tags; absent if the spec does not set them. As of RabbitMQ 3.10, a PUT without tags removes all tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<BTreeSet<String>>,
     /// The type of queues that are declared without a type; since RabbitMQ 3.10.8.

@@ -75,8 +75,8 @@ impl Queue {
         self.arguments.get("x-single-active-consumer") == Some(&super::ArgumentValue::Boolean(true))
     }
 
-    /// Returns true if the queue has the `x-expires` argument: the broker deletes the queue when it has been unused for
-    /// this time.
+    /// Returns true if the queue has the `x-expires` argument: the broker deletes the queue after it has been unused
+    /// for this long.
     pub fn expires(&self) -> bool {
         self.arguments.contains_key("x-expires")
     }

@@ -243,7 +243,7 @@ impl FieldShape {
         }
     }
 
-    /// Returns true if a missing field is equivalent to this value: an empty mapping, which the broker can list as an
+    /// Returns true if a missing field is equivalent to this value: an empty mapping, which the broker may list as an
     /// empty list, or an empty binding key.
     fn is_unset(self, value: &ArgumentValue) -> bool {
         match (self, value) {

@@ -91,8 +91,8 @@ pub struct RecordRow {
     pub path: &'static str,
     /// True if the fields of the record are the members of the `value` object of a runtime parameter.
     pub is_wrapped: bool,
-    /// The plugins, the most common one first. To write these records, at least one of the plugins must be enabled.
-    /// Empty if no plugin is required.
+    /// The plugins, the most common one first. At least one of the plugins must be enabled before topo can write these
+    /// records. Empty if no plugin is required.
     pub plugins: &'static [&'static str],
     /// The API path that lists these records.
     pub list: ListPath,
@@ -287,8 +287,8 @@ impl RecordRow {
         format!("{} {}", number(many as u64), if many == 1 { self.word } else { self.plural })
     }
 
-    /// Returns true if the kind belongs to vhosts and its records belong to users. The globs in the cluster document
-    /// then apply to the user names. The globs in the vhost document do not apply.
+    /// Returns true if the kind belongs to vhosts and its records belong to users. In that case, the globs in the
+    /// cluster document apply to the user names, and the globs in the vhost document do not apply.
     pub fn is_named_after_users(&self) -> bool {
         self.scope == RecordScope::Vhost && self.owners.is_some()
     }

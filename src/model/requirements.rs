@@ -1,5 +1,5 @@
 //! The requirements of a spec: the version, plugins and feature flags that a cluster must have. topo checks these
-//! requirements and never changes a cluster to meet them.
+//! requirements, but never changes a cluster to meet them.
 
 use super::version::BrokerVersion;
 use schemars::JsonSchema;

@@ -81,7 +81,7 @@ pub struct Family {
     pub members: BTreeSet<ObjectId>,
 }
 
-/// Formats the number of a family's generated objects by kind: `4 exchanges, 3 tier queues, 8 bindings`. Returns an
+/// Formats the counts of a family's generated objects by kind: `4 exchanges, 3 tier queues, 8 bindings`. Returns an
 /// empty string if there are no objects.
 pub fn count_by_kind(members: &BTreeSet<ObjectId>) -> String {
     let kinds = [

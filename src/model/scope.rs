@@ -54,7 +54,7 @@ pub struct Scope {
     /// not contain the routing keys of these bindings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub external_dead_letter_queues: BTreeMap<QueueName, ExchangeName>,
-    /// The conflict resolution of each object in the list. For all other objects, the resolution is `refuse`.
+    /// The conflict resolution for each object in the list. For all other objects, the resolution is `refuse`.
     #[serde(default)]
     pub on_conflict: Vec<(ObjectId, OnConflict)>,
     /// The retries of each queue and the objects that topo generates for them.

@@ -36,9 +36,9 @@ pub struct Thresholds {
     pub depth: Levels<i64>,
     /// The growth.
     pub growth: Levels<Growth>,
-    /// The time for which the queue has not been empty, in milliseconds.
+    /// How long the queue has contained messages, in milliseconds.
     pub age: Levels<i64>,
-    /// The time for which the queue has contained messages without a consumer, in milliseconds.
+    /// How long the queue has contained messages but had no consumer, in milliseconds.
     pub no_consumers: Option<i64>,
 }
 

@@ -64,8 +64,8 @@ impl BrokerVersion {
         self >= Self::OLDEST_SUPPORTED
     }
 
-    /// Returns true if the version is newer than all known series. topo then assumes the behavior of the newest known
-    /// version.
+    /// Returns true if the version is newer than all known series. In that case, topo assumes the behavior of the
+    /// newest known version.
     pub fn is_newer_than_known(self) -> bool {
         (self.major, self.minor) > (Self::NEWEST_KNOWN.major, Self::NEWEST_KNOWN.minor)
     }

@@ -9,7 +9,7 @@ use crate::plan::Activity;
 /// `topology` provides the queue types. If AMQP is not available, the function returns the listed counts.
 ///
 /// # Errors
-/// The broker cannot be read, or the vhost does not exist.
+/// topo cannot read from the broker, or the vhost does not exist.
 pub async fn current_counts<'a>(
     access: &Access,
     topology: &Topology,

@@ -24,8 +24,8 @@ pub struct Activity {
     /// The queue that is the lock of the vhost; `None` for a plan without a broker.
     #[serde(skip)]
     pub lock_queue: Option<QueueName>,
-    /// The queues, including holding queues, from which a shovel of an interrupted migration still moves messages, if
-    /// the connected user is not allowed to delete the shovel.
+    /// The queues, including holding queues, from which a shovel of an interrupted migration is still moving messages,
+    /// if the connected user is not allowed to delete the shovel.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub unreachable: BTreeSet<QueueName>,
     /// The dynamic shovels that use queues of the vhost. topo reads the shovels only if the plan deletes or recreates

@@ -5,7 +5,7 @@
 use crate::model::{Binding, ExchangeName};
 use std::collections::BTreeSet;
 
-/// Removes the bindings in `lost` from `bound`, and the bindings that the broker deletes as a result. Returns the
+/// Removes from `bound` the bindings in `lost` and the bindings that the broker deletes as a result. Returns the
 /// exchanges that the broker deletes together with their last binding, each with the bindings to the exchange.
 pub(super) fn unbind(
     bound: &mut BTreeSet<Binding>,

@@ -75,7 +75,7 @@ fn effect(it: &DeadLetterChange) -> impl PartialEq + use<'_> {
     (&it.lost, &it.gained, &it.example, &it.before, &it.after, &it.unknown)
 }
 
-/// Returns the reasons for which a queue dead-letters messages with its settings before or after the plan. Ignores the
+/// Returns the reasons for which a queue dead-letters messages under its settings before or after the plan. Ignores the
 /// per-message `expiration`.
 fn reasons(sides: &Sides<'_, '_>, name: &QueueName) -> BTreeSet<Reason> {
     let mut reasons: BTreeSet<Reason> = [Reason::Rejected].into();
@@ -172,8 +172,8 @@ fn binding_keys<'a>(sides: &Sides<'_, 'a>) -> BTreeMap<&'a ExchangeName, BTreeSe
     keys
 }
 
-/// Returns example routing keys with which messages reach the queue both before and after the plan, and true. If there
-/// is no such key, returns the keys with which messages reach the queue before or after the plan, and false.
+/// Returns true and example routing keys with which messages reach the queue both before and after the plan. If no such
+/// key exists, returns false and the keys with which messages reach the queue before or after the plan.
 fn examples(
     sides: &Sides<'_, '_>,
     arrivals: &[Arrivals; 2],
@@ -269,7 +269,7 @@ fn change(
     })
 }
 
-/// Returns the queues that finally receive a message that the queue dead-letters after each delivery. Omits tiers,
+/// Returns the queues that ultimately receive a message that the queue dead-letters after each delivery. Omits tiers,
 /// which return the message to the queue.
 fn final_queues(
     routing: &Routing<'_>,

@@ -105,7 +105,7 @@ pub(super) fn alter(
     resolve(builder, context, planned, conflict);
 }
 
-/// Returns the `onConflict` setting of an object, which `--recreate` or the spec sets. The default is `refuse`.
+/// Returns the `onConflict` setting of an object, as set by `--recreate` or the spec. The default is `refuse`.
 pub(super) fn on_conflict(scope: &Scope, options: &Options, id: &ObjectId, address: &Address) -> OnConflict {
     let in_spec = || scope.on_conflict.iter().find(|(known, _)| known == id).map(|(_, setting)| *setting);
     options.recreate.get(address).copied().or_else(in_spec).unwrap_or_default()

@@ -59,7 +59,7 @@ pub(super) fn plan(
         }
         if reason == DeleteReason::Unmanaged && has_declared_permissions(context, &id) {
             let text =
-                format!("{id} is unmanaged, but a vhost document of this run gives it permissions: topo keeps it");
+                format!("{id} is unmanaged, but a vhost document in this run grants it permissions: topo keeps it");
             builder.info(&address, text);
             continue;
         }

@@ -33,10 +33,10 @@ pub struct Plan {
     pub fingerprint: String,
     /// The totals for all parts.
     pub summary: Summary,
-    /// The plan of the cluster; absent if no spec describes the cluster.
+    /// The plan for the cluster; absent if no spec describes the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterPlan>,
-    /// The plan of each vhost, by name.
+    /// The plan for each vhost, by name.
     pub vhosts: Vec<VhostPlan>,
     /// A hash of the whole document without this field. Empty unless the plan was saved.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -109,7 +109,7 @@ impl Summary {
     }
 }
 
-/// The plan of the cluster.
+/// The plan for the cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "ClusterDocument", into = "ClusterDocument")]
 #[schemars(with = "ClusterDocument")]
@@ -180,7 +180,7 @@ struct ClusterDocument {
     hazards: Vec<Hazard>,
     /// The steps, in order. `topo apply` executes them before the steps of the vhosts.
     steps: Vec<Step>,
-    /// The number of compared objects.
+    /// The number of objects that were compared.
     compared_objects: usize,
     /// The desired objects, from which topo can recompute a saved plan.
     desired: DesiredRecords,

@@ -35,7 +35,7 @@ pub enum AllowanceError {
     NoAddress,
 }
 
-/// The allowances of one `--allow HAZARD[,HAZARD…][@ADDRESS-GLOB][:N]`.
+/// The allowances from one `--allow HAZARD[,HAZARD…][@ADDRESS-GLOB][:N]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowances(pub Vec<Allowance>);
 
@@ -190,7 +190,7 @@ fn no_effect_text(plan: &Plan, allowance: &Allowance) -> String {
         plan.hazards().filter(|hazard| hazard.kind == allowance.hazard).map(Hazard::flag).collect();
     flags.dedup();
     match flags.as_slice() {
-        [] => format!("`--allow {allowance}` has no effect: the plan has no `{}` hazard", allowance.hazard),
+        [] => format!("`--allow {allowance}` has no effect: the plan contains no `{}` hazard", allowance.hazard),
         [only] => format!("`--allow {allowance}` has no effect: no such hazard at that address; use {only}"),
         [first, rest @ ..] => format!(
             "`--allow {allowance}` has no effect: no such hazard at that address; use {first} (or one of {} others)",

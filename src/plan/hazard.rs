@@ -30,7 +30,7 @@ pub enum HazardKind {
     /// federation link no longer moves messages.
     RoutingGap,
     /// Messages to an exchange that reach a queue before the apply are unroutable after it, or dead-lettered messages
-    /// of a queue no longer reach a queue.
+    /// from a queue no longer reach a queue.
     RoutingLoss,
     /// A shovel uses a queue that is deleted or recreated: the shovel may declare the queue again, or lose messages.
     ShovelInterference,

@@ -10,11 +10,11 @@ use crate::model::{
     Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, ObjectId, ObjectKind, TopicPermission, naming,
 };
 
-/// The argument of a keep that contains the bindings, as JSON.
+/// The argument in which a keep stores the bindings, as JSON.
 const KEPT_BINDINGS: &str = "x-topo-kept-bindings";
-/// The argument of a keep that contains the topic permissions, as JSON.
+/// The argument in which a keep stores the topic permissions, as JSON.
 const KEPT_TOPIC_PERMISSIONS: &str = "x-topo-kept-topic-permissions";
-/// The argument of a keep that identifies its object: `queue` or `exchange`, a space, and the name.
+/// The argument that identifies the object of a keep: `queue` or `exchange`, a space, and the name.
 const KEPT_FOR: &str = "x-topo-kept-for";
 
 /// The contents of a keep.

@@ -13,7 +13,7 @@ use crate::model::record_kinds::{MEMBER_NAME, RecordRow};
 use crate::model::{Address, ArgumentValue, Object, ObjectId, Record, RecordId, RecordKind, Topology};
 use std::collections::BTreeSet;
 
-/// The acknowledgement mode with which a restart loses the messages in flight.
+/// The acknowledgement mode in which a restart loses the messages in flight.
 const NO_ACK: &str = "no-ack";
 /// The field with the acknowledgement mode.
 const ACK_MODE: &str = "ack-mode";

@@ -44,7 +44,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps:
     let Some(change) = builder.changes.iter().find(|change| of_own(change)) else { return };
     let address = change.address.clone();
     let after = record(change.after.as_ref(), RecordKind::Permission).map(permission);
-    // The broker grants all permissions to the user that creates a vhost.
+    // The broker grants all permissions to the user who creates a vhost.
     let all = || ".*".to_owned();
     let creator = Permission { configure: all(), write: all(), read: all() };
     let before = match record(change.before.as_ref(), RecordKind::Permission) {
@@ -117,7 +117,7 @@ fn check_topics(builder: &mut PlanBuilder, context: &PlanContext<'_>, own: &str,
             binding.source == permission.exchange && read.matches(&binding.routing_key) != Some(true)
         })?;
         Some((change.address.clone(), format!(
-            "the topic permission of user {own}, which topo uses to connect, does not permit the binding {refused} of this plan"
+            "the topic permission of user {own}, which topo uses to connect, does not permit the binding {refused} in this plan"
         )))
     });
     for (address, text) in of_own.collect::<Vec<_>>() {

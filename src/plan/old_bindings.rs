@@ -63,7 +63,7 @@ pub(super) fn report(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         .into_iter()
         .map(|(destination, bindings)| {
             let id = destination.id();
-            // `owns` matches bindings to declared objects, from exchanges that are not external.
+            // `owns` matches a binding only if its destination is declared and its source is not external.
             let is_owned = |binding: &&Binding| !scope.external.contains(&ObjectId::Exchange(binding.source.clone()));
             let may_own = is_declared(&id) && bindings.iter().all(is_owned);
             (context.address(&id), text(destination, &bindings, may_own))
@@ -81,10 +81,10 @@ fn text(destination: &Destination, bindings: &[&Binding], may_own: bool) -> Stri
         more => format!(" and {more} more"),
     };
     let (bindings_stay, it_is) = match bindings.len() {
-        1 => ("1 binding that is not in this spec will remain".to_owned(), "the spec declared it before, delete it"),
+        1 => ("1 binding that is not in this spec will remain".to_owned(), "the spec used to declare it, delete it"),
         many => (
             format!("{many} bindings that are not in this spec will remain"),
-            "the spec declared them before, delete them",
+            "the spec used to declare them, delete them",
         ),
     };
     let owned = match may_own {

@@ -43,9 +43,9 @@ pub struct VhostPlan {
     pub routing: RoutingChanges,
     /// The steps that `topo apply` executes, in order.
     pub steps: Vec<Step>,
-    /// The number of compared objects, without bindings.
+    /// The number of objects that were compared, excluding bindings.
     pub compared_objects: usize,
-    /// The number of compared bindings.
+    /// The number of bindings that were compared.
     pub compared_bindings: usize,
     /// The desired topology, from which topo can recompute a saved plan.
     // Shared, because the desired topology of a large spec is large.
@@ -90,7 +90,7 @@ pub enum ChangeKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedChange {
-    /// The address of the object, as `--target` and `--allow` accept it.
+    /// The address of the object, in the form that `--target` and `--allow` accept.
     pub address: Address,
     /// The kind of the change.
     pub kind: ChangeKind,
@@ -235,7 +235,7 @@ pub struct Block {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// The number of the step, from 1.
+    /// The number of the step, starting from 1.
     pub id: usize,
     /// The wave of the step. Steps of one wave may run concurrently, except that the steps of one migration run in
     /// sequence. Waves run in sequence.
@@ -258,7 +258,7 @@ pub struct Step {
     pub address: Address,
     /// The operation.
     pub action: Action,
-    /// The request of the operation. Absent if the operation moves messages.
+    /// The request that performs the operation. Absent if the operation moves messages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request: Option<Request>,
 }

@@ -106,7 +106,7 @@ fn topic_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         if has_gain {
             let verbs = gained.join(" and ");
             let text =
-                format!("after the apply, user {user} may {verbs} with every routing key on exchange {exchange}");
+                format!("after the apply, user {user} may {verbs} with any routing key on exchange {exchange}");
             builder.hazard(HazardKind::AccessGain, &address, text, None);
         }
         if has_loss {
@@ -181,7 +181,7 @@ fn permission_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     }
 }
 
-/// Describes a user's connections to the vhost that keep the old permissions for some time, and how to close them.
+/// Describes how a user's connections to the vhost keep the old permissions for some time, and how to close them.
 /// Returns an empty string if the user has no connections. `has_consumers` is true if consumers also keep the old
 /// permissions.
 fn connections(context: &PlanContext<'_>, user: &str, has_consumers: bool) -> String {
@@ -193,7 +193,7 @@ fn connections(context: &PlanContext<'_>, user: &str, has_consumers: bool) -> St
         None => "topo cannot count the open connections of this user: their".to_owned(),
     };
     let consumers = if has_consumers { ", and consumers receive messages until they are canceled" } else { "" };
-    let mut text = format!("; {open} channels keep the old permissions until they are idle for about 1s{consumers}");
+    let mut text = format!("; {open} channels keep the old permissions until they have been idle for about 1s{consumers}");
     if context.profile.version.is_at_least(3, 10) {
         let path = path("connections", &["username", user]);
         text += &format!("; to close all connections of this user, in every vhost: DELETE {path}");

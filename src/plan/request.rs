@@ -109,8 +109,8 @@ pub(crate) fn path(kind: &str, segments: &[&str]) -> String {
     path
 }
 
-/// Returns the request for an action in a vhost. Returns `None` for moving messages, which requires more than one
-/// request.
+/// Returns the request for an action in a vhost. Returns `None` for an action that moves messages, because moving
+/// messages requires more than one request.
 ///
 /// A declaration always sets all properties: `durable`, `auto_delete` and `arguments`, and for an exchange also `type`
 /// and `internal`. The broker treats missing booleans as false, so an empty body declares a transient queue (all
@@ -124,9 +124,8 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
     let in_vhost = |kind: &str, name: &str| path(kind, &[vhost.as_str(), name]);
     Some(match action {
         Action::PutVhost { vhost: settings } => {
-            // Sends all settings, because a PUT clears a missing description and missing tags on RabbitMQ 3.10 and
-            // later. Omits a default queue type that is not set, because there is no value that means "none" on all
-            // versions.
+            // Sends all settings, because on RabbitMQ 3.10 and later, a PUT without a description or tags clears them.
+            // Omits a default queue type that is not set, because no single value means "none" on all versions.
             let mut body = json!({
                 "description": settings.description.as_deref().unwrap_or_default(),
                 // A string, not a list: 3.8 splits the string, and later versions accept both

@@ -27,7 +27,7 @@ pub struct User {
     /// The tags of the user.
     pub tags: BTreeSet<String>,
     /// True if the broker itself, rather than a backend such as LDAP, stores the user and the permissions. `None` on
-    /// RabbitMQ 3.13.3 and earlier, which does not report this property.
+    /// RabbitMQ 3.13.3 and earlier, which do not report this property.
     pub is_internal: Option<bool>,
 }
 

@@ -29,7 +29,7 @@ impl RoutingChanges {
     }
 }
 
-/// A change, with one cause, in the queues that messages to one exchange reach.
+/// A change in the queues that receive messages published to one exchange. Each change has exactly one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoutingChange {
@@ -61,7 +61,7 @@ pub struct RoutingChange {
     /// matches. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub all: Option<bool>,
-    /// A message to which the cause applies, and that the change does not affect.
+    /// A message to which the cause applies, but which the change does not affect.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unaffected: Option<RoutedMessage>,
 }

@@ -1,10 +1,10 @@
-//! Generates the JSON Schema of a plan from the types that serialize it.
+//! Generates the JSON Schema for a plan from the types that serialize it.
 
 use super::document::Plan;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Returns the JSON Schema of a plan. It uses draft-07, like the schema of the spec.
+/// Returns the JSON Schema for a plan. The schema uses draft-07, like the schema for the spec.
 pub fn schema() -> Value {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Plan>().to_value();
     schema["title"] = Value::from("topo plan");

@@ -83,8 +83,8 @@ fn unbind(state: &mut Topology, lost: Vec<Binding>) -> Vec<(ExchangeName, BTreeS
     deleted
 }
 
-/// Blocks the plan if its steps would not produce the desired topology, which is a defect in topo. Does not check plans
-/// with targets or conflicts.
+/// Blocks the plan if its steps would not produce the desired topology, which would be a defect in topo. Does not check
+/// plans with targets or conflicts.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options, steps: &[Step]) {
     if !options.targets.is_empty() || builder.changes.iter().any(|change| change.kind == ChangeKind::Conflict) {
         return;

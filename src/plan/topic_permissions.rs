@@ -18,8 +18,8 @@ const RESTRICTED_TYPE: &str = "topic";
 /// The maximum number of users that a message lists.
 const MAX_NAMED: usize = 3;
 
-/// Returns true if a plan deletes or recreates an exchange, or if an interrupted run must still restore topic
-/// permissions. topo reads topic permissions only in that case.
+/// Returns true if a plan deletes or recreates an exchange, or if an interrupted run left topic permissions to restore.
+/// topo reads topic permissions only in these cases.
 pub fn deletes_exchanges(part: &VhostPlan, current: &Topology) -> bool {
     let is_kept = |exchange: &Exchange| read_keep(exchange).is_some_and(|kept| !kept.topic_permissions.is_empty());
     !deleted_exchanges(&part.steps, current).is_empty() || current.exchanges.values().any(is_kept)

@@ -1,5 +1,5 @@
-//! Adds the hazards for transient objects that `--prune` deletes while clients use them, such as the queues that a
-//! framework declares for its own use.
+//! Adds the hazards for transient objects that `--prune` deletes while clients are using them. Transient objects
+//! include the queues that a framework declares for its own use.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -57,8 +57,8 @@ fn use_of(context: &PlanContext<'_>, object: &Object) -> Option<String> {
     }
 }
 
-/// Describes the queues that have consumers, other than `except`. Returns `None` if there are none. A queue
-/// whose consumers are unknown counts as used.
+/// Describes the queues, other than `except`, that have consumers. Returns `None` if there are none. A queue whose
+/// consumers are unknown counts as used.
 fn in_use(context: &PlanContext<'_>, queues: &BTreeSet<QueueName>, except: &QueueName) -> Option<String> {
     let used = |name: &&QueueName| *name != except && consumers(context, name) != Some(0);
     let mut used = queues.iter().filter(used);

@@ -8,7 +8,7 @@ use crate::model::secret::Template;
 use crate::model::{ArgumentValue, Record, SecretRef};
 use serde_json::{Value, json};
 
-/// Returns the body of the request that writes a user. Templates represent secrets, and the current values of fields
+/// Returns the body of the request that writes a user. Templates represent secrets and the current values of fields
 /// that the request keeps.
 pub(super) fn body(user: &Record, keeps_password: bool) -> Value {
     let current = |field: &str| Template::Current(field.to_owned()).to_json();

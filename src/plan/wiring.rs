@@ -1,5 +1,5 @@
-//! Adapts the generated dead-letter wiring policies to the current policies. An unmanaged policy, which a spec does not
-//! contain, may take precedence over a generated policy or be displaced by it. Therefore, topo recomputes each
+//! Adapts the generated dead-letter wiring policies to the current policies. An unmanaged policy, which no spec
+//! contains, may take precedence over a generated policy or be displaced by it. Therefore, topo recomputes each
 //! generated policy for every plan, from its wiring keys. The result depends only on these keys and on the policies.
 //!
 //! Also finds the exchanges that route dead-lettered messages. topo creates the bindings of these exchanges first, so

@@ -158,7 +158,7 @@ impl EffectiveSettings {
 
     /// Returns the number of redeliveries that the queue allows; `None` if the queue has no delivery limit.
     ///
-    /// Since 4.0, a negative limit means no limit. Before 4.0, a negative limit allows a single delivery, like 0.
+    /// As of 4.0, a negative limit means no limit. Before 4.0, a negative limit allows a single delivery, like 0.
     pub fn delivery_limit(&self) -> Option<i64> {
         let limit = self.integer("delivery-limit")?;
         (limit >= 0 || !self.version.is_at_least(4, 0)).then_some(limit.max(0))
@@ -264,7 +264,7 @@ impl OverflowBehavior {
     }
 }
 
-/// Returns the alternate exchange that the argument sets, otherwise the one that the policy sets
+/// Returns the alternate exchange that the argument sets or, without such an argument, the one that the policy sets
 /// (`rabbit_policy:get_arg`, all versions). Returns `None` if neither sets an alternate exchange. Operator policies do
 /// not support the key.
 pub fn effective_alternate(exchange: &Exchange, policy: Option<Named<'_>>) -> Option<Effective> {

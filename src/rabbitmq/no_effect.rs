@@ -32,7 +32,7 @@ pub enum NoEffect {
 impl fmt::Display for NoEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Type(kind) => write!(f, "{kind} queues do not read it"),
+            Self::Type(kind) => write!(f, "{kind} queues ignore it"),
             Self::NotYet(kind, since) => {
                 write!(f, "{kind} queues read it only on RabbitMQ {} and later", since.series())
             }

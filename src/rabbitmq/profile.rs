@@ -14,8 +14,8 @@ pub const QUEUE_MASTER_LOCATOR: &str = "queue_master_locator";
 pub struct BrokerProfile {
     /// The version of the broker.
     pub version: BrokerVersion,
-    /// The type of a queue that is declared without `x-queue-type`: the default of the vhost, otherwise the default of
-    /// the node. `None` means classic.
+    /// The type of a queue that is declared without `x-queue-type`: the default of the vhost or, if the vhost has none,
+    /// the default of the node. `None` means classic.
     pub default_queue_type: Option<String>,
     /// The supported exchange types; empty if they are unknown.
     pub exchange_types: BTreeSet<String>,

@@ -72,7 +72,7 @@ fn is_flag(change: &PlannedChange) -> bool {
 
 fn drift_summary(fields: u64) -> String {
     let verb = if fields == 1 { "differs" } else { "differ" };
-    format!("{} {verb}; redeclaring is a no-op", count(fields, "argument"))
+    format!("{} {verb}; redeclaring has no effect", count(fields, "argument"))
 }
 
 fn object_details(object: &Object) -> Vec<String> {
@@ -172,13 +172,13 @@ pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
     (clean(&field.field), before, value(&field.after))
 }
 
-/// Returns true if the value represents a password on the broker that differs from the spec.
+/// Returns true if the value represents a password on the broker that differs from the password in the spec.
 fn is_set(value: &ArgumentValue) -> bool {
     [Some(PASSWORD_IS_SET), Some(PASSWORDS_DIFFER)].contains(&value.as_text())
 }
 
-/// Returns true if the setting is a user's password. A current record contains the reference only if the password
-/// matches the hash on the broker.
+/// Returns true if the setting is a user's password. The current record contains the reference to the password only if
+/// the password matches the hash on the broker.
 fn is_user_secret(name: &str) -> bool {
     let is_secret = |field: &RecordField| field.name == name && matches!(field.shape, FieldShape::Secret { .. });
     RecordKind::User.row().settings().iter().any(is_secret)

@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// An object with the changed bindings to the object.
 pub(super) struct Entry<'a> {
     pub(super) id: ObjectId,
-    /// `None` if only bindings to the object or its retries change.
+    /// `None` if only its retries or the bindings to the object change.
     pub(super) change: Option<&'a PlannedChange>,
     pub(super) bindings: Vec<&'a PlannedChange>,
     /// The retries of the queue, with their generated objects.
@@ -129,8 +129,8 @@ fn field_line(text: &mut String, field: &FieldVerdict) {
     let _ = writeln!(text, "      {} {name:<22} {before} → {after}{remark}", Painted(YELLOW, "~"));
 }
 
-/// Writes the broker's error, the current counts, the bindings that are kept, and the stages of the recreation or the
-/// resolutions.
+/// Writes the broker's error, the current counts, the bindings that are kept, and either the stages of the recreation
+/// or the resolutions.
 fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full: bool) {
     // Users search for an error by its text, so lines break only at spaces.
     let mut line = |label: &str, value: String| {

@@ -93,7 +93,7 @@ fn dead_letter_summary(dead_letters: &DeadLetters) -> String {
     }
 }
 
-/// A writer of lines with labels.
+/// A writer for labeled lines.
 struct Lines<'a> {
     text: &'a mut String,
     width: usize,

@@ -44,9 +44,9 @@ pub fn definitions(
 /// Renders a definitions file that contains only topic permissions.
 ///
 /// RabbitMQ 4.2 and earlier import topic permissions before exchanges. On RabbitMQ 4.0 to 4.2 with Khepri, the
-/// declaration of an exchange fails if a topic permission for the exchange already exists (rabbitmq-server#14407). The
-/// import then omits the exchange without an error. For these versions, a backup contains the topic permissions in a
-/// second file, which must be imported after the first file.
+/// declaration of an exchange fails if a topic permission for the exchange already exists (rabbitmq-server#14407). In
+/// that case, the import omits the exchange without an error. For these versions, a backup contains the topic
+/// permissions in a second file, which must be imported after the first file.
 pub fn topic_permissions_only(permissions: &[(VhostName, TopicPermission)], version: &str) -> String {
     let document = json!({ "rabbit_version": version, "topic_permissions": topic_permissions(permissions) });
     clean_json(format!("{document:#}\n"))
@@ -97,8 +97,8 @@ fn permissions_of_users(topology: &Topology) -> Vec<Value> {
 /// same component and name, such as all limits of a vhost.
 fn parameters(topology: &Topology) -> Vec<Value> {
     let mut values: BTreeMap<(&str, &str), Value> = BTreeMap::new();
-    // Omits shovels and upstreams, because their URIs in a topology contain no passwords and cannot restore a
-    // connection. A backup adds the shovels and upstreams from `SecretDefinitions`.
+    // Omits shovels and upstreams. The URIs in a topology contain no passwords, so an import could not restore these
+    // connections. A backup adds the shovels and upstreams from `SecretDefinitions`.
     let records = topology.records.iter().filter(|(id, _)| !id.kind.row().has_uris());
     for (id, record) in records {
         let row = id.kind.row();

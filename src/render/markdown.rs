@@ -22,7 +22,8 @@ pub(super) fn inline(text: &str) -> String {
 }
 
 /// Escapes text like [`inline`], but keeps the code spans of a message, such as "routing key `order.x`". If the number
-/// of backticks is odd, or if two backticks are adjacent, the code spans are ambiguous. All backticks are then escaped.
+/// of backticks is odd, or if two backticks are adjacent, the code spans are ambiguous. In that case, all backticks are
+/// escaped.
 pub(super) fn with_code(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let last = parts.len() - 1;

@@ -39,7 +39,7 @@ pub fn blocked_summary(blockers: &Blockers) -> String {
     format!("BLOCKED by {blockers}")
 }
 
-/// Returns the number of compared objects and the number of compared bindings.
+/// Returns the number of objects and the number of bindings that were compared.
 pub fn compared_counts(plan: &Plan) -> (usize, usize) {
     plan.parts()
         .fold((0, 0), |(objects, bindings), part| (objects + part.compared_objects, bindings + part.compared_bindings))

@@ -1,4 +1,4 @@
-//! Renders a plan for a terminal: the changes of each object, then the hazards, the summary and the next command. The
+//! Renders a plan for a terminal: the changes to each object, then the hazards, the summary and the next command. The
 //! command is last, because users read logs from the end.
 
 use super::change_text::{self, Entry, Shape};

@@ -17,7 +17,7 @@ pub(super) fn includes_yaml(conflicts: usize, is_verbose: bool) -> bool {
 /// The column at which the text after a label starts.
 const INDENT: usize = 17;
 
-/// A writer of lines with labels.
+/// A writer for labeled lines.
 struct Lines<'a> {
     text: &'a mut String,
     width: usize,
@@ -31,7 +31,7 @@ impl Lines<'_> {
 
     /// Writes a sentence on one or more lines. Indents the lines after the first line.
     fn sentence(&mut self, label: &str, indent: usize, sentence: &str) {
-        // Keeps `--recreate` on one line with its value, so that users can copy the flag.
+        // Keeps `--recreate` on the same line as its value, so that users can copy the flag.
         let flag = |text: String| text.replace('\u{a0}', " ");
         let unbroken = clean(sentence).replace("--recreate ", "--recreate\u{a0}");
         let words: Vec<String> = unbroken.split(' ').map(|word| flag(word.to_owned())).collect();

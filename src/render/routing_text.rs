@@ -55,7 +55,7 @@ impl<'a> Listed<'a> {
     }
 
     /// Returns a sentence about the changes that are not listed. If `changes` is empty, does not mention changes that
-    /// only affect new queues. Returns `None` if there is nothing to mention.
+    /// affect only new queues. Returns `None` if there is nothing to mention.
     fn rest(&self) -> Option<String> {
         let mut parts = Vec::new();
         if self.omitted > 0 {
@@ -129,7 +129,7 @@ pub(super) fn write_text(text: &mut String, part: &VhostPlan, all: bool, width: 
     let mut last = None;
     for it in listed.dead_letters {
         if last.replace(&it.queue) != Some(&it.queue) {
-            let what = format!("dead letters of queue {}", clean(it.queue.as_str()));
+            let what = format!("dead letters from queue {}", clean(it.queue.as_str()));
             head(text, ("~", YELLOW), &what, it.source.as_ref(), width);
         }
         indented(text, &dead_letter_sentence(it, &clean), width);
@@ -289,7 +289,7 @@ pub(super) fn write_markdown(out: &mut String, part: &VhostPlan, all: bool, limi
     });
     let dead_letters = listed.dead_letters.iter().map(|it| {
         let cells = [
-            format!("{} dead letters of queue {}", inline("~"), inline(it.queue.as_str())),
+            format!("{} dead letters from queue {}", inline("~"), inline(it.queue.as_str())),
             dead_letter_sentence(it, &inline),
             with_code(&it.example.to_string()),
             queues(&it.before, &inline),
@@ -324,7 +324,7 @@ pub(super) fn annotations(part: &VhostPlan) -> Vec<(&Source, String)> {
     let changes = changes.filter_map(|group| Some((group.change.cause.source.as_ref()?, message(group))));
     let dead_letters = listed.dead_letters.iter().filter_map(|it| {
         let sentence =
-            format!("dead letters of queue {}: {}", clean(it.queue.as_str()), dead_letter_sentence(it, &clean));
+            format!("dead letters from queue {}: {}", clean(it.queue.as_str()), dead_letter_sentence(it, &clean));
         Some((it.source.as_ref()?, format!("{sentence}\nexample: {}", dead_letter_example(it, &clean))))
     });
     changes.chain(dead_letters).collect()

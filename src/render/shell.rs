@@ -11,8 +11,8 @@ use std::fmt::Write;
 /// The indentation of continuation lines.
 const INDENT: &str = "    ";
 
-/// Quotes a word for a shell if necessary. Writes hidden characters as octal escapes in `$'…'`, as POSIX defines. Also
-/// escapes `##[`, which a workflow runner would interpret as a command.
+/// Quotes a word for a shell if necessary. Writes hidden characters as octal escapes in `$'…'`, as defined by POSIX.
+/// Also escapes `##[`, which a workflow runner would interpret as a command.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if word.chars().any(is_hidden) || word.contains("##[") {
@@ -31,7 +31,7 @@ pub fn quote(word: &str) -> String {
     }
 }
 
-/// Wraps a command between words with `\`, so that users can paste the command. Keeps a flag on one line with its
+/// Wraps a command between words with `\`, so that users can paste the command. Keeps a flag on the same line as its
 /// value.
 pub fn wrap_command(line: &str, width: usize) -> String {
     if columns(line) <= width {

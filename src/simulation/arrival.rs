@@ -82,7 +82,7 @@ impl Run<'_, '_, '_> {
         let expiration = copy.expiration.filter(|_| !is_quorum || version.is_at_least(3, 10));
         let ttl = [settings.integer("message-ttl"), expiration].into_iter().flatten().min().filter(|_| !is_stream);
         if is_quorum && ttl == Some(0) {
-            // The message expires even if a worker waits for messages.
+            // The message expires even if a worker is waiting for messages.
             self.dead_letter(queue, copy, Reason::Expired);
             return Arrival::Accepted;
         }

@@ -1,9 +1,9 @@
 //! Simulates messages in a topology: the queues that they reach, the times of their deliveries, and their final states.
 //!
-//! The simulation has its own clock, and workers process messages instantly. It follows each copy of a message from the
-//! publish until the copy stays in a queue, a worker acknowledges it, or the broker drops it. Routing, dead-lettering
-//! and effective settings come from [`rabbitmq`](crate::rabbitmq). The methods that workers call come from their
-//! contracts.
+//! The simulation has its own clock, and workers process messages instantly. It follows each copy of a message from
+//! publication until the copy stays in a queue, a worker acknowledges it, or the broker drops it. Routing,
+//! dead-lettering and effective settings come from [`rabbitmq`](crate::rabbitmq). The methods that workers call come
+//! from their contracts.
 //!
 //! | file | topic |
 //! |---|---|

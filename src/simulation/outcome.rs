@@ -15,7 +15,7 @@ pub struct Outcome {
     pub routed_to: BTreeSet<QueueName>,
     /// The number of messages with each result for the publisher.
     pub publisher: BTreeMap<PublisherResult, u64>,
-    /// The delivery times of each queue, in order.
+    /// The delivery times for each queue, in order.
     pub attempts: BTreeMap<QueueName, Vec<i64>>,
     /// All queues to which a copy was routed, including full queues that rejected it, but not external queues.
     pub reached: BTreeSet<QueueName>,

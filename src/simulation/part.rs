@@ -10,12 +10,12 @@ pub enum RoutingPart {
     Binding(Binding),
     /// The alternate exchange of an exchange.
     Alternate(ExchangeName),
-    /// The dead-lettering of a queue for a reason.
+    /// Dead-lettering from a queue for a reason.
     DeadLettering(QueueName, Reason),
 }
 
 impl RoutingPart {
-    /// The argument of an exchange that sets its alternate exchange.
+    /// The exchange argument that sets the alternate exchange.
     pub const ALTERNATE: &str = "alternate-exchange";
 
     /// Removes a binding or an alternate exchange from a topology. Returns true if the topology contained the part.

@@ -21,7 +21,7 @@ const UNSUPPORTED_HEADERS: [&str; 2] = ["x-delay", "x-delivery-count"];
 /// A queue in the simulation.
 #[derive(Default)]
 pub(super) struct QueueState {
-    /// The messages that wait for a delivery, oldest first.
+    /// The messages that are waiting for delivery, oldest first.
     pub(super) ready: VecDeque<Copy>,
     /// The number of deliveries.
     pub(super) deliveries: usize,
@@ -71,7 +71,7 @@ pub(super) struct Run<'s, 'r, 'a> {
     pub(super) tasks: VecDeque<Task>,
     /// The times of future changes, and their indexes in `changes`.
     calendar: BinaryHeap<Reverse<(i64, usize)>>,
-    /// The future changes. A change is `None` after it is performed.
+    /// The future changes. A change is `None` once it has been performed.
     changes: Vec<Option<(QueueName, Change)>>,
     performed_tasks: u64,
     max_tasks: u64,
@@ -146,7 +146,7 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
         }
     }
 
-    /// Schedules a future change of a queue.
+    /// Schedules a future change to a queue.
     pub(super) fn schedule(&mut self, at: i64, queue: &QueueName, change: Change) {
         self.calendar.push(Reverse((at, self.changes.len())));
         self.changes.push(Some((queue.clone(), change)));

@@ -185,7 +185,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     Some(node.with(Value::Table(checked)))
 }
 
-/// Reports an unsupported format version, and returns true. topo does not check the rest of such a document.
+/// Returns true, and reports an error, for an unsupported format version. topo skips the rest of such a document.
 fn report_unsupported_version(document: &Node, diagnostics: &mut Diagnostics) -> bool {
     let Some(entry) = document.entry("version") else { return false };
     let is_other = matches!(entry.node.value, Value::Integer(version) if version != 1);
@@ -263,8 +263,8 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
     Some(node.with(Value::Table(checked)))
 }
 
-/// Returns true if an entry is a key of the object above it instead of a name, such as `type: quorum` that is indented
-/// like a queue name.
+/// Returns true if an entry is not a name but a key of the object above it, for example `type: quorum` with the
+/// indentation of a queue name.
 fn is_misplaced_key(entry: &Entry, inner: Shape) -> bool {
     let Some(kind) = inner.table() else { return false };
     let is_key = |name: &str| kind.keys().iter().any(|key| key.name == name);
@@ -322,7 +322,7 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
             continue;
         }
         if entry.key.is_empty() || entry.key.len() > MAX_NAME_BYTES {
-            diagnostics.push(Diagnostic::error("name", "the name of an argument must have 1 to 255 bytes", entry.at));
+            diagnostics.push(Diagnostic::error("name", "an argument name must be 1 to 255 bytes long", entry.at));
             continue;
         }
         if report_too_large(&entry.node, &subject, entry.at, diagnostics) {
@@ -355,7 +355,7 @@ fn any_value(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnos
     is_exact.then(|| node.clone())
 }
 
-/// Reports a value that is too large to compare, and returns true.
+/// Returns true, and reports an error, if a value is too large to compare.
 fn report_too_large(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> bool {
     let is_too_large = node.size() > MAX_VALUES;
     if is_too_large {

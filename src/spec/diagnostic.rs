@@ -128,12 +128,12 @@ impl Diagnostics {
         }
     }
 
-    /// Removes all diagnostics at a position. Used for the value of a key that is itself invalid.
+    /// Removes all diagnostics at a position. Used for the value of an invalid key.
     pub(crate) fn remove_at(&mut self, at: Location) {
         self.0.retain(|it| it.primary != at);
     }
 
-    /// Adds all diagnostics of another collection.
+    /// Adds all diagnostics from another collection.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }

@@ -112,7 +112,7 @@ fn environment(entry: &Entry, diagnostics: &mut Diagnostics) -> Environment {
     }
 }
 
-/// Reports a URL that contains a user name or a password, and returns true.
+/// Returns true, and reports an error, if a URL contains a user name or a password.
 fn refuse_login(url: &Sourced<String>, diagnostics: &mut Diagnostics) -> bool {
     let has_login = url.value.contains('@');
     if has_login {

@@ -140,7 +140,7 @@ fn add(key: Key, place: &'static str, found: &mut Vec<Explained>) {
 /// The error codes and their descriptions, in alphabetical order.
 const CODES: &[(&str, &str)] = &[
     ("allow", "A comment that allows findings does not have the form `# topo: allow RULE reason`."),
-    ("conflicting-keys", "Two keys of one mapping exclude each other, such as `delays` and `backoff`."),
+    ("conflicting-keys", "Two keys in the same mapping are mutually exclusive, such as `delays` and `backoff`."),
     (
         "declared-twice",
         "The specs declare the same object twice. Keep one declaration. topo merges all specs of a vhost, and no \

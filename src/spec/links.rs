@@ -38,7 +38,7 @@ fn check_endpoint(endpoint: &Entry, diagnostics: &mut Diagnostics) {
     match (&found[..], is_amqp_1_0) {
         ([_], _) => {}
         ([first, second, ..], _) => {
-            let message = format!("`{}` and `{}` exclude each other", first.key, second.key);
+            let message = format!("`{}` and `{}` are mutually exclusive", first.key, second.key);
             let diagnostic = Diagnostic::error("conflicting-keys", message, second.at).also(first.at, "first set here");
             diagnostics.push(diagnostic.hint("keep one of them"));
         }

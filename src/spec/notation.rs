@@ -1,4 +1,4 @@
-//! Records notation that the parsed values of a document do not contain: durations without a unit, comments directly
+//! Records notation that the parsed values of a document do not preserve: durations without a unit, comments directly
 //! after a routing key, and comments that allow findings (`# topo: allow RULE reason`).
 //!
 //! An `allow` comment at the end of a line applies to that line. On a separate line, an `allow` comment applies to the

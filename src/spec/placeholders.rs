@@ -65,7 +65,7 @@ impl Problem {
     }
 }
 
-/// The state of the replacement of placeholders in one entry.
+/// The state while placeholders in one entry are being replaced.
 pub(super) struct Substitution<'a> {
     pub(super) item: &'a Item,
     pub(super) errors: Vec<(Problem, Location)>,

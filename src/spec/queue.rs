@@ -23,7 +23,7 @@ pub(crate) struct QueueKeys {
     on_conflict: Option<Setting<OnConflict>>,
     /// The retry keys. Default retries are set in `defaults`, not in `defaults.queue`.
     pub(crate) retry: RetryKeys,
-    /// The known arguments that `arguments` sets instead of their own keys.
+    /// The known arguments that are set under `arguments` rather than with their own keys.
     in_arguments: BTreeSet<String>,
     /// True if a type is set but invalid, so that the type is unknown.
     is_type_invalid: bool,

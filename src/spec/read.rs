@@ -93,8 +93,8 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
-/// Reads the level of a rule. Reports documents for a vhost that set different levels, because topo lints them
-/// together.
+/// Reads the level of a rule. Reports an error if documents for the same vhost set different levels, because topo lints
+/// them together.
 fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let Some(level) = entry.node.text().and_then(Level::named) else { return };
     match spec.lint.get(&entry.key) {
@@ -290,7 +290,7 @@ fn binding_spec(item: &Node, source_at: Location, destination_at: Location) -> B
 }
 
 fn add_binding(binding: Binding, written: BindingSpec, item: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
-    // The checked tree contains null instead of an invalid value, so this binding can incorrectly equal a different
+    // The checked tree contains null instead of an invalid value, so this binding can appear to equal a different
     // binding.
     let is_invalid = item.entries().iter().any(|entry| matches!(entry.node.value, Value::Null(_)));
     if is_invalid && spec.bindings.contains_key(&binding) {

@@ -103,7 +103,7 @@ impl RetrySpec {
         match (strategy.value, &self.schedule) {
             _ if self.max_retries.value == 0 => None,
             (Strategy::Ladder | Strategy::Delayed, None) => {
-                let message = format!("strategy `{}` needs delays", strategy.value);
+                let message = format!("strategy `{}` requires delays", strategy.value);
                 let hint = "add `delays: [5s, 30s]` or `backoff: {initial: 2s, factor: 2, max: 60s}`";
                 Some(Diagnostic::error("missing-key", message, strategy.at).hint(hint))
             }

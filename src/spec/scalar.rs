@@ -1,4 +1,4 @@
-//! Implements the rules that both YAML readers share: the values of plain scalars, the limits of a file, and tags. A
+//! Implements the rules that both YAML readers share: the values of plain scalars, the limits on a file, and tags. A
 //! core schema tag is applied if it matches the value. Any other tag is reported, because the intended value is usually
 //! a string that starts with `!`.
 

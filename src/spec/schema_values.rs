@@ -30,7 +30,7 @@ const WORDS: &[(&str, &str)] = &[
     ("redeliver", "The broker counts attempts and redelivers messages immediately; only for quorum queues."),
     (
         "delayed",
-        "The broker counts attempts and delays each redelivery longer; only for quorum queues on RabbitMQ 4.3 and \
+        "The broker counts attempts and increases the delay with each redelivery; only for quorum queues on RabbitMQ 4.3 and \
          later.",
     ),
     ("refuse", "Show the conflict and change nothing."),

@@ -52,8 +52,8 @@ pub(super) fn can_contain_secrets(kind: &Object) -> bool {
     has_secret(kind) || kind.keys().iter().any(is_nested) || is_reference()
 }
 
-/// Reports a literal value or a list where a mapping that can contain secrets is expected, and returns true. The
-/// message does not contain the value.
+/// Returns true, and reports an error, for a literal value or a list where a mapping that can contain secrets is
+/// expected. The message does not contain the value.
 pub(super) fn report_value(
     node: &Node,
     kind: &Object,
@@ -120,7 +120,7 @@ pub(super) fn check_user(user: &Node, diagnostics: &mut Diagnostics) {
     let passwords: Vec<&Entry> =
         ["password", "initialPassword", "passwordHash"].iter().filter_map(|key| user.entry(key)).collect();
     if let [first, second, ..] = passwords[..] {
-        let message = format!("`{}` and `{}` exclude each other", first.key, second.key);
+        let message = format!("`{}` and `{}` are mutually exclusive", first.key, second.key);
         let diagnostic = Diagnostic::error("conflicting-keys", message, second.at).also(first.at, "first set here");
         diagnostics.push(diagnostic.hint("keep one of them"));
     }

@@ -313,7 +313,7 @@ pub enum Schedule {
     Backoff {
         /// The first delay, in milliseconds.
         initial: i64,
-        /// The multiplier from each delay to the next.
+        /// The factor by which each delay is multiplied to get the next.
         factor: f64,
         /// The longest delay, in milliseconds.
         max: Option<i64>,

@@ -6,7 +6,7 @@ use super::node::{Location, Node, Sourced, Value};
 use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::{Growth, Levels, Thresholds};
 
-/// The word that removes all thresholds of a queue.
+/// The word that removes all thresholds from a queue.
 const NO_THRESHOLDS: &str = "none";
 
 /// The maximum number of messages in a threshold. It is more than any queue contains.
@@ -165,7 +165,7 @@ impl ThresholdsSpec {
         }
     }
 
-    /// Fills the keys that are not set with the defaults. Returns `thresholds: none` unchanged.
+    /// Fills in missing keys from the defaults. Returns `thresholds: none` unchanged.
     pub(crate) fn or(self, defaults: &Self) -> Self {
         if self.none.is_some() {
             return self;

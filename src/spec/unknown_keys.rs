@@ -139,8 +139,8 @@ fn corresponding_key(word: &str, keys: &[Key]) -> Option<&'static str> {
     found.map(|(_, key)| *key).find(|key| keys.iter().any(|known| known.name == *key))
 }
 
-/// Reports an invalid key in a policy definition, and returns true. Invalid keys are arguments that a policy cannot
-/// set, and unknown keys that do not follow RabbitMQ's spelling.
+/// Returns true, and reports an error, if a key in a policy definition is invalid. Invalid keys are arguments that a
+/// policy cannot set, and unknown keys that do not follow RabbitMQ's spelling.
 pub(super) fn refuse_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) -> bool {
     let unsettable = KNOWN_ARGUMENTS.iter().find(|known| {
         known.policy_key.is_none() && (known.key == entry.key || known.name.trim_start_matches("x-") == entry.key)

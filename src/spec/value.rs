@@ -240,7 +240,7 @@ fn duration_value(node: &Node, min: i64, max: i64, subject: &str) -> Result<Valu
     })
 }
 
-/// Returns a duration in seconds. Refuses a number without a unit, which could mean milliseconds, as in other
+/// Returns a duration in seconds. Refuses a number without a unit, which could mean milliseconds, as it does in other
 /// durations.
 fn seconds_value(node: &Node, subject: &str) -> Result<Value, Problem> {
     if let Value::Integer(number) = &node.value {
@@ -305,7 +305,7 @@ fn number_as_text(text: &str, subject: &str) -> Option<Problem> {
 
 fn routing_key(text: &str) -> Result<(), Problem> {
     if text.len() > MAX_NAME_BYTES {
-        let message = format!("this routing key has {} bytes", text.len());
+        let message = format!("this routing key is {} bytes long", text.len());
         return Err(bad("routing-key", message, "at most 255", None));
     }
     if text == "null" || text == "undefined" {
@@ -321,7 +321,7 @@ pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("it is empty".to_owned())
     } else if name.len() > MAX_NAME_BYTES {
-        Some(format!("it has {} bytes; the maximum is 255", name.len()))
+        Some(format!("it is {} bytes long; the maximum is 255", name.len()))
     } else if name.contains(['\r', '\n', '\0']) {
         // The broker silently removes CR and LF, so a different object would be declared.
         Some("it contains a line break or a NUL character".to_owned())

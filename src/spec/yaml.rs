@@ -64,7 +64,7 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             continue;
         }
         let repair = syntax::repair(text, at, &error_text);
-        // An unrepairable error on the line of the previous repair can be a consequence of this repair.
+        // An unrepairable error on the line of the previous repair can be a consequence of that repair.
         if repair.is_some() || at.line != last_line {
             diagnostics.push(syntax::diagnostic(text, at, error_text));
         }

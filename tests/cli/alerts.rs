@@ -158,7 +158,7 @@ fn dashboard_has_a_row_for_each_queue() {
     let colors = &panels[6]["fieldConfig"]["defaults"]["thresholds"]["steps"];
     assert_eq!(colors[1], serde_json::json!({"color": "orange", "value": 50}));
     assert_eq!(colors[2], serde_json::json!({"color": "red", "value": 200}));
-    let is_tiers = |it: &&serde_json::Value| it["title"] == "Messages that wait for a retry";
+    let is_tiers = |it: &&serde_json::Value| it["title"] == "Messages waiting for a retry";
     let tiers: Vec<usize> = panels.iter().filter(is_tiers).map(|it| it["targets"].as_array().unwrap().len()).collect();
     assert_eq!(tiers, [1, 2]);
 }

@@ -24,7 +24,7 @@ fn plan(permissions: Option<&str>, spec: &str) -> Output {
     topo.run(["plan", "--against", "d.json", "--prune=topicPermissions"]).expect_code(0)
 }
 
-const GAIN: &str = "after the apply, user app may publish and bind with every routing key on exchange events";
+const GAIN: &str = "after the apply, user app may publish and bind with any routing key on exchange events";
 
 /// A user without permissions gains access if the same plan sets permissions and deletes the restriction.
 #[test]
@@ -45,6 +45,6 @@ fn patterns_for_every_routing_key_are_a_gain() {
         plan(Some(".*"), &changed(pattern, pattern)).expect_text(GAIN).expect_no_text("access-loss");
     }
     let partly = plan(Some(".*"), &changed(".*", "^b.c"));
-    let partly = partly.expect_text("user app may publish with every routing key on exchange events");
+    let partly = partly.expect_text("user app may publish with any routing key on exchange events");
     partly.expect_text("bind only with routing keys that match `^b.c`").expect_text("access-loss");
 }

@@ -192,7 +192,7 @@ fn missing_response_fails_after_the_timeout() {
     let proxy = Proxy::to(Node::shared()).on(exchanges.clone(), Fault::HangBefore);
     let begun = Instant::now();
     let output = topo.through(&proxy).run(["plan", "--timeout", "4s"]).expect_code(1).expect_no_result();
-    output.expect_error("did not answer GET /api/exchanges/").expect_text("within 4s");
+    output.expect_error("did not respond to GET /api/exchanges/").expect_text("within 4s");
     assert_eq!(proxy.count(&exchanges), 5);
     println!("given up after {:?}", begun.elapsed());
     assert!(begun.elapsed() < Duration::from_secs(100), "{:?}", begun.elapsed());

@@ -180,7 +180,7 @@ fn takeover_of_a_replaced_lock_is_refused() {
         let lock = json!({"durable": true, "arguments": {"x-topo-holder": "me@first", "x-topo-token": "first"}});
         other.put(&path, &lock).expect_status(201);
     };
-    proxy.add(puts().path("topo.lock.topo.taking-away"), Fault::Meanwhile(Box::new(meanwhile)));
+    proxy.add(puts().path("topo.lock.topo.deleting"), Fault::Meanwhile(Box::new(meanwhile)));
     let begun = Instant::now();
     let topo = through(&proxy, &vhost).timeout(run_timeout);
     let output = topo.run(["apply", "--yes", "--lock-timeout", "75s"]).expect_code(6);
@@ -345,7 +345,7 @@ fn unreleasable_lock_expires() {
     assert!(proxy.count(&releases) > 1, "{output}");
     assert!(taken < Duration::from_secs(120), "{taken:?}");
     let output = output.expect_text("warning: the lock was not released; it expires within a minute: ");
-    output.expect_text("did not answer DELETE /api/queues/").expect_text("Verified: the broker matches the spec.");
+    output.expect_text("did not respond to DELETE /api/queues/").expect_text("Verified: the broker matches the spec.");
     until("the end of its lease", || vhost.queue("topo.lock").is_null().then_some(()));
     is_done(&vhost);
 }

@@ -143,7 +143,7 @@ fn replaced_lock_is_not_deleted() {
         http.put(&path, &lock_of("me@second", LONG)).expect_status(201);
     };
     let proxy = Proxy::to(Node::shared());
-    proxy.add(puts().path("topo.lock.topo.taking-away"), Fault::Meanwhile(Box::new(exchange)));
+    proxy.add(puts().path("topo.lock.topo.deleting"), Fault::Meanwhile(Box::new(exchange)));
     let output = Topo::new(&vhost).through(&proxy).run(["lock", "--break", "-y", "--vhost", "{vhost}"]);
     output.expect_code(0).expect_text("is locked again, by me@second");
     assert_eq!(proxy.count(&deletes().path("/topo.lock")), 1, "of its right to delete it");

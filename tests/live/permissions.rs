@@ -272,7 +272,7 @@ fn connections_that_keep_permissions_are_counted() {
     until("both connections are listed", || (listed().expect_status(200).as_array()?.len() == 2).then_some(()));
     let plan = topo.run(["plan"]).expect_code(0);
     let plan = plan
-        .expect_text("2 open connections: their channels keep the old permissions until they are idle for about 1s");
+        .expect_text("2 open connections: their channels keep the old permissions until they have been idle for about 1s");
     if Node::shared().at_least(3, 10) {
         plan.expect_text(&format!("DELETE /api/connections/username/{}", app.name));
     }
@@ -451,7 +451,7 @@ fn topic_permissions_are_set_changed_and_deleted() {
     let blocked = topo.run(["apply", "-y"]).expect_code(3);
     let blocked = blocked.expect_text("may publish to exchange orders only with routing keys that match");
     let blocked = blocked.expect_text("1 open connection: its channels keep the old permissions");
-    blocked.expect_text("may publish with every routing key on exchange amq.topic");
+    blocked.expect_text("may publish with any routing key on exchange amq.topic");
     topo.run(["apply", "-y", "--allow=access-loss,access-gain"]).expect_code(0).expect_text("Verified");
     drop(connection);
     no_changes(&topo);

@@ -156,7 +156,7 @@ fn queue_that_is_redeclared_twice_is_rolled_back() {
             output
                 .expect_code(1)
                 .expect_text("an application (possibly the unknown client lapin")
-                .expect_text("redeclared the old queue twice while topo recreated it")
+                .expect_text("redeclared the old queue twice while topo was recreating it")
                 .expect_text("Queue q: 1 consumer before, ")
                 .expect_text(
                     "The objects are as before, but a queue was temporarily deleted, which canceled its consumers.",

@@ -195,7 +195,7 @@ fn rights_for_user_limits_are_in_the_plan() {
         return;
     }
     let plan = topo.run(["plan"]).expect_code(0);
-    let text = "topo did not check whether 1 user in the spec exists on the broker: reading them requires the administrator tag";
+    let text = "topo did not check whether 1 user in the spec exists on the broker: reading users requires the administrator tag";
     let plan = plan.expect_text(text);
     plan.expect_text("cannot write user limits: this requires the administrator tag");
     topo.run(["apply", "-y"]).expect_code(1).expect_error("lacks rights for this plan; nothing was changed");

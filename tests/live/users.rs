@@ -383,7 +383,7 @@ fn user_with_declared_permissions_is_not_pruned() {
     ));
     let applied =
         topo.run(["apply", "-y", "--prune=users", "--allow=access-loss,access-gain,mass-delete"]).expect_code(0);
-    let kept = format!("user {} is unmanaged, but a vhost document of this run gives it permissions", permitted.name);
+    let kept = format!("user {} is unmanaged, but a vhost document in this run grants it permissions", permitted.name);
     assert!(applied.says(&kept), "{applied}");
     let users = vhost.http().get("/api/users?columns=name").expect_status(200);
     let exists = |user: &User<'_>| users.as_array().unwrap().iter().any(|it| it["name"] == *user.name);
@@ -601,7 +601,7 @@ fn shovels_of_a_user_are_named() {
     let shovel = json!({"value": {"src-uri": uri, "src-queue": "in", "dest-uri": uri, "dest-queue": "out"}});
     Node::shared().http().put(&vhost.path("parameters/shovel", &["s"]), &shovel).expect_status(201);
     let topo = topo(&vhost).env("APP", "tulip").spec(&declared(&[(&user, "{password: {env: APP}}")]));
-    let named = format!("URIs that contain this user: shovel s of vhost {}", vhost.name());
+    let named = format!("URIs that contain this user: shovel s in vhost {}", vhost.name());
     for format in ["text", "json"] {
         let plan = topo.run(["plan", "--format", format]).expect_code(0);
         assert!(plan.says(&named) && !plan.stdout.contains(&user.password), "{plan}");

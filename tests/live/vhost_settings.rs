@@ -46,7 +46,7 @@ fn changes_of_other_settings_keep_the_tags() {
     topo.rewrite(&spec(", tags: [a, c]"));
     let plan = topo.run(["plan", "--detailed-exitcode"]);
     if !can_change() {
-        plan.expect_code(3).expect_text("changing the tags of an existing vhost requires RabbitMQ 3.9.5");
+        plan.expect_code(3).expect_text("changing the tags on an existing vhost requires RabbitMQ 3.9.5");
         assert_eq!(shown(&vhost, "tags"), json!(["b", "a"]));
         return;
     }

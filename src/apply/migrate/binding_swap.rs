@@ -11,7 +11,7 @@ use crate::plan::{Action, NextAction, Stage};
 use std::collections::BTreeSet;
 
 /// Returns true if the action deletes this binding using this properties key. Several bindings on the broker can have
-/// equal JSON, but different keys.
+/// identical JSON but different keys.
 fn is_unbind_of(action: &Action, deleted: &Binding, key: &String) -> bool {
     matches!(action, Action::Unbind { binding, properties_key } if binding == deleted && properties_key == key)
 }
@@ -61,13 +61,13 @@ impl Run<'_> {
     /// Ensures that each binding that a stage deletes has an equal replacement. `remaining` contains the remaining
     /// actions, and begins with an unbind.
     ///
-    /// The arguments of a binding can have types that HTTP cannot represent. A replacement that was created over HTTP
-    /// then has a different properties key, and might not match the same messages. topo binds such a replacement over
-    /// AMQP, with the types that result in the same key. If no types result in the same key, or if AMQP is not
-    /// available, the step fails after topo has deleted *every* unequal replacement. An unequal replacement would
-    /// prevent a rollback.
+    /// The arguments of a binding can have types that HTTP cannot represent. In that case, a replacement that was
+    /// created over HTTP has a different properties key, and might not match the same messages. topo binds such a
+    /// replacement over AMQP, with the types that result in the same key. If no types result in the same key, or if
+    /// AMQP is not available, the step fails after topo has deleted *every* unequal replacement. An unequal replacement
+    /// would prevent a rollback.
     ///
-    /// Returns true if a binding was added or deleted. The keys in `remaining` are then outdated.
+    /// Returns true if a binding was added or deleted. In that case, the keys in `remaining` are outdated.
     pub(super) async fn ensure_equal_replacements(
         &self,
         remaining: &[NextAction],

@@ -14,8 +14,8 @@ use crate::rabbitmq::needs_pause;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The maximum time for repeated attempts to prove that the old queue is empty, measured from the time at which the
-/// queue first seemed empty. Longer ticks extend this time.
+/// How long topo keeps trying to prove that the old queue is empty, measured from the time at which the queue first
+/// seemed empty. Longer ticks extend this time.
 const LONGEST_PROOF: Duration = Duration::from_secs(120);
 /// The maximum time until every channel has detected that a queue no longer exists.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
@@ -279,8 +279,8 @@ impl Run<'_> {
         swapped.map(|()| Performed::Done)
     }
 
-    /// Adds the time since the queue was deleted to the total time for which the queue did not exist. The result is an
-    /// upper bound: it includes the broker's response times, and an application may have declared the queue earlier.
+    /// Adds the time since the queue was deleted to the total time during which the queue did not exist. The result is
+    /// an upper bound: it includes the broker's response times, and an application may have declared the queue earlier.
     pub(super) fn end_gap(&mut self) {
         if let Some(since) = self.missing_since.take() {
             self.migrated.gap = Some(self.migrated.gap.unwrap_or_default() + since.elapsed());

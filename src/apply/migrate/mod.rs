@@ -28,12 +28,12 @@ use tokio::time::{Instant, sleep};
 
 /// The pause between a lost race and the next attempt.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The maximum number of lost races. An application that repeatedly declares the old queue again wins some races.
+/// The maximum number of lost races. An application that repeatedly redeclares the old queue wins some races.
 const MAX_RACES: usize = 200;
 /// topo rolls the migration back after clients have redeclared the old queue this many times. topo therefore deletes a
 /// redeclared queue only once.
 const MAX_REDECLARATIONS: usize = 2;
-/// The maximum time for further attempts after the first lost race.
+/// How long topo keeps trying after the first lost race.
 const MAX_RACE_TIME: Duration = Duration::from_secs(90);
 
 /// The result of a migration.
@@ -121,7 +121,7 @@ impl Run<'_> {
                     continue;
                 }
                 Ok(false) => {
-                    let reason = "another client repeatedly reverts the migration's steps".to_owned();
+                    let reason = "another client keeps reverting the migration's steps".to_owned();
                     let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
                     (self.step(Stage::Prepare, self.first_action()), StepFailure::GiveUp(error))
                 }
@@ -140,8 +140,8 @@ impl Run<'_> {
             let can_roll_back = self.has_old_queue && self.migration.goal == Goal::Recreate;
             match failure {
                 StepFailure::Retry(error) => {
-                    // The HTTP client has already retried a request with a transient error, so only a few more
-                    // attempts follow.
+                    // The HTTP client has already retried a request that failed with a transient error, so only a few
+                    // more attempts follow.
                     raced_since.get_or_insert_with(Instant::now);
                     races += if error.is_transient() { MAX_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;
@@ -201,7 +201,7 @@ impl Run<'_> {
         }
         if live.is_none() && self.migration.goal == Goal::RollBack {
             let reason = "the old queue no longer exists, and its messages are in the holding queues; apply without \
-                          `--abort` to declare the queue as in the spec and return the messages"
+                          `--abort` to declare the queue as specified and return the messages"
                 .to_owned();
             let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
             return Err((self.step(Stage::Return, self.first_action()), StepFailure::Stop(error)));

@@ -1,4 +1,5 @@
-//! Moves messages from a queue through a fanout exchange to another queue, and detects when all messages are moved.
+//! Moves messages from a queue through a fanout exchange to another queue, and detects when all messages have been
+//! moved.
 
 mod concurrent_changes;
 mod drain;
@@ -20,18 +21,18 @@ use tokio::time::{Instant, sleep, timeout};
 const POLL: Duration = Duration::from_millis(300);
 /// The pause between two checks of a transport that is about to end.
 const END_POLL: Duration = Duration::from_millis(1);
-/// The maximum time to stop a transport. AMQP takes up to 20 s for messages in transit, and a shovel takes up to 30 s
-/// to disappear.
+/// The maximum time to wait for a transport to stop. AMQP takes up to 20 s to complete the messages in transit, and a
+/// shovel takes up to 30 s to disappear.
 const LONGEST_STOP: Duration = Duration::from_secs(60);
-/// The maximum time to stop a blocked transport. During an alarm, messages in transit make no progress.
+/// The maximum time to wait for a blocked transport to stop. During an alarm, messages in transit make no progress.
 const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
-/// The minimum time without a decrease after which a message count is treated as steady. A steady count means that
+/// How long a message count must not decrease before topo treats the count as steady. A steady count means that
 /// messages arrive as fast as topo moves them.
 const STEADY_TIME: Duration = Duration::from_secs(10);
 
 /// The maximum total size of the messages in transit, in bytes, estimated from the average size. For an average size of
-/// up to 64 KiB, this limit does not reduce [`Order::PREFETCH`]. A message that is larger than the limit is moved
-/// alone.
+/// up to 64 KiB, this limit does not reduce [`Order::PREFETCH`]. A message that is larger than the limit is moved on
+/// its own.
 const BYTES_IN_TRANSIT: u64 = 64 << 20;
 
 /// The moves in one migration. At most one of them runs at a time.
@@ -159,9 +160,9 @@ impl<'a> Moving<'a> {
     }
 
     /// Stops the current move, if any, and adds its counts to the totals. Afterwards, no message is in transit, unless
-    /// the stop fails or times out. In this case, uses the counts from before the stop, if known. If messages were then
-    /// in transit, counts a whole prefetch window as possible duplicates. Returns the fault that ended the move, if
-    /// any.
+    /// the stop fails or times out. In that case, uses the counts from before the stop, if known. If messages were in
+    /// transit at that time, counts a whole prefetch window as possible duplicates. Returns the fault that ended the
+    /// move, if any.
     pub(super) async fn stop(&mut self) -> Option<Fault> {
         let mut current = self.current.take()?;
         let before = current.handle.progress().await.ok();
@@ -170,7 +171,7 @@ impl<'a> Moving<'a> {
         let (last, in_doubt) = match timeout(longest, current.handle.stop()).await {
             Ok(Ok(last)) => (last, 0),
             Ok(Err(_)) | Err(_) => match before {
-                // Counts a whole prefetch window, because the last acknowledgements may also be lost.
+                // Counts a whole prefetch window, because the last acknowledgements may also have been lost.
                 Some(before) if before.in_flight > 0 => (before, self.prefetch.into()),
                 Some(before) => (before, 0),
                 None => return None,
@@ -220,9 +221,9 @@ impl<'a> Moving<'a> {
         self.resources.transport.and_then(Transport::amqp)
     }
 
-    /// Returns true if it is certain that only topo's transport, or no client, consumes from a queue. Without AMQP,
-    /// this is never certain. The broker reports no consumers for a quorum queue without a leader, so a count of 0
-    /// proves nothing for a quorum queue.
+    /// Returns true if it is certain that no client except topo's transport consumes from a queue. Without AMQP, this
+    /// is never certain. The broker reports no consumers for a quorum queue without a leader, so a count of 0 proves
+    /// nothing for a quorum queue.
     pub(super) async fn has_no_other_consumers(&self, queue: &QueueName, is_quorum: bool) -> bool {
         let has_transport = self.current.as_ref().is_some_and(|current| current.from == *queue);
         match self.amqp() {

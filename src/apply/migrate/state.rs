@@ -17,7 +17,7 @@ pub(in super::super) enum Event<'a> {
     /// Messages are being moved or consumed. The values are the step, the number of moved messages, the number of
     /// remaining messages, and the reason for a stall. A number is `None` if unknown.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// The deletion of a queue waits for two ticks, which prove that its guard is satisfied. The duration is the
+    /// The deletion of a queue is waiting for two ticks, which prove that its guard is satisfied. The duration is the
     /// expected length of this wait.
     Proving(&'a Step, Duration),
     /// The migration is being rolled back. The error is the reason; `None` after an interruption.
@@ -46,7 +46,7 @@ pub(super) struct Run<'a> {
     pub(super) is_old_deleted: bool,
     /// The time at which the old queue first seemed to be empty; `None` if the queue has not seemed to be empty yet.
     pub(super) seems_empty_since: Option<Instant>,
-    /// The time since which the queue has not existed; `None` while the queue exists.
+    /// The time from which the queue has been missing; `None` while the queue exists.
     pub(super) missing_since: Option<Instant>,
     /// The binding that routes messages to the queue again. topo adds the binding when the holding queue is almost
     /// empty. `None` if no such binding remains to be added.
@@ -63,8 +63,8 @@ impl Run<'_> {
         Ok(self.broker.broker().read(&[vhost]).await?.remove(0))
     }
 
-    /// Returns the action to report if the migration fails outside of an action. This is the first planned action that
-    /// is not done, or the declaration of the new queue if all planned actions are done.
+    /// Returns the action to report if the migration fails outside an action. This is the first planned action that is
+    /// not done yet, or the declaration of the new queue if all planned actions are done.
     pub(super) fn first_action(&self) -> Action {
         let is_done = |step: &&Step| self.done.iter().any(|(done, _)| done.action == step.action);
         let first = self.planned.iter().find(|step| !is_done(step)).map(|step| step.action.clone());
@@ -90,13 +90,13 @@ impl Run<'_> {
     pub(super) fn redeclared_error(&self) -> BrokerError {
         let application = self.migrated.redeclaring_application();
         let reason = format!(
-            "{application} redeclared the old queue twice while topo recreated it: stop the application or change \
+            "{application} redeclared the old queue twice while topo was recreating it: stop the application or change \
              its declaration, and apply again"
         );
         BrokerError::NotMoved { queue: self.migration.queue.clone(), reason }
     }
 
-    /// Returns the planned step of an action, or a new step if the action was not planned.
+    /// Returns the planned step for an action, or a new step if the action was not planned.
     pub(super) fn step(&self, stage: Stage, action: Action) -> Step {
         let planned = self.planned.iter().find(|step| step.action == action);
         planned.cloned().unwrap_or_else(|| Step {

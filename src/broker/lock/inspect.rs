@@ -15,7 +15,7 @@ use tokio::time::Instant;
 pub struct HeldLock {
     /// A description of the holder, or of a queue that topo did not create.
     pub holder: String,
-    /// The time after which the lock expires without a renewal; `None` if the queue does not expire.
+    /// The time after which the lock expires unless it is renewed; `None` if the queue does not expire.
     pub lease: Option<Duration>,
     /// The node that hosts the queue; `None` if the broker does not report the node.
     pub node: Option<String>,
@@ -33,7 +33,7 @@ impl HeldLock {
 }
 
 impl Broker {
-    /// Returns the lock of an existing vhost; `None` if the lock is free. Also returns `None` for a missing vhost,
+    /// Returns the lock on an existing vhost; `None` if the lock is free. Also returns `None` for a missing vhost,
     /// because the broker returns 404 in both cases.
     pub async fn held_lock(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<HeldLock>, BrokerError> {
         // A new holder has a new token, so every existing lock belongs to another holder.
@@ -117,7 +117,7 @@ impl Process {
     }
 
     /// Returns the holder's description if another apply holds a lock in `topology`. Ignores the locks of this process.
-    /// If this machine has `/proc`, also ignores unexpired locks of ended processes on this machine.
+    /// If this machine has `/proc`, also ignores unexpired locks of processes that have ended on this machine.
     pub fn other_holder(&self, topology: &Topology) -> Option<String> {
         let description = topology.queues.values().find_map(|queue| queue.arguments.get(HOLDER)?.as_text())?;
         let own = self.description();

@@ -58,7 +58,7 @@ pub enum NotAnAmqpUrl {
     Query,
 }
 
-/// The options of an AMQP connection. The `Debug` output contains neither the password nor the private key.
+/// The options for an AMQP connection. The `Debug` output contains neither the password nor the private key.
 #[derive(Clone, Debug)]
 pub struct AmqpOptions {
     /// The address.

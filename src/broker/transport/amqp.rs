@@ -45,8 +45,8 @@ impl AmqpTransport {
 
     /// Starts a move.
     ///
-    /// topo detects an unroutable target only with the first message, which stays in the source. The move then ends
-    /// with [`Fault::Unroutable`].
+    /// topo detects an unroutable target only when it publishes the first message, which stays in the source. The move
+    /// then ends with [`Fault::Unroutable`].
     ///
     /// If the queue has a single active consumer, this consumer receives all messages while it is subscribed, so the
     /// move receives no messages. This is not a fault. From other queues, the move receives messages before all

@@ -53,7 +53,7 @@ impl Answers {
     }
 
     /// Registers a task to wake when message `number` is answered. Returns false if there are answers that have not
-    /// been taken. The task must then take these answers instead of waiting.
+    /// been taken. In that case, the task must take these answers instead of waiting.
     pub(super) fn wake_on(&self, number: u64, waker: &Waker) -> bool {
         let mut answered = self.lock();
         answered.waiting = Some((number, waker.clone()));

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The time without a message after which a stream counts as completely read.
+/// How long a stream must deliver no messages before topo treats it as completely read.
 const STREAM_QUIET: Duration = Duration::from_millis(500);
 /// The maximum time to wait for the broker to close a channel.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -60,7 +60,7 @@ pub struct Delivered {
     delivery: Delivery,
 }
 
-/// The method with which a worker replies to a delivery.
+/// The method that a worker uses to reply to a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerReply {
     /// `basic.ack`.

@@ -25,7 +25,7 @@ pub struct Typing {
     is_single: bool,
 }
 
-/// The type of all integers of a binding. The variants are in the order in which topo tries them.
+/// The type of all integers in a binding's arguments. The variants are in the order in which topo tries them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Integers {
     Signed32,
@@ -102,7 +102,7 @@ impl Typing {
 }
 
 impl AmqpTransport {
-    /// Creates a binding with these types. Returns false without a request if a value does not fit its type.
+    /// Creates a binding with these types. Returns false without sending a request if a value does not fit its type.
     pub async fn bind_as(&self, binding: &Binding, typing: Typing) -> Result<bool, BrokerError> {
         let Some(arguments) = typing.table(&binding.arguments) else { return Ok(false) };
         let channel = self.0.channel().await?;

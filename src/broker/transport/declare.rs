@@ -1,7 +1,7 @@
-//! Deletes, declares, queries and binds over AMQP, for requests that must follow each other without a pause, and for
-//! argument types that HTTP cannot represent.
+//! Deletes, declares and queries queues, and creates bindings, over AMQP. This module is for requests that must follow
+//! each other without a pause, and for argument types that HTTP cannot represent.
 //!
-//! topo plans with data that it reads over HTTP, so it first verifies that AMQP and HTTP lead to the same broker. The
+//! topo plans from data that it reads over HTTP, so it first verifies that AMQP and HTTP reach the same broker. The
 //! brokers can differ even if both URLs work. For example, a tunnel may forward the management port of a remote broker
 //! to a host that runs its own broker.
 
@@ -133,8 +133,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const TRIES: u32 = 5;
 
 impl AmqpTransport {
-    /// Verifies that AMQP and HTTP lead to the same broker. Declares a queue with a unique name over AMQP, and reads
-    /// the queue over HTTP. topo then deletes the queue. If the delete fails, the broker deletes the queue when the
+    /// Verifies that AMQP and HTTP reach the same broker. Declares a queue with a unique name over AMQP, and reads the
+    /// queue over HTTP. topo then deletes the queue. If the delete fails, the broker deletes the queue when the
     /// connection is closed, because the queue is exclusive.
     ///
     /// The unique name is derived from `queue`, the queue to migrate. A user who may migrate `queue` may therefore also
@@ -196,9 +196,9 @@ fn another_broker(connection: &Connection, http: &Broker, queue: &QueueName) -> 
     }
 }
 
-/// Verifies again that AMQP and HTTP lead to the same broker, on the channel that will delete the queue. `known`, a
-/// queue that exists according to the management API, must also exist on this channel. Since the first check, the
-/// connection may have been lost and restored to another broker.
+/// Verifies again that AMQP and HTTP reach the same broker, on the channel that will delete the queue. `known`, a queue
+/// that exists according to the management API, must also exist on this channel. Since the first check, the connection
+/// may have been lost and restored to another broker.
 pub(super) async fn expect_known_queue(
     connection: &Connection,
     channel: &Channel,

@@ -1,4 +1,4 @@
-//! Encodes the properties of a new message, and edits encoded properties: removes and adds headers, can make the
+//! Encodes the properties of a new message. Edits encoded properties: removes and adds headers, optionally makes the
 //! message persistent, and keeps all other bytes.
 
 use super::field_table::Entries;

@@ -49,13 +49,13 @@ pub(super) async fn subscribe_as(
     channel.basic_consume(short(source.as_str()), short(tag), options, arguments).await
 }
 
-/// Returns true if a quorum queue has already delivered and requeued the message. Delivery counts in headers that a
-/// publisher sent are ignored, because such a message is not marked as redelivered.
+/// Returns true if a quorum queue has already delivered and requeued the message. Ignores delivery counts that a
+/// publisher set in the headers, because a newly published message is not marked as redelivered.
 pub(super) fn was_delivered_before(delivery: &Delivery) -> bool {
     delivery.redelivered && RawProperties::extract(&delivery.properties).is_some_and(RawProperties::has_count)
 }
 
-/// Checks that the connected user may publish to the target, with a message that every broker refuses because its
+/// Checks that the connected user may publish to the target, by sending a message that every broker refuses because its
 /// expiration is not a number. `rabbit_channel` checks the permission (403) and the exchange (404) before the
 /// properties (406), so only the reply code 406 proves the permission.
 pub(super) async fn check_publish_permission(
@@ -98,8 +98,8 @@ impl QueueCounts {
     }
 }
 
-/// The time for which the broker waits for the counts of a quorum queue. After this time, the broker reports no
-/// messages and no consumers (`rabbit_quorum_queue:stat`).
+/// How long the broker waits for the counts from a quorum queue. After this time, the broker reports no messages and no
+/// consumers (`rabbit_quorum_queue:stat`).
 const STAT_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Queries the counts of a queue. Returns `None` if all counts are 0 and the response was so late that the broker might

@@ -23,8 +23,8 @@ const START: [u8; 4] = [0, 10, 0, 10];
 const BEFORE_TABLE: usize = 4 + 2;
 /// The maximum nesting depth of a greeting. A broker nests only its capabilities.
 const MAX_GREETING_DEPTH: usize = 16;
-/// The maximum size of a frame that is buffered until it is complete. This is much larger than the default of
-/// `frame_max`, 128 KiB.
+/// The maximum size of a frame that is buffered until it is complete. This is much larger than the default `frame_max`
+/// of 128 KiB.
 const MAX_HELD_SIZE: usize = 16 << 20;
 /// The size of the read buffer.
 const READ_SIZE: usize = 64 << 10;
@@ -160,9 +160,9 @@ pub(super) struct Frames {
     received: Vec<u8>,
     /// The number of bytes in `received` that the library has read.
     read: usize,
-    /// The rewritten bytes to the broker.
+    /// The rewritten bytes for the broker.
     unsent: Vec<u8>,
-    /// The number of bytes in `unsent` that were sent.
+    /// The number of bytes in `unsent` that have been sent.
     sent: usize,
     /// The read buffer.
     chunk: Vec<u8>,

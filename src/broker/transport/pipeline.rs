@@ -1,5 +1,5 @@
 //! Tracks the messages in transit on one channel: unconfirmed messages in the order of the source, and acknowledgements
-//! that are not written yet. Waiting for each confirm or acknowledgement would delay the next messages.
+//! that have not been written yet. Waiting for each confirm or acknowledgement would delay the next messages.
 
 use super::answers::Answers;
 use super::connection::short;
@@ -186,8 +186,8 @@ impl Pipeline {
             };
             outcomes.push((tag, outcome));
         }
-        // A returned message that equals no sent message could be any sent message. Therefore, no message is known to
-        // be confirmed.
+        // A returned message that matches none of the sent messages could be any of them. Therefore, no message is
+        // known to be confirmed.
         if let Some(returned_message) = returned.front() {
             for (_, outcome) in &mut outcomes {
                 *outcome = Outcome::Unknown { reason: reason(returned_message) };
@@ -245,7 +245,7 @@ pub(super) struct Acknowledging {
 }
 
 impl Acknowledging {
-    /// Acknowledges `count` messages: the message with the tag, or with `multiple` all messages up to the tag. The
+    /// Acknowledges `count` messages: the message with the tag, or, with `multiple`, all messages up to the tag. The
     /// first poll writes to the library's queue.
     pub(super) fn push(&mut self, channel: &Channel, tag: DeliveryTag, multiple: bool, count: u64) {
         let channel = channel.clone();
@@ -264,7 +264,7 @@ impl Acknowledging {
     }
 
     /// Waits until the next acknowledgement is written, and returns the number of acknowledged messages. Returns `None`
-    /// if all acknowledgements are written.
+    /// if all acknowledgements have been written.
     pub(super) async fn next(&mut self) -> Option<lapin::Result<u64>> {
         let (count, written) = self.acknowledgements.next().await?;
         if written.is_ok() {

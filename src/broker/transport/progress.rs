@@ -14,8 +14,8 @@ pub struct Order {
     /// The maximum number of messages in transit. These messages are in memory, and may be duplicated if topo is
     /// killed.
     pub prefetch: u16,
-    /// True if the move reports whether the source is empty. While no message is in transit, the move then queries the
-    /// counts of the source. Shovels ignore this value.
+    /// True if the move reports whether the source is empty. If so, the move queries the source's counts while no
+    /// message is in transit. Shovels ignore this value.
     pub reports_empty: bool,
 }
 
@@ -34,14 +34,14 @@ impl Order {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     /// The number of messages that are at the target and acknowledged at the source. A message that was moved twice is
-    /// counted twice. `None` if the broker does not report the number, as for shovels before 4.2.
+    /// counted twice. `None` if the broker does not report the number, which is the case for shovels before 4.2.
     pub moved: Option<u64>,
-    /// The time at which the last message was moved; `None` if no message was moved, and for shovels.
+    /// The time at which the last message was moved; `None` if no message has been moved, and for shovels.
     pub last_moved: Option<Instant>,
-    /// The time at which the first message was moved over the current connection; `None` if no message was moved over
-    /// it, and for shovels.
+    /// The time at which the first message was moved over the current connection; `None` if no message has been moved
+    /// over it, and for shovels.
     pub first_moved: Option<Instant>,
-    /// The number of received messages that are not acknowledged yet; always 0 for shovels.
+    /// The number of received messages that have not been acknowledged yet; always 0 for shovels.
     pub in_flight: usize,
     /// True if the source is empty and no message is in transit. Always false for shovels, and without
     /// [`Order::reports_empty`].
@@ -56,7 +56,7 @@ pub struct Progress {
 /// The state of a move.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// The move is running, or waits for messages.
+    /// The move is running, or is waiting for messages.
     Moving,
     /// A queue that is bound to the target is full and rejects messages. The move tries again with growing pauses.
     Rejected,
@@ -141,7 +141,7 @@ pub enum Fault {
         reason: String,
     },
     /// A memory or disk alarm blocks publishers. Messages in transit wait until the alarm ends.
-    #[error("the broker blocks publishers because of a memory or disk alarm")]
+    #[error("the broker is blocking publishers because of a memory or disk alarm")]
     Blocked,
     /// The shovel plugins are not enabled.
     #[error("the broker does not support shovels; enable the plugins rabbitmq_shovel and rabbitmq_shovel_management")]

@@ -14,7 +14,7 @@ use std::ops::Range;
 const NAME: &str = "topo";
 /// The property flags of a message that has only headers.
 const HEADERS: u16 = 1 << 13;
-/// The headers in which a quorum queue counts deliveries; `x-acquired-count` since 4.3. On 3.12 and earlier, the queue
+/// The headers in which a quorum queue counts deliveries; `x-acquired-count` as of 4.3. On 3.12 and earlier, the queue
 /// adds `x-delivery-count` even to the first delivery (`rabbit_fifo_client`).
 const COUNTS: [&[u8]; 2] = [b"x-delivery-count", b"x-acquired-count"];
 
@@ -222,8 +222,7 @@ pub(super) fn hide(raw: &[u8]) -> Option<Vec<u8>> {
     Some([&HEADERS.to_be_bytes(), &of_table.to_be_bytes()[..], &name, b"x", &length.to_be_bytes(), raw].concat())
 }
 
-/// Returns the flags and properties that [`hide`] has encoded; `None` for properties that the library itself has
-/// created.
+/// Returns the flags and properties that [`hide`] encoded; `None` for properties that the library itself created.
 pub(super) fn reveal(properties: &[u8]) -> Option<&[u8]> {
     let raw = properties.get(PREFIX..)?;
     (hide(raw)?.get(..PREFIX) == properties.get(..PREFIX)).then_some(raw)

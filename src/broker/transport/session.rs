@@ -230,8 +230,8 @@ impl Session {
     }
 
     /// Publishes a rejected message repeatedly until the target accepts the message. To preserve the order, receives no
-    /// other messages during this time. The pause before the next attempt grows with each rejection, and is zero after
-    /// an accepted message.
+    /// other messages during this time. The pause before the next attempt grows with each rejection, and is reset to
+    /// zero when a message is accepted.
     async fn republish(&mut self, job: &mut Job, delivery: Delivery, pause: &mut Duration) -> Result<(), SessionEnd> {
         let mut delivery = Some(delivery);
         while let Some(message) = delivery.take() {

@@ -1,7 +1,7 @@
 //! Moves messages with a dynamic shovel on the broker, managed over HTTP, for brokers whose AMQP port is not reachable.
 //!
-//! topo's shovels never end on their own (`src-delete-after: never`). With a limit, a shovel would end after the number
-//! of messages that were *ready* at its start, and would count rejected messages as moved. A shovel publishes without
+//! topo's shovels never end on their own (`src-delete-after: never`). With a limit, a shovel would end after moving as
+//! many messages as were *ready* at its start, and would count rejected messages as moved. A shovel publishes without
 //! the `mandatory` flag, so messages that the target does not route would be lost. topo therefore starts a shovel only
 //! if the target has a binding.
 //!
@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep};
 pub(super) const PRIORITY: i64 = 1000;
 /// The pause between two checks of a shovel that is starting or ending.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The time after which the broker restarts a failed shovel.
+/// How long the broker waits before it restarts a failed shovel.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// The maximum time within which a shovel must start or disappear.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ struct Status {
 }
 
 impl Status {
-    /// Returns true if the status may remain although the shovel has ended.
+    /// Returns true if the status may remain after the shovel has ended.
     fn may_be_obsolete(&self) -> bool {
         matches!(self.state.as_str(), "starting" | "terminated")
     }
@@ -132,7 +132,7 @@ impl ShovelTransport {
             Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::SourceGone { reason }),
             source => source?,
         };
-        // Checks the exchange first, because the list of bindings of a missing exchange is empty.
+        // Checks the exchange first, because the broker returns an empty list of bindings for a missing exchange.
         match self.read("exchanges", order.target.as_str(), "").await {
             Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::TargetGone { reason }),
             target => target?,
@@ -156,8 +156,7 @@ impl ShovelTransport {
             Ok(()) => Ok(moving),
             Err(fault) => {
                 moving.stop().await?;
-                // The shovel reports only that it could not subscribe, and not that the queue has an exclusive
-                // consumer.
+                // The shovel reports only that it could not subscribe, not that the queue has an exclusive consumer.
                 Err(if self.has_exclusive_consumer(&order.source).await? {
                     Fault::Exclusive { reason: "the broker lists the consumer as exclusive".to_owned() }
                 } else {
@@ -167,7 +166,7 @@ impl ShovelTransport {
         }
     }
 
-    /// Returns topo's shovels in this vhost. If this run has no running shovel, killed runs left these shovels.
+    /// Returns topo's shovels in this vhost. If this run has no running shovel, these shovels were left by killed runs.
     pub async fn leftovers(&self) -> Result<Vec<Leftover>, BrokerError> {
         let listed: Vec<Parameter> = self.broker.get(path("parameters", &["shovel", self.vhost.as_str()])).await?;
         let topo_shovels = listed.into_iter().filter(|parameter| is_shovel(&parameter.name));

@@ -42,7 +42,7 @@ impl AmqpTransport {
         let channel = self.0.channel().await?;
         let options = QueueDeclareOptions { exclusive: true, auto_delete: true, ..Default::default() };
         let mut arguments = FieldTable::default();
-        // The broker refuses exclusive quorum queues, which could be the default type.
+        // The broker refuses exclusive quorum queues, and quorum could be the default type.
         arguments.insert("x-queue-type".into(), AMQPValue::LongString("classic".into()));
         arguments.insert("x-max-length".into(), AMQPValue::LongLongInt(MAX_TAPPED));
         arguments.insert(MARK.into(), AMQPValue::Boolean(true));
@@ -51,15 +51,15 @@ impl AmqpTransport {
         Ok(RunLock { connection: self.0.clone(), channel, queue })
     }
 
-    /// Declares the temporary exchange that routes to one queue, with any routing key. A killed run leaves the exchange
-    /// behind. The next run deletes the exchange before it declares a new one.
+    /// Declares the temporary exchange that routes messages to one queue, regardless of the routing key. A killed run
+    /// leaves the exchange behind. The next run deletes the exchange before it declares a new one.
     ///
     /// # Errors
     /// The user is not allowed to configure the exchange, to read from it, or to write to the queue. No exchange is
     /// left behind.
     pub async fn declare_replay_exchange(&self, queue: &QueueName) -> Result<ExchangeName, BrokerError> {
         let exchange = replay_exchange(queue);
-        // An exchange that a killed run left behind can have other bindings.
+        // An exchange that a killed run left behind might have other bindings.
         self.delete_replay_exchange(queue).await;
         let channel = self.0.channel().await?;
         let options = ExchangeDeclareOptions { auto_delete: true, ..Default::default() };

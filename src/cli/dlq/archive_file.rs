@@ -52,7 +52,7 @@ fn complete_length(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::Start(0))?;
     let mut first = String::new();
     let is_text = io::BufReader::new(&mut *file).read_line(&mut first).is_ok();
-    // A run that was killed during its first write leaves the beginning of a message.
+    // A run that was killed during its first write leaves only the beginning of a message.
     let is_started = first.starts_with("{\"formatVersion\":1,") && !first.ends_with('\n');
     if !is_text || ArchivedMessage::parse(&first).is_err() && !is_started {
         return Err(io::Error::new(

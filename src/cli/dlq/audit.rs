@@ -1,4 +1,4 @@
-//! Writes an audit line for each run that changes a dead-letter queue, to a file or to standard error.
+//! Writes an audit line, to a file or to standard error, for each run that changes a dead-letter queue.
 
 use super::super::failure::{Exit, Failure};
 use super::super::output;
@@ -11,12 +11,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The progress of a run, for the audit record if a second signal stops the run.
+/// The progress of a run, for the audit record that is written if a second signal stops the run.
 #[derive(Debug, Default)]
 pub(super) struct Started(Cell<Option<u64>>);
 
 impl Started {
-    /// Records the number of messages that were processed. The first call marks the start of the run.
+    /// Records the number of messages that have been processed. The first call marks the start of the run.
     pub(super) fn record(&self, done: u64) {
         self.0.set(Some(done));
     }

@@ -151,14 +151,14 @@ fn check(arguments: &RestoreArguments) -> Result<Archive, Failure> {
 
 /// Returns the path of the state file, which contains the number of restored messages. After a complete restore, the
 /// state file remains, and also contains a digest of these messages. A later restore of the same archive then publishes
-/// only messages that were appended since the complete restore.
+/// only messages that have been appended since the complete restore.
 fn state_path(archive: &Path) -> PathBuf {
     let mut name = archive.as_os_str().to_owned();
     name.push(".restored");
     name.into()
 }
 
-/// Returns a digest of the target of a restore and of the first message in the archive.
+/// Returns a digest of a restore's target and of the first message in the archive.
 fn identity(url: &str, vhost: &VhostName, queue: &QueueName, archive: &Path) -> Result<String, Failure> {
     let file = File::open(archive).map_err(|error| read_failure(archive, &error.to_string()))?;
     let mut first = String::new();

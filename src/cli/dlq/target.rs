@@ -116,11 +116,11 @@ impl TargetArguments {
                 let names: Vec<String> = shown.map(|it| format!("`{}`", clean(it.as_str()))).collect();
                 let more = dead_letter_queues.len().saturating_sub(MAX_QUEUES);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                failure.hint(format!("dead-letter queues of the vhost: {}{more}", names.join(", ")))
+                failure.hint(format!("dead-letter queues in the vhost: {}{more}", names.join(", ")))
             }
             DlqError::NotDeadLetterQueue { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
-                .hint("list the dead-letter queues of the vhost: topo dlq list")
+                .hint("list the dead-letter queues in the vhost: topo dlq list")
                 .hint("or use the queue anyway: --any-queue"),
             DlqError::Stream { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
@@ -160,7 +160,7 @@ impl TargetArguments {
                     format!("topo lock --vhost {}{lock}{}", quote(vhost.as_str()), connection::flags(&self.connection));
                 Failure::failed(clean(&message))
                     .exit(Exit::Locked)
-                    .hint("wait until the apply ends; the lock of a killed apply expires within a minute")
+                    .hint("wait until the apply ends; the lock held by a killed apply expires within a minute")
                     .hint(format!("show the lock: {shown}"))
             }
             DlqError::Broker(error) => Failure::from(error),
@@ -259,7 +259,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// Shows the number of processed messages with their rate.
+    /// Shows the number of processed messages and their rate.
     pub(super) fn update(&self, done: u64, total: u64, what: &str) {
         let now = std::time::Instant::now();
         let is_due = self.last.get().is_none_or(|last| now.duration_since(last).as_millis() >= 500);

@@ -69,7 +69,7 @@ impl<'a> Target<'a> {
         Ok(Self { arguments, global, source })
     }
 
-    /// Runs the cases in a file: once for the topology of a broker, otherwise once for each version.
+    /// Runs the cases in a file: once if the topology comes from a broker, otherwise once for each version.
     pub(super) async fn run_file(&self, read: &ReadFile) -> Result<Vec<FileReport>, Failure> {
         match &self.source {
             Source::Broker { access, is_planned } => {

@@ -10,7 +10,7 @@ use crate::rabbitmq::BrokerProfile;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Returns the coverage of the specs, for the newest version of their test files.
+/// Returns the coverage of the specs, for the newest version that their test files run on.
 pub(super) fn compute(read: &[ReadFile], arguments: &TestArguments) -> Result<Vec<CoverageReport>, Failure> {
     let mut groups: BTreeMap<(Vec<PathBuf>, Option<String>), Vec<&ReadFile>> = BTreeMap::new();
     for file in read {

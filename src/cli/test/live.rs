@@ -110,7 +110,7 @@ impl<'a> LiveBroker<'a> {
         Ok(report)
     }
 
-    /// Returns the report for a file whose `brokers` do not include the broker's version. All cases are skipped.
+    /// Returns the report for a file whose `brokers` list does not include the broker's version. All cases are skipped.
     fn skipped(&self, read: &ReadFile, version: BrokerVersion) -> Result<FileReport, Failure> {
         let loaded = read.load(self.arguments, version)?;
         let mut report = offline_report(read, &loaded, (&BrokerProfile::of(version), None), (self.arguments, true))?;
@@ -124,7 +124,7 @@ impl<'a> LiveBroker<'a> {
         Ok(report)
     }
 
-    /// Runs the cases in scratch vhosts. Then deletes these vhosts, or empties the vhost of `--scratch-vhost`, even
+    /// Runs the cases in scratch vhosts. Then deletes these vhosts, or empties the vhost from `--scratch-vhost`, even
     /// after a failure or a signal. With `--keep`, keeps the vhosts.
     async fn run_cases(&self, preparation: &Preparation, results: &mut [CaseResult]) -> Result<(), Failure> {
         let provided = self.arguments.live.scratch_vhost.as_deref().map(VhostName::new);

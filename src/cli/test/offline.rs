@@ -20,8 +20,8 @@ pub(super) fn run_file(read: &ReadFile, arguments: &TestArguments) -> Result<Vec
     Ok(reports)
 }
 
-/// Runs the cases in a file for a broker profile, with the topology of the spec or `other`. If `warns` is true, prints
-/// warnings.
+/// Runs the cases in a file for a broker profile, with the topology of the spec or of `other`. If `warns` is true,
+/// prints warnings.
 pub(super) fn offline_report(
     read: &ReadFile,
     loaded: &Loaded,

@@ -112,7 +112,8 @@ pub struct SpecLine {
 pub struct Step {
     /// The state.
     pub state: State,
-    /// The time since the publish, without processing times; null for the publish, and if the time is unknown.
+    /// The time since the message was published, without processing times; null for the first state, or if the time is
+    /// unknown.
     pub after: Option<Wait>,
     /// The transition to the next state, in words; empty if the transition needs no description.
     pub then: String,

@@ -53,8 +53,8 @@ impl Describer<'_, '_> {
     fn kept_until(&self) -> String {
         if self.queue.queue_type == QueueType::Stream {
             return match (self.queue.effective.get("max-age"), self.queue.number("max-length-bytes")) {
-                (None, None) => "without limit: reading does not remove it, and no limit is set".to_owned(),
-                (_, _) => "until its segment exceeds the age limit, or the stream its size limit".to_owned(),
+                (None, None) => "indefinitely: reading does not remove it, and no limit is set".to_owned(),
+                (_, _) => "until its segment exceeds the age limit or the stream exceeds its size limit".to_owned(),
             };
         }
         match self.queue.number("message-ttl") {

@@ -1,5 +1,5 @@
 //! Recognizes retries with tiers: ladders, and republishing with delays. Names identify the candidates, and each object
-//! must be equal to the object that the expansion generates.
+//! must be identical to the object that the expansion generates.
 
 use super::patterns::{GivenUp, Recognized};
 use crate::expand::{FinalTarget, Ladder, Objects, Republish, Tiers};
@@ -113,8 +113,8 @@ fn final_target(end: &DeadLettering, queue: Option<QueueName>) -> FinalTarget {
     }
 }
 
-/// Returns the IDs of the current objects that equal the generated objects, or the first difference. A tier can have
-/// the name of a later generation. `by_name` maps the generated names of tiers to their current names.
+/// Returns the IDs of the current objects that are identical to the generated objects, or the first difference. A tier
+/// can have the name of a later generation. `by_name` maps the generated names of tiers to their current names.
 fn members(
     kept: &Topology,
     objects: &Objects,

@@ -93,7 +93,7 @@ impl GivenUp {
 pub(in crate::export) struct Partitions {
     /// The number of partitions.
     pub(in crate::export) count: usize,
-    /// The routing keys in order; `None` if they are the numbers from 0.
+    /// The routing keys in order; `None` if they are consecutive numbers that start at 0.
     pub(in crate::export) keys: Option<Vec<String>>,
     /// The stream of the first partition. The streams of all partitions have the same arguments.
     pub(in crate::export) stream: QueueName,

@@ -19,7 +19,7 @@ pub use route::{Layout, Route};
 
 /// The distance between parts.
 const GAP: f64 = 34.0;
-/// The distance below parts of small height, and between unconnected boxes.
+/// The distance below short parts, and between unconnected boxes.
 const SMALL_GAP: f64 = 18.0;
 /// The intended ratio of width to height.
 const ASPECT: f64 = 1.5;

@@ -106,7 +106,7 @@ fn resolve_positions(graph: &mut Layered, layer: usize, preferred: &[f64], weigh
     }
 }
 
-/// The number of sweeps, alternately from left to right and from right to left.
+/// The number of sweeps, which alternate between left to right and right to left.
 const ORDER_ROUNDS: usize = 12;
 
 /// Orders the stops in all layers.

@@ -5,8 +5,8 @@ use super::layers::{Layered, Point, Size, StopKind, Wire};
 use super::place::{above, below};
 use std::cmp::Ordering;
 
-/// The minimum distance between two columns. The distance grows with the height difference of the lines between the
-/// columns.
+/// The minimum distance between two columns. The distance grows with the vertical distance that the lines between the
+/// columns cover.
 const GAP: f64 = 18.0;
 /// The maximum distance between two columns.
 const MAX_GAP: f64 = 84.0;

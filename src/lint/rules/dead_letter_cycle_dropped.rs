@@ -27,7 +27,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         effective_queues.iter().map(|queue| (queue.name, queue)).collect();
     let mut findings = Vec::new();
     let mut reaches: BTreeMap<&ExchangeName, Reach> = BTreeMap::new();
-    // The search finds a cycle of several queues from each of these queues, but the rule reports the cycle only once.
+    // The search finds a cycle of several queues once for each queue in it, but the rule reports the cycle only once.
     let mut reported: BTreeSet<BTreeSet<QueueName>> = BTreeSet::new();
     for queue in effective_queues.iter().filter(|queue| queue.has_dead_letter_exchange()) {
         let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
@@ -96,7 +96,7 @@ struct CycleSearch<'w, 'a> {
 
 impl CycleSearch<'_, '_> {
     /// Returns the queues through which a message returns to `start`, without `start` itself. Returns `None` unless the
-    /// message certainly returns and the broker drops it there.
+    /// message is certain to return and the broker drops it there.
     fn cycle(
         &mut self,
         message: &Message,

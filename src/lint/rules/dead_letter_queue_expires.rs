@@ -39,7 +39,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
         if is_set(queue, "message-ttl") && queue.drops_messages_silently() {
             let text = format!(
-                "dead-lettered messages are deleted after {}, even if they were not inspected",
+                "dead-lettered messages are deleted after {}, even if they have not been inspected",
                 format_duration("message-ttl")
             );
             let hint = "if this is intended, set `deadLetter: none` here; otherwise remove the TTL, or set a dead-letter target";

@@ -1,5 +1,5 @@
-//! Reports dead-letter queues with a length limit and without a dead-letter exchange. When such a queue is full, it
-//! drops its oldest messages or rejects new messages.
+//! Reports dead-letter queues that have a length limit but no dead-letter exchange. When such a queue is full, it drops
+//! its oldest messages or rejects new messages.
 
 use super::policy_on_generated_queue::policies_on_other_queues;
 use crate::lint::{Finding, Rule, Subject};

@@ -24,7 +24,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let Some((limit, from)) = queue.delivery_limit().filter(|_| queue.max_retries().is_none()) else { continue };
         let (severity, text) = if from.source == Source::Default {
             let text = format!(
-                "since RabbitMQ 4.0, quorum queues delete a message after {limit} redeliveries, and this queue has no \
+                "as of RabbitMQ 4.0, quorum queues delete a message after {limit} redeliveries, and this queue has no \
                  dead-letter exchange"
             );
             (Severity::Info, text)

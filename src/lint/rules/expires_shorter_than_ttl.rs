@@ -31,7 +31,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             "the broker deletes the messages with the queue"
         };
         let text = format!(
-            "the queue expires after {} without use, before its messages expire ({}): {consequence}",
+            "the queue expires after being unused for {}, before its messages expire ({}): {consequence}",
             format_duration(expires),
             format_duration(ttl)
         );

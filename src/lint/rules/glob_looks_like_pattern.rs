@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("glob_looks_like_pattern.md"),
 };
 
-/// Characters that have a meaning in regular expressions or shell globs, but are literal in these globs.
+/// Characters that have a special meaning in regular expressions or shell globs, but are literal in these globs.
 const SPECIAL_CHARACTERS: [char; 11] = ['^', '$', '\\', '(', ')', '[', ']', '{', '}', '|', '+'];
 const GLOBS: &str =
     "in a glob, `*` matches any string, `?` matches one character, and any other character matches itself";
@@ -28,7 +28,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (key, glob) in lists.into_iter().flat_map(|(key, globs)| globs.iter().map(move |glob| (key, glob))) {
         let text = glob.value.as_str();
         let Some(names_with) = problem(text) else { continue };
-        // If the spec contains a matching name, the glob is intended.
+        // If the spec contains a matching name, the glob is intentional.
         if names(subject).into_iter().any(|name| glob.value.matches(name)) {
             continue;
         }

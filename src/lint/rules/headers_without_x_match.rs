@@ -1,4 +1,4 @@
-//! Reports bindings of headers exchanges that do not set `x-match`, or whose headers have no effect
+//! Reports headers exchange bindings that do not set `x-match`, or whose headers have no effect
 //! (`rabbit_exchange_type_headers`).
 
 use crate::lint::{Finding, Rule, Subject};

@@ -1,4 +1,4 @@
-//! Reports whitespace and invisible characters in names and routing keys, which are easy to overlook.
+//! Reports whitespace and invisible characters, which are easy to overlook, in names and routing keys.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

@@ -48,7 +48,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     if text.starts_with('*') {
         return Some((
-            "a `*` at the beginning repeats nothing: the broker refuses the pattern".to_owned(),
+            "a `*` at the beginning has nothing to repeat: the broker refuses the pattern".to_owned(),
             Severity::Error,
         ));
     }

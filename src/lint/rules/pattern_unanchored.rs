@@ -31,7 +31,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         });
         let (begin, inside): (Vec<_>, Vec<_>) = matched.partition(|it| anchored.matches(it.name) == Some(true));
         let finding = match (begin.first(), inside.first()) {
-            // The pattern matches nothing, or it is intended for the end or the middle of names.
+            // The pattern matches nothing, or it is intended to match the end or the middle of names.
             (None, _) => continue,
             (Some(begin), Some(inside)) => {
                 let text = format!(

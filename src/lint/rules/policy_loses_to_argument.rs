@@ -92,7 +92,7 @@ fn finding(
     if let Some((it, _)) = effective.first() {
         finding = finding.also(subject.position(&it.id, &argument(&it.id)).at, "the argument");
     }
-    // A number in a policy can be intended as an upper limit for all arguments.
+    // A number in a policy may be intended as an upper limit for all arguments.
     let severity = if is_by_argument { Severity::Warning } else { Severity::Info };
     finding.severity(severity).hint(format!(
         "set `{key}` either in a policy or as an argument; an argument cannot change on an existing queue"

@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("policy_shadowed.md"),
 };
 
-/// Frequent patterns that match every name.
+/// Common patterns that match every name.
 const EVERYTHING: [&str; 7] = ["", ".*", "^", "^.*", "^.*$", ".*$", ".+"];
 
 /// Returns, for each policy, the policies that govern the objects that the policy certainly matches. A `None` in a set

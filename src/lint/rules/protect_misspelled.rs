@@ -1,5 +1,5 @@
-//! Reports names in `protect` that are neither declared nor removed, but differ from a declared or removed name in one
-//! character or in two swapped characters. `ignore` requires no such rule, because it cannot list a declared name.
+//! Reports names in `protect` that are neither declared nor removed, but differ from a declared or removed name by one
+//! character or by two swapped characters. `ignore` requires no such rule, because it cannot list a declared name.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("protect_misspelled.md"),
 };
 
-/// The minimum length of a name to compare. If a shorter name differs in one character, it is often a different word.
+/// The minimum length of a name to compare. If a shorter name differs by one character, it is often a different word.
 const MIN_LENGTH: usize = 5;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -28,7 +28,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         if let Some(near) = names.iter().find(|name| is_near(name, text)) {
-            let message = format!("`protect: [{text:?}]` protects nothing that is declared or removed here");
+            let message = format!("`protect: [{text:?}]` does not protect any object that is declared or removed here");
             findings.push(RULE.finding_at(ObjectId::Vhost, glob.at, message).hint(format!("did you mean `{near}`?")));
         }
     }

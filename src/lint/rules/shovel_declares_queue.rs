@@ -1,7 +1,6 @@
-//! Reports shovels whose source or destination is an object of the same vhost that the spec does not declare. A shovel
-//! declares a missing queue when it connects, with the default queue type of the vhost (3.8 to 4.3). If the source
-//! exchange is missing, the shovel does not start. If the destination exchange is missing, the shovel fails at the
-//! first message.
+//! Reports shovels whose source or destination is an undeclared object in the same vhost. A shovel declares a missing
+//! queue when it connects, with the default queue type of the vhost (3.8 to 4.3). If the source exchange is missing,
+//! the shovel does not start. If the destination exchange is missing, the shovel fails on the first message.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::record_kinds::{DESTINATION, RecordField, SOURCE};

@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("slow_quarantine.md"),
 };
 
-/// The maximum number of retries without a finding: the default delivery limit of RabbitMQ since 4.0.
+/// The maximum number of retries that the rule does not report: the default delivery limit as of RabbitMQ 4.0.
 const MAX_RETRIES: u32 = 20;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {

@@ -26,7 +26,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         Some(true) if subject.is_at_least(4, 3) => (
             Severity::Warning,
             format!(
-                "queues that are neither durable nor exclusive are refused by default since RabbitMQ 4.3; this broker \
+                "queues that are neither durable nor exclusive are refused by default as of RabbitMQ 4.3; this broker \
                  ({version}) permits them"
             ),
         ),

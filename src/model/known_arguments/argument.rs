@@ -47,11 +47,11 @@ pub struct Support {
     /// the value if [`KnownArgument::checks`] contains a check, and compare the value when the queue is redeclared. A
     /// queue type that does not list the argument rejects it if any other type lists it.
     pub listed: &'static [Versions],
-    /// The first version that accepts the argument without effect, if there is one.
+    /// The first version in which the argument is accepted but has no effect, if there is one.
     pub no_effect_since: Option<BrokerVersion>,
 }
 
-/// The values of an argument that certain versions accept.
+/// The argument values that certain versions accept.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
     /// The versions with this check.
@@ -73,7 +73,7 @@ pub struct KnownArgument {
     pub checks: &'static [Check],
     /// The queue types that support the argument.
     pub support: &'static [Support],
-    /// The queue types that list the argument in some versions without ever supporting it.
+    /// The queue types that list the argument in some versions but never support it.
     pub idle: &'static [Support],
     /// True if RabbitMQ 3.8 lists the argument in `declare_args()`. 3.8 checks and compares these arguments for every
     /// queue type.

@@ -107,8 +107,8 @@ impl KnownArgument {
         self.support.iter().chain(self.idle).filter(of_type).any(|support| support.is_listed(version))
     }
 
-    /// Returns true if any queue type lists the argument in this version. The other queue types then reject the
-    /// argument.
+    /// Returns true if any queue type lists the argument in this version. In that case, the other queue types reject
+    /// the argument.
     pub fn is_listed_by_any(&self, version: BrokerVersion) -> bool {
         QueueType::ALL.into_iter().any(|queue_type| self.is_listed(queue_type, version))
     }

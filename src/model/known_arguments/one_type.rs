@@ -110,7 +110,7 @@ pub(super) const CONSUMER_DISCONNECTED_TIMEOUT: KnownArgument = KnownArgument {
     idle: &[],
     is_known_to_3_8: false,
     policy_key: Some("consumer-disconnected-timeout"),
-    doc: "The time for which the broker reserves the messages of a disconnected consumer.",
+    doc: "How long the broker reserves the messages of a disconnected consumer.",
 };
 
 /// No version checks the value of this argument, but the broker checks the value of the policy key. An unknown word

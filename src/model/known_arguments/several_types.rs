@@ -26,7 +26,7 @@ pub(super) const EXPIRES: KnownArgument = KnownArgument {
     idle: &[],
     is_known_to_3_8: true,
     policy_key: Some("expires"),
-    doc: "The broker deletes the queue, with its messages, after this time without use.",
+    doc: "The broker deletes the queue and its messages after the queue has been unused for this long.",
 };
 
 pub(super) const MESSAGE_TTL: KnownArgument = KnownArgument {

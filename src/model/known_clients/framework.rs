@@ -5,19 +5,19 @@ use super::{KNOWN_CLIENTS, KnownClient};
 /// A framework for which topo can generate the configuration of queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framework {
-    /// Celery, in Python.
+    /// Celery, for Python.
     Celery,
-    /// dramatiq, in Python.
+    /// dramatiq, for Python.
     Dramatiq,
-    /// FastStream, in Python.
+    /// FastStream, for Python.
     FastStream,
     /// rascal, for Node.js.
     Rascal,
-    /// `@golevelup/nestjs-rabbitmq`, in TypeScript.
+    /// `@golevelup/nestjs-rabbitmq`, for TypeScript.
     NestJs,
     /// The AMQP transport of Symfony Messenger, for PHP.
     Symfony,
-    /// Spring AMQP, in Java.
+    /// Spring AMQP, for Java.
     Spring,
 }
 

@@ -25,7 +25,7 @@ pub struct KnownClient {
     /// The library that connects to the broker. Several frameworks can share a library.
     pub library: &'static Library,
     /// The name suffixes of the additional queues that exist for each of the framework's queues. Empty if the framework
-    /// has no such queues, so that topo cannot distinguish it from other clients of the same library.
+    /// has no such queues; in that case, topo cannot distinguish it from other clients of the same library.
     pub sibling_queues: &'static [&'static str],
     /// The suffixes of the additional queues from which the framework consumes.
     pub consumed_suffixes: &'static [&'static str],
@@ -121,7 +121,7 @@ pub enum Reaction {
     Exits,
 }
 
-/// The state of a worker after topo recreated its queue with different arguments, or tried to.
+/// The state of a worker after topo has recreated its queue with different arguments, or has tried to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The worker receives messages.
@@ -137,9 +137,9 @@ pub enum Outcome {
 }
 
 impl KnownClient {
-    /// Returns the state of a worker after its queue was recreated with different arguments. `declares` is true if the
-    /// worker declares the queue with the old arguments. `sees_missing_queue` is true if the worker uses the queue
-    /// while it does not exist.
+    /// Returns the state of a worker after its queue has been recreated with different arguments. `declares` is true if
+    /// the worker declares the queue with the old arguments. `sees_missing_queue` is true if the worker tries to use
+    /// the queue while the queue does not exist.
     pub fn outcome(&self, declares: bool, sees_missing_queue: bool) -> Outcome {
         let after_mismatch = match self.on_mismatch {
             Reaction::Exits => Outcome::Exits,
@@ -163,11 +163,11 @@ impl KnownClient {
     }
 }
 
-/// Returns the clients that can be the consumer of `queue` on a connection with this `product`. Returns several clients
-/// if topo cannot distinguish them, and none for an unknown product. `exists` returns true if the vhost has a queue
-/// with the given name.
+/// Returns the clients that could be consuming from `queue` on a connection with this `product`. Returns several
+/// clients if topo cannot distinguish them, and none for an unknown product. `exists` returns true if the vhost has a
+/// queue with the given name.
 pub fn candidates(product: &str, queue: &str, exists: impl Fn(&str) -> bool) -> Vec<&'static KnownClient> {
-    // A client without consumers cannot be the client of a consumer.
+    // A client that fetches messages with `basic.get` is not a candidate, because it has no consumers.
     let consumes = |client: &&KnownClient| client.on_cancel != OnCancel::NotCanceled;
     let of_product = || KNOWN_CLIENTS.iter().filter(|client| client.library.product == product).filter(consumes);
     let has_siblings = |client: &&KnownClient| {

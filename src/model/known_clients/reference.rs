@@ -138,8 +138,8 @@ fn join_names(names: &[&str]) -> String {
     }
 }
 
-/// Formats the outcome for a worker that never uses the missing queue, and the outcome for a worker that does. Writes
-/// equal outcomes once.
+/// Formats the outcome for a worker that never uses the missing queue, and the outcome for a worker that does. If the
+/// outcomes are identical, writes the outcome only once.
 fn outcomes(client: &KnownClient, declares: bool) -> String {
     match [false, true].map(|sees_missing_queue| outcome_text(client.outcome(declares, sees_missing_queue))) {
         [usual, when_missing] if usual == when_missing => usual.to_owned(),

@@ -44,14 +44,14 @@ const FIELDS: &[RecordField] = &[
         key: "exchange",
         name: "exchange",
         example: "orders",
-        doc: "The exchange of the upstream. The default is the name of the federated exchange.",
+        doc: "The exchange on the upstream. The default is the name of the federated exchange.",
         ..OPTIONAL
     },
     RecordField {
         key: "queue",
         name: "queue",
         example: "orders.work",
-        doc: "The queue of the upstream. The default is the name of the federated queue.",
+        doc: "The queue on the upstream. The default is the name of the federated queue.",
         ..OPTIONAL
     },
     RecordField {
@@ -66,7 +66,7 @@ const FIELDS: &[RecordField] = &[
         name: "prefetch-count",
         shape: FieldShape::Count(0, MAX_NUMBER),
         default: "1000",
-        doc: "The maximum number of unacknowledged messages of a link.",
+        doc: "The maximum number of unacknowledged messages on a link.",
         ..RecordField::NEW
     },
     RecordField {

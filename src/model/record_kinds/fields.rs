@@ -73,9 +73,9 @@ pub enum FieldShape {
     Flag,
     /// An integer with its minimum and maximum.
     Count(i64, i64),
-    /// A duration that requests contain in milliseconds.
+    /// A duration that requests express in milliseconds.
     Milliseconds,
-    /// A duration that requests contain in seconds.
+    /// A duration that requests express in seconds.
     Seconds,
     /// The routing key of a binding. The empty key is equivalent to a missing key.
     BindingKey,

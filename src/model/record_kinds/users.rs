@@ -90,7 +90,7 @@ pub(super) const USER_FIELDS: &[RecordField] = &[
         default: "",
         comparison: Comparison::IfSet,
         example: "sha512",
-        doc: "The algorithm of `passwordHash`. The default is `sha256`.",
+        doc: "The hashing algorithm used for `passwordHash`. The default is `sha256`.",
         ..RecordField::NEW
     },
 ];

@@ -4,7 +4,7 @@
 
 use crate::model::printable::is_hidden;
 
-/// Strings that require quotes, in lowercase. At least some YAML versions read them as other types or as syntax.
+/// Strings that require quotes, in lowercase. Some YAML versions read them as other types or as syntax.
 const NOT_TEXT: [&str; 13] = ["yes", "no", "on", "off", "y", "n", "<<", "=", ".inf", "+.inf", "-.inf", ".nan", "---"];
 
 /// Writes a string for a spec. Escapes `${`, which starts a variable in a spec.
@@ -13,7 +13,7 @@ pub(crate) fn text(text: &str) -> String {
 }
 
 /// Writes a string without quotes if possible. Otherwise, writes the string in double quotes, or in single quotes if
-/// these avoid backslash escapes.
+/// that avoids backslash escapes.
 pub(crate) fn quote_if_needed(text: &str) -> String {
     if is_plain(text) {
         text.to_owned()

@@ -24,7 +24,7 @@ pub enum Metric {
     Messages,
     /// The number of messages that are ready for delivery.
     Ready,
-    /// The number of messages that are delivered but not acknowledged.
+    /// The number of messages that have been delivered but not acknowledged.
     Unacknowledged,
     /// The number of consumers.
     Consumers,
@@ -189,8 +189,8 @@ impl Series {
         format!("{}{{{}}}", self.metrics.name(metric), matchers.join(","))
     }
 
-    /// Returns the labels of the series; `None` if a matcher does not compare with `=`, because its label is then
-    /// unknown.
+    /// Returns the labels of the series; `None` if a matcher does not compare with `=`, because the value of its label
+    /// is then unknown.
     pub fn labels(&self) -> Option<Vec<(&str, &str)>> {
         let label = |it: &Matcher| it.comparison == Comparison::Equal;
         let known = self.matchers.iter().all(label);

@@ -18,14 +18,13 @@ use crate::rabbitmq::{ActivePolicies, BrokerProfile, Policies};
 use crate::spec::Spec;
 use expression::largest;
 
-/// The time in milliseconds for which a dead-letter queue must be at or above its depth threshold before the alert
-/// fires.
+/// How long a dead-letter queue must be at or above its depth threshold before the alert fires, in milliseconds.
 const DEPTH_PERSISTS: i64 = 60_000;
-/// The time for which a work queue must be at or above its depth threshold. Workers can process a short burst.
+/// How long a work queue must be at or above its depth threshold. Workers can process a short burst.
 const BACKLOG_PERSISTS: i64 = 300_000;
-/// The time for which other states must persist.
+/// How long any other state must persist.
 const STATE_PERSISTS: i64 = 600_000;
-/// The time by which messages in a tier can exceed its delay before the alert fires.
+/// How much longer than its delay a tier can contain messages before the alert fires.
 const TIER_MARGIN: i64 = 300_000;
 
 /// The role of a queue.
@@ -49,7 +48,7 @@ pub enum Role {
 pub enum Condition {
     /// The queue contains at least this number of messages.
     Depth(i64),
-    /// The queue grew by at least this number of messages within this time.
+    /// The queue has grown by at least this number of messages within this time.
     Growth(Growth),
     /// The queue is not empty.
     Age,
@@ -77,8 +76,7 @@ pub struct Alert {
     pub condition: Condition,
     /// The severity.
     pub severity: Severity,
-    /// The time for which the condition must be met before the alert fires, in milliseconds. With 0, the alert fires
-    /// immediately.
+    /// How long the condition must be met before the alert fires, in milliseconds. With 0, the alert fires immediately.
     pub persists: i64,
     /// The expression in PromQL.
     pub expression: String,
@@ -223,8 +221,8 @@ impl Builder<'_> {
         alerts
     }
 
-    /// Returns the time for which the queue must be at or above the depth threshold. A threshold of one message means
-    /// that the queue must remain empty, so the alert fires immediately.
+    /// Returns how long the queue must be at or above the depth threshold. A threshold of one message means that
+    /// the queue must remain empty, so the alert fires immediately.
     fn depth_persists(&self, count: i64) -> i64 {
         match self.role {
             _ if count == 1 => 0,

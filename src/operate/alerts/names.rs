@@ -4,7 +4,7 @@ use super::Metrics;
 use crate::model::names::breaks_metrics;
 use crate::model::{BrokerVersion, Topology};
 
-/// A name that makes the response of the metrics endpoint invalid, so that Prometheus reads no metrics at all.
+/// A name that makes the response from the metrics endpoint invalid, so that Prometheus reads no metrics at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusableName {
     /// The kind of the object: `vhost` or `queue`.
@@ -15,7 +15,7 @@ pub struct UnusableName {
     pub is_usable_elsewhere: bool,
 }
 
-/// Returns the first name of a topology that contains a double quote or a backslash, if the endpoint does not escape
+/// Returns the first of a topology's names that contains a double quote or a backslash, if the endpoint does not escape
 /// these characters. One such name makes the entire response invalid, including the metrics of all other queues.
 pub fn unusable_name(topology: &Topology, metrics: Metrics, version: BrokerVersion) -> Option<UnusableName> {
     if !is_broken(metrics, version) {

@@ -44,7 +44,7 @@ pub struct DeadLetter {
     pub reason: Option<String>,
     /// The newest time in `x-death`, in seconds since 1970. If `x-death` contains no time, the time in the
     /// `x-last-failed-at` header. The last death can be later than the time in `x-death`, because each entry contains
-    /// only the time of the first death with its queue and reason.
+    /// only the time of the first death for its queue and reason.
     pub died_at: Option<u64>,
     /// The exchange to which the message was first published; `None` if unknown.
     pub original_exchange: Option<String>,
@@ -109,13 +109,13 @@ impl DeadLetter {
         }
     }
 
-    /// Returns the error of the last attempt, from the headers that common frameworks set; `None` if the message has no
-    /// such header.
+    /// Returns the error from the last attempt, taken from the headers that common frameworks set; `None` if the
+    /// message has no such header.
     pub fn error(&self) -> Option<&str> {
         ERRORS.iter().find_map(|name| self.message.text_header(name))
     }
 
-    /// Returns the number of times that topo replayed the message.
+    /// Returns the number of times that topo has replayed the message.
     pub fn replays(&self) -> u64 {
         let count = self.message.header(REPLAYS).and_then(HeaderValue::as_integer);
         count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)

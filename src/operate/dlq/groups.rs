@@ -19,13 +19,13 @@ pub enum GroupKey {
     Source,
     /// The reason for the death.
     Reason,
-    /// The error of the last attempt.
+    /// The error from the last attempt.
     Error,
     /// The original routing key.
     RoutingKey,
     /// The original exchange.
     Exchange,
-    /// The number of times that topo replayed the message.
+    /// The number of times that topo has replayed the message.
     Replays,
 }
 

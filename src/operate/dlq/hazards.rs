@@ -56,8 +56,8 @@ pub(super) struct DeliveryLimit {
 }
 
 impl DeliveryLimit {
-    /// Returns the delivery limit of a quorum queue; `None` for queues without a limit and for other queue types.
-    /// Quorum queues have a default limit since RabbitMQ 4.0.
+    /// Returns the delivery limit of a quorum queue; `None` for queues without a limit and for other queue types. As
+    /// of RabbitMQ 4.0, quorum queues have a default limit.
     pub(super) fn of(state: &VhostState, queue: &QueueName) -> Option<Self> {
         let settings = state.settings(queue).filter(|_| state.kind(queue) == Some(QueueType::Quorum))?;
         let limit = u64::try_from(settings.delivery_limit()?).unwrap_or(0);
@@ -70,7 +70,7 @@ impl DeliveryLimit {
     }
 
     /// Returns true if topo renews a message with this delivery count. If inspections are not counted, the margin is
-    /// only for killed runs, so topo does not renew a message that was never delivered before.
+    /// only for killed runs, so topo does not renew a message that has never been delivered.
     pub(super) fn is_near(self, delivery_count: u64) -> bool {
         let margin = if self.is_costly { MARGIN } else { MARGIN.min(self.limit / 2).max(1) };
         delivery_count + margin >= self.limit && (self.is_costly || delivery_count > 0)

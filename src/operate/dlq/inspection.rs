@@ -61,7 +61,7 @@ pub enum InspectionEnd {
     Limit,
     /// topo held the maximum number of messages.
     HoldFull,
-    /// An error or a time limit ended the inspection, with the reason.
+    /// An error or a time limit ended the inspection. Contains the reason.
     Incomplete(String),
 }
 

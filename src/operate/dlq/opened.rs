@@ -26,11 +26,11 @@ const ASSUMED_BYTES: u64 = 4 << 10;
 const MIN_HELD: u64 = 16;
 /// The maximum time to wait until the queue contains the returned messages again.
 const MAX_RETURN: Duration = Duration::from_secs(30);
-/// The time after which topo stops waiting if the number of ready messages does not change. The missing messages have
+/// How long the number of ready messages must remain unchanged before topo stops waiting. The missing messages have
 /// expired or been consumed.
 const MAX_UNCHANGED: Duration = Duration::from_secs(2);
-/// The maximum time to wait until the broker removes the consumers of a closed connection. A quorum queue requeues
-/// their messages only then. Messages that are requeued during a run end up behind the messages that the run holds.
+/// The maximum time to wait until the broker removes the consumers of a closed connection. Only then does a quorum
+/// queue requeue their messages. Messages that are requeued during a run end up behind the messages that the run holds.
 const MAX_LEFTOVER: Duration = Duration::from_secs(5);
 /// The interval between two counts while topo waits.
 const RETURN_INTERVAL: Duration = Duration::from_millis(100);
@@ -169,7 +169,7 @@ impl Opened {
     /// pass.
     ///
     /// # Errors
-    /// The first pass cannot start. No message was received.
+    /// The first pass cannot start. No message has been received.
     pub(super) async fn process<H: MessageHandler>(&mut self, handler: &mut H) -> Result<Processed, BrokerError> {
         let mut order = self.order.clone();
         let mut total = self.transport.process(&order, handler, self.observer.as_mut()).await?;
@@ -198,8 +198,8 @@ impl Opened {
         Ok(total)
     }
 
-    /// Binds the lock queue to the exchanges of the dead-letter queue, and observes the messages that are
-    /// dead-lettered.
+    /// Binds the lock queue to the exchanges to which the dead-letter queue is bound, and observes the messages that
+    /// are dead-lettered.
     ///
     /// # Errors
     /// The user is not allowed to bind or read the queue.

@@ -40,7 +40,7 @@ pub struct DropOptions {
 /// message before it drops the message.
 ///
 /// # Errors
-/// See [`DlqError`]. No message was dropped.
+/// See [`DlqError`]. No message has been dropped.
 pub async fn drop_messages(
     access: &Access,
     state: &VhostState,

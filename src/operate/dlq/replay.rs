@@ -1,8 +1,8 @@
 //! Replays messages from a dead-letter queue, by default to the queues in which they failed.
 //!
 //! A replayed message looks like a new message. It has its original routing key where possible, and no headers from
-//! failed deliveries. By default, topo sends the message to only one queue. Other queues bound to the original exchange
-//! would process a second copy.
+//! failed deliveries. By default, topo sends the message to only one queue. If topo published the message to the
+//! original exchange, other queues bound to this exchange would process a second copy.
 
 mod breaker;
 mod handler;

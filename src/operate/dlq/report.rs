@@ -42,7 +42,7 @@ pub struct ReturnedMessage {
     pub source: Option<QueueName>,
     /// The original routing key.
     pub routing_key: String,
-    /// The error of the last attempt; `None` if the message contains no error.
+    /// The error from the last attempt; `None` if the message contains no error.
     pub error: Option<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct RunCounts {
     pub unreadable: u64,
     /// The messages that topo republished to the end of the queue, because they were near the delivery limit.
     pub renewed: u64,
-    /// The messages that can be both in the queue and in their target.
+    /// The messages that may be both in the queue and in their target.
     pub in_doubt: u64,
 }
 
@@ -111,7 +111,7 @@ pub enum RunEnd {
     },
     /// The run was interrupted.
     Interrupted,
-    /// The run stopped before it was complete, with the reason.
+    /// The run stopped before it was complete. Contains the reason.
     Stopped(String),
 }
 

@@ -26,7 +26,7 @@ pub struct RestoreOptions {
     pub bytes: u64,
     /// The users in the `user_id` property of these messages.
     pub users: BTreeSet<String>,
-    /// The number of messages at the start of the archive that earlier runs restored.
+    /// The number of messages that earlier runs restored, all of them at the start of the archive.
     pub skip: u64,
     /// The maximum number of unconfirmed messages.
     pub window: u16,
@@ -80,7 +80,7 @@ pub async fn check_restore(access: &Access, state: &VhostState, options: &Restor
 /// messages changes, calls `confirmed` with this number, which includes the messages that earlier runs restored.
 ///
 /// # Errors
-/// See [`DlqError`]. No message was published.
+/// See [`DlqError`]. No message has been published.
 pub async fn restore(
     access: &Access,
     state: &VhostState,

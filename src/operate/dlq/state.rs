@@ -41,7 +41,7 @@ impl VhostState {
     /// Reads a vhost.
     ///
     /// # Errors
-    /// The vhost does not exist, or the broker cannot be read.
+    /// The vhost does not exist, or topo cannot read from the broker.
     pub async fn read(access: &Access, vhost: &VhostName, lock_queue: QueueName) -> Result<Self, DlqError> {
         let read = access.broker.read(std::slice::from_ref(vhost)).await?;
         let snapshot = read.into_iter().next().filter(|it| it.topology.settings.is_some());
@@ -112,7 +112,8 @@ impl VhostState {
         self.activity.queues.get(name)?.messages
     }
 
-    /// Returns the number of ready messages in a queue, to which its length limit applies; `None` if unknown.
+    /// Returns the number of ready messages in a queue; `None` if unknown. The queue's length limit applies to this
+    /// number.
     pub fn ready(&self, name: &QueueName) -> Option<u64> {
         self.activity.queues.get(name)?.ready
     }

@@ -80,7 +80,7 @@ pub struct VhostStatus {
     pub state: State,
     /// The dead-letter queues, by name.
     pub dead_letter_queues: Vec<QueueStatus>,
-    /// The other queues, by name, without retry tiers and topo's own queues.
+    /// The other queues, by name, except retry tiers and topo's own queues.
     pub queues: Vec<QueueStatus>,
     /// The retry tiers that contain messages, by queue.
     pub retries: Vec<RetryStatus>,
@@ -110,9 +110,9 @@ pub struct QueueStatus {
     pub messages: Option<u64>,
     /// The number of messages that are ready for delivery.
     pub ready: Option<u64>,
-    /// The number of messages that consumers have received and not acknowledged.
+    /// The number of messages that consumers have received but not acknowledged.
     pub unacknowledged: Option<u64>,
-    /// The growth within 5 minutes; negative if the queue shrinks.
+    /// The growth over the last 5 minutes; negative if the queue has shrunk.
     pub growth_in_5_minutes: Option<i64>,
     /// The minimum time for which the queue has contained messages, in seconds; null also for an empty queue. topo
     /// computes this time from samples. A queue that is empty only between two samples therefore counts as not empty.
@@ -170,7 +170,7 @@ impl Threshold {
     }
 }
 
-/// A problem of a queue.
+/// A problem with a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "kind")]
 pub enum Problem {
@@ -183,7 +183,7 @@ pub enum Problem {
     Unavailable {
         /// Always `critical`.
         state: State,
-        /// The broker's name of the queue's state, such as `down`.
+        /// The broker's name for the queue's state, such as `down`.
         queue_state: String,
         /// The node that hosts the queue, if known.
         node: Option<String>,

@@ -139,7 +139,7 @@ fn unavailable(current: &QueueReading, reading: &VhostReading) -> Option<Problem
 struct Unmeasured;
 
 /// Returns the problem for the most severe growth threshold that was crossed. If the broker has no samples for the
-/// period of a threshold, topo measures the growth within 10 minutes instead. A queue that grows to the threshold in a
+/// period of a threshold, topo measures the growth over 10 minutes instead. A queue that grows to the threshold in a
 /// shorter time has also crossed the threshold.
 ///
 /// # Errors

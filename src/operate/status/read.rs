@@ -36,7 +36,7 @@ pub struct StatusRequest<'a> {
 /// Reads the status of all vhosts.
 ///
 /// # Errors
-/// The broker cannot be read, or the connected user is not allowed to read the queues in a vhost.
+/// topo cannot read from the broker, or the connected user is not allowed to read the queues in a vhost.
 pub async fn status(request: &StatusRequest<'_>) -> Result<Status, BrokerError> {
     let broker = &request.access.broker;
     let (survey, nodes) = try_join!(broker.survey(), broker.node_states())?;

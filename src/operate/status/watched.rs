@@ -36,10 +36,10 @@ impl Subject {
 pub struct Watched {
     /// The dead-letter queues.
     pub dead_letter_queues: BTreeMap<QueueName, Thresholds>,
-    /// The other queues, without retry tiers and topo's own queues.
+    /// The other queues, except retry tiers and topo's own queues.
     pub queues: BTreeMap<QueueName, Thresholds>,
-    /// True if the vhost has no spec. Queues that are not watched then count as temporary queues, except tiers and
-    /// topo's own queues.
+    /// True if the vhost has no spec. In that case, queues that are not watched count as temporary queues, except tiers
+    /// and topo's own queues.
     pub is_whole_vhost: bool,
 }
 

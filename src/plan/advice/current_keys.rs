@@ -1,5 +1,5 @@
 //! Converts a queue's current settings to the keys that an export would write. The settings include the current
-//! retries: topo generates the arguments for retries, so the spec must declare the retries and not the arguments.
+//! retries: topo generates the arguments for retries, so the spec must declare the retries, not the arguments.
 
 use super::Subject;
 use super::origins::{self, Edits};
@@ -128,7 +128,7 @@ fn policy_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue)
         let to = dead_lettering(&governing.policy.definition, "")?;
         let key = to.routing_key.map_or_else(String::new, |key| format!(" with routing key {}", scalar::text(&key)));
         Some(format!(
-            "{kind} {} dead-letters the messages of {} to exchange {}{key}",
+            "{kind} {} dead-letters messages from {} to exchange {}{key}",
             scalar::text(governing.name.as_str()),
             scalar::text(name.as_str()),
             scalar::text(to.exchange.as_str())
@@ -145,7 +145,7 @@ pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
     families.find(|family| family.members.contains(&id)).map(|family| &family.queue)
 }
 
-/// Adds the edits with which a queue keeps its current retries and the destination of its dead-lettered messages.
+/// Adds the edits that make a queue keep its current retries and the destination of its dead-lettered messages.
 pub(super) fn keep_retries(
     subject: &Subject<'_>,
     edits: &mut Edits,

@@ -195,7 +195,7 @@ fn single_key_policy(key: &str, value: &ArgumentValue) -> Policy {
     }
 }
 
-/// Returns the value with which a policy key has the same effect as a missing key, if there is such a value.
+/// Returns the value that gives a policy key the same effect as a missing key, if there is such a value.
 fn value_equivalent_to_unset(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
     match key {
         "overflow" => Some("drop-head".into()),

@@ -234,7 +234,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Adds the hazards of messages that a migration returns to the new queue, including messages that an interrupted
+    /// Adds the hazards for messages that a migration returns to the new queue, including messages that an interrupted
     /// run left in holding queues. The settings in this plan apply to the returned messages, because the queue of the
     /// interrupted run may no longer exist.
     fn returned_message_hazards(&self, builder: &mut PlanBuilder, migration: &Migration) {

@@ -149,7 +149,7 @@ impl<'a> SettingsComparison<'a> {
         if let Some(expires) = self.lowered_limit("expires") {
             let value = with_unit("expires", &ArgumentValue::Integer(expires));
             let text =
-                format!("expires will become {value}: the queue itself will be deleted after that time without use");
+                format!("expires will become {value}: the queue itself will be deleted after it has been unused for that long");
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
         }
     }
@@ -167,7 +167,7 @@ impl<'a> SettingsComparison<'a> {
         }
     }
 
-    /// Adds the hazards of a stream. The broker deletes whole segments, but never the newest segment.
+    /// Adds the hazards for a stream. The broker deletes whole segments, but never the newest segment.
     fn check_retention(&mut self) {
         if self.queue_type != Some(QueueType::Stream) {
             return;
@@ -206,7 +206,7 @@ impl<'a> SettingsComparison<'a> {
         }
         let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
         let text = format!(
-            "delivery-limit will become {limit}: a message that has already been delivered more often than that will \
+            "delivery-limit will become {limit}: a message that has already been delivered more times than that will \
              be {fate} when it is requeued"
         );
         self.add(HazardKind::MessageDrop, text, self.messages);
@@ -293,7 +293,7 @@ impl<'a> SettingsComparison<'a> {
         }
     }
 
-    /// Adds the hazards of returned messages that exceed a limit, or that expire before they are consumed.
+    /// Adds the hazards for returned messages that exceed a limit, or that expire before they are consumed.
     fn check_returned_messages(&mut self) {
         self.check_returned_length();
         let (rejects_now, returning) = (self.new.overflow_behavior().rejects(), self.returning_messages_text());

@@ -13,8 +13,8 @@ use crate::plan::hazard::{Hazard, HazardKind};
 use crate::rabbitmq::{ActivePolicies, Governed, Policies, Source};
 use std::collections::BTreeMap;
 
-/// The number of messages above which a hazard mentions the time that it takes to move the messages. The transports
-/// move 6,000 to 24,000 messages per second.
+/// The number of messages above which a hazard mentions how long it takes to move the messages. The transports move
+/// 6,000 to 24,000 messages per second.
 const LONG_MOVE: u64 = 5_000;
 
 /// Adds the hazards of migrating a queue. `old` is the current queue, and `live` is its activity.
@@ -62,7 +62,7 @@ pub(in crate::plan) fn add_hazards(
          delivered twice",
         must_be_allowed,
     );
-    // Duplicates were measured on 3.8.9 with a load average of 25 on two processors, also for migrations to a quorum
+    // Duplicates were observed on 3.8.9 with a load average of 25 on two processors, even for migrations to a quorum
     // queue. Not observed on 3.10.8 and later. The holding queues of a mirrored queue are quorum queues.
     let queues = [old, &migration.desired, &migration.holding];
     if !context.profile.version.is_at_least(3, 10) && queues.into_iter().any(is_quorum) {

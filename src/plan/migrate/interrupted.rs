@@ -40,7 +40,7 @@ fn queue_and_holding_queues(name: &QueueName) -> [QueueName; 3] {
 fn block_orphan_shovels(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
     for queue in queue_and_holding_queues(name).into_iter().filter(|it| context.activity.unreachable.contains(it)) {
         let text = format!(
-            "a shovel of the interrupted run still moves messages from {queue}, and this user is not allowed to delete it"
+            "a shovel from the interrupted run is still moving messages from {queue}, and this user is not allowed to delete it"
         );
         let remedy =
             format!("apply as a user with the policymaker tag, or ask such a user to delete shovel {}", shovel(&queue));
@@ -126,8 +126,8 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
             }
             Some(_) => ("the queue matches the spec. Apply will return the messages".to_owned(), true),
         };
-        // Drops these bindings even if a target matches only one of them. While the queue is drained, such a binding
-        // and the tap would route a message to two queues.
+        // Drops these bindings even if a target matches only one of them. While the queue is being drained, such a
+        // binding and the tap would route a message to two queues.
         drop_tapped_bindings(builder, context, &name);
         if is_targeted {
             block_orphan_shovels(builder, context, &name, &address);

@@ -44,7 +44,7 @@ use std::fmt;
 /// The argument that marks the queues and exchanges of a migration. The argument contains the name of the migrated
 /// queue.
 const MIGRATES: &str = "x-topo-migrates";
-/// The argument of the first holding queue that contains the definition of the old queue, as JSON.
+/// The argument in which the first holding queue stores the definition of the old queue, as JSON.
 const BEFORE: &str = "x-topo-before";
 
 /// The migration of one queue. The current state of the broker determines the remaining actions
@@ -58,7 +58,7 @@ pub struct Migration {
     pub desired: Queue,
     /// The goal of the migration.
     pub goal: Goal,
-    /// The declaration of the two holding queues. topo sets the arguments that mark them separately.
+    /// The declaration of the two holding queues. topo separately sets the arguments that mark them.
     pub holding: Queue,
     /// The policy that prevents other policies from removing messages from the holding queues. Absent if no other
     /// policy would remove messages, or if the plan does not drain the queue.

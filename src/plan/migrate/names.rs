@@ -34,7 +34,7 @@ pub(in crate::plan) fn migration(
                 stream_or_unknown_type(old, desired)
             ),
             remedy: Some(
-                "give the new queue a different name, and move the consumers when they have read the old queue"
+                "give the new queue a different name, and move the consumers once they have drained the old queue"
                     .to_owned(),
             ),
         });
@@ -102,7 +102,7 @@ pub(in crate::plan) fn migration(
         arguments.insert("x-dead-letter-strategy".to_owned(), "at-least-once".into());
         arguments.insert("x-overflow".to_owned(), "reject-publish".into());
     }
-    // Each transport failure increments the delivery count. By default, RabbitMQ 4.0 and later delivers a message at
+    // Each transport failure increments the delivery count. By default, RabbitMQ 4.0 and later deliver a message at
     // most 21 times. RabbitMQ 3.13 and earlier would treat -1 as a limit.
     if is_quorum && version.is_at_least(4, 0) {
         arguments.insert("x-delivery-limit".to_owned(), ArgumentValue::Integer(-1));
@@ -145,8 +145,8 @@ fn stream_or_unknown_type<'a>(old: &'a Queue, desired: &'a Queue) -> &'a str {
     if old.queue_type().is_some_and(|kind| kind != QueueType::Stream) { desired.type_name() } else { old.type_name() }
 }
 
-/// Returns the existing objects with names that the migration requires, each with true if a migration of this queue
-/// created the object.
+/// Returns the existing objects with names that the migration requires, each with a flag that is true if a migration of
+/// this queue created the object.
 fn existing_objects<'a>(
     context: &'a PlanContext<'_>,
     names: &'a MigrationNames,

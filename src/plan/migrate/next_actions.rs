@@ -132,7 +132,7 @@ impl List<'_> {
         Destination::Queue(self.migration.queue.clone())
     }
 
-    /// Completes a started rollback before the queue is drained again. The rollback has already returned the oldest
+    /// Completes a rollback in progress before the queue is drained again. The rollback has already returned the oldest
     /// messages to the queue. Draining the queue first would place these messages behind newer messages.
     fn finish_rollback(&mut self) {
         let returning = plain_binding(&self.names.back, self.queue());

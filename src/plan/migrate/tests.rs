@@ -103,7 +103,7 @@ fn interrupted_migration_resumes() {
                 with_queue(migration.desired.clone()),
                 "stopped before {stop}"
             );
-            // The rest is interrupted again, before each of its actions.
+            // The rest of the migration is interrupted again, before each of its actions.
             for again in 0..rest.len() {
                 let halfway = perform_all(halfway.clone(), &rest[..again]);
                 let rest = remaining(&migration, &halfway);
@@ -141,7 +141,7 @@ fn migration_resumes_after_an_interrupted_rollback() {
         for cut in 0..=back.len() {
             let interrupted = perform_all(halfway.clone(), &back[..cut]);
             let rest = remaining(&migration, &interrupted);
-            // The oldest messages are in the queue again, so all other messages must return before the queue is
+            // The oldest messages are back in the queue, so all other messages must return before the queue is
             // drained.
             let moves: Vec<String> = rest
                 .iter()
@@ -242,7 +242,7 @@ mod source_exchanges {
             live.exchanges.insert("events".into(), exchange(kind));
             let found = with_context(&live, |context| blockers::source_blocker(context, &"orders".into())).unwrap();
             assert!(found.text.starts_with(expected), "{found:?}");
-            // The exchange is not bound to this queue.
+            // The `unbound` queue is not bound to the exchange.
             assert_eq!(with_context(&live, |context| blockers::source_blocker(context, &"unbound".into())), None);
         }
         assert_eq!(with_context(&live(), |context| blockers::source_blocker(context, &"orders".into())), None);

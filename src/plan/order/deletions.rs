@@ -46,7 +46,7 @@ impl Layout<'_> {
             Object::Binding(_) => 0,
             Object::Queue(..) if is_retired(&object.id()) => 1,
             // A queue comes before its retry exchanges. While the queue exists, its dead-lettered messages require a
-            // destination, and the deletion of the queue fails if it is not empty.
+            // destination, and topo can delete the queue only if it is empty.
             Object::Queue(..) if families.contains(&object.id()) => 2,
             // The entry exchange comes first, so that a publisher receives an error instead of losing messages.
             Object::Exchange(..) if is_retired(&object.id()) => 3,
@@ -110,7 +110,7 @@ pub(super) enum Moment {
     /// govern a new queue from the start.
     WithPolicies,
     /// After all other objects are created and changed, and before the deletions at the end of the plan: permissions,
-    /// topic permissions, shovels and parameters for other plugins, including their deletions.
+    /// topic permissions, shovels and parameters for other plugins, including deletions of these records.
     AfterObjects,
     /// After all objects are deleted: lowered limits, deletions of other records, and the password of the user that
     /// topo connects as.

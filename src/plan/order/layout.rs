@@ -118,7 +118,7 @@ impl Layout<'_> {
         let ready: Vec<&Switch> =
             switches.iter().filter(|switch| self.has_source_and_destination(&switch.temporary)).collect();
         // A binding that an interrupted change left on a switch exchange is stale. Such a binding would also route
-        // messages as soon as the exchange no longer matches the key.
+        // messages as soon as messages with its key reach the switch exchange.
         let is_stale = |binding: &&Binding| {
             let has_same_key =
                 |other: &Binding| other.source == binding.source && other.routing_key == binding.routing_key;
@@ -132,9 +132,9 @@ impl Layout<'_> {
         self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.temporary)));
     }
 
-    /// Restores the declared exchanges that the broker deletes together with an undesired binding, with their topic
-    /// permissions and the bindings to them. No desired binding has such an exchange as its source, because such a
-    /// binding would prevent the deletion.
+    /// Restores the declared exchanges that the broker deletes together with an undesired binding. Also restores the
+    /// topic permissions on these exchanges, and the bindings to them. No desired binding has such an exchange as its
+    /// source, because such a binding would prevent the deletion.
     pub(super) fn restore_auto_deleted(&mut self) {
         let declared = &self.context.desired.topology.exchanges;
         let mut auto_deleted = std::mem::take(&mut self.auto_deleted);

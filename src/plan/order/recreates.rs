@@ -100,7 +100,7 @@ impl Layout<'_> {
         }
         self.wave(|layout| layout.push(delete, Some(&id)));
         if !permissions.is_empty() {
-            // Declares the exchange without bindings: it must not route messages before its topic permissions are
+            // Declares the exchange without bindings: it must not route messages until its topic permissions are
             // restored.
         } else if let Action::DeclareExchange { bindings, .. } = &mut declare {
             let is_possible = |binding: &&Binding| {
@@ -123,7 +123,7 @@ impl Layout<'_> {
     }
 
     /// Returns the auto-delete exchanges that would lose their last binding. All versions delete such an exchange, so
-    /// the exchange requires another binding while the object is recreated.
+    /// the exchange requires another binding while the object is being recreated.
     fn only_bound_sources(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
         let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
         sources

@@ -9,7 +9,7 @@ use crate::model::{ArgumentValue, Arguments, Binding, Destination, ExchangeName,
 use crate::plan::changes_by_kind::PlanBuilder;
 use std::collections::BTreeSet;
 
-/// The bindings after the last retry that a plan creates or deletes in a separate stage.
+/// The bindings that a plan creates or deletes in a separate stage. They route messages after the last retry.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct FinalBindings {
     /// The bindings that replace the first tier when all tiers are retired. From then on, rejected messages are

@@ -93,9 +93,9 @@ pub(super) fn is_queue_refused_again(
     change.field.argument().is_none_or(is_refused)
 }
 
-/// Returns true if the broker compares the argument. The type of the *existing* queue determines the list of compared
-/// arguments. For a queue type from a plugin, the list is unknown. In that case, the argument is treated as compared,
-/// because recreating the queue always applies the argument.
+/// Returns true if the broker compares the argument. The type of the *existing* queue determines which arguments the
+/// broker compares. For a queue type from a plugin, these arguments are unknown. In that case, topo treats a
+/// known argument as compared, because recreating the queue always applies the argument.
 fn is_queue_argument_compared(name: &str, live: &Queue, profile: &BrokerProfile) -> bool {
     let Some(known) = KnownArgument::named(name) else { return false };
     live.queue_type().is_none_or(|live| known.is_compared(live, profile.version))
@@ -118,8 +118,8 @@ fn is_equal(name: &str, live: &Queue, desired: &Queue, profile: &BrokerProfile) 
     }
 }
 
-/// Returns the value that the broker compares and prints in its error message. RabbitMQ 4.3.6 and later converts ages
-/// to milliseconds, as a string (`rabbit_amqqueue:normalize_max_age`). RabbitMQ 4.3.5 and earlier treats `168h` and
+/// Returns the value that the broker compares and prints in its error message. RabbitMQ 4.3.6 and later convert ages
+/// to milliseconds, as a string (`rabbit_amqqueue:normalize_max_age`). RabbitMQ 4.3.5 and earlier treat `168h` and
 /// `7D` as different.
 pub(super) fn as_compared<'a>(name: &str, value: &'a ArgumentValue, profile: &BrokerProfile) -> Cow<'a, ArgumentValue> {
     let age = value.as_text().filter(|_| name == "x-max-age" && profile.version >= BrokerVersion::new(4, 3, 6));

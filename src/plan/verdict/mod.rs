@@ -1,4 +1,4 @@
-//! Predicts the broker's response to a field that differs, with its error message.
+//! Predicts the broker's response to a field that differs, including the error message.
 //!
 //! Sources: `rabbit_amqqueue:assert_equivalent` (queues: durable, auto_delete, then arguments),
 //! `rabbit_exchange:assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange` as

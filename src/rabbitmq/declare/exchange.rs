@@ -96,7 +96,7 @@ fn consistent_hash(header: Option<&ArgumentValue>, property: Option<&ArgumentVal
 const LARGEST_BODY: usize = 5000;
 /// The first version with the limit [`LARGEST_BODY`].
 const BODY_LIMITED: BrokerVersion = BrokerVersion::new(4, 0, 4);
-/// The maximum weight of a binding to a consistent hash exchange (`rabbit_exchange_type_consistent_hash`).
+/// The maximum weight of a binding from a consistent hash exchange (`rabbit_exchange_type_consistent_hash`).
 const LARGEST_WEIGHT: u64 = 10_000;
 /// The first version with the limit [`LARGEST_WEIGHT`].
 const WEIGHT_LIMITED: BrokerVersion = BrokerVersion::new(4, 2, 6);

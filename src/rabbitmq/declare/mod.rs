@@ -21,7 +21,7 @@ use super::profile::BrokerProfile;
 use crate::model::Object;
 
 /// Returns all refusals of a new object, in the order of the broker's checks. The broker usually reports only the first
-/// one. If the list is empty, topo knows no reason for a refusal.
+/// one. If the list is empty, topo knows of no reason for a refusal.
 ///
 /// For a binding, the checks do not take the declared source exchange and destination queue into account. Call
 /// [`binding_refusals`] to include them.

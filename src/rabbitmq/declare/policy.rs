@@ -201,7 +201,7 @@ fn pattern_refusals(subject: &str, pattern: &str, hint: &str, version: BrokerVer
             .push(Refusal::new(subject, text).hint("add a backslash before a special character to match it literally"));
     }
     if pattern.len() > LONGEST_PATTERN && limits_patterns(version) {
-        let text = format!("the pattern has {} bytes; the maximum is {LONGEST_PATTERN}", pattern.len());
+        let text = format!("the pattern is {} bytes long; the maximum is {LONGEST_PATTERN}", pattern.len());
         found.push(Refusal::new(subject, text).hint(hint));
     }
     found

@@ -46,7 +46,7 @@ pub fn vhost_change_refusals(before: &Vhost, after: &Vhost, profile: &BrokerProf
     let differs = |before: &Option<String>, after: &Option<String>| after.is_some() && before != after;
     let mut refuse = |subject: &str, setting: &str, since: BrokerVersion| {
         let text =
-            format!("changing {setting} of an existing vhost requires RabbitMQ {since}; the broker is {version}");
+            format!("changing {setting} on an existing vhost requires RabbitMQ {since}; the broker is {version}");
         found.push(Refusal::new(subject, text).hint("remove it from the spec"));
     };
     if differs(&before.description, &after.description) && version < METADATA_CHANGES {

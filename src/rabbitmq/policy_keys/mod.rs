@@ -124,7 +124,7 @@ impl PolicyKey {
     }
 
     /// Returns the spelling of a key in specs. Returns `None` if the key is unknown, if no version accepts it, or if
-    /// specs use the name on the wire, as for mirroring keys and most plugin keys.
+    /// specs use the name on the wire, as they do for mirroring keys and most plugin keys.
     pub fn spelling(name: &str) -> Option<&'static str> {
         let is_spelled = |key: &&Self| match key.scope {
             Scope::Queues | Scope::Exchanges => !key.accepts.is_empty(),
@@ -134,7 +134,7 @@ impl PolicyKey {
         Self::named(name).filter(is_spelled).map(|key| key.spec_key)
     }
 
-    /// Returns true if any version accepts the key in a policy, at least with a plugin.
+    /// Returns true if any version accepts the key in a policy, even if only with a plugin.
     pub fn is_valid(&self) -> bool {
         match self.scope {
             Scope::Queues | Scope::Exchanges => !self.accepts.is_empty(),
@@ -153,7 +153,7 @@ impl PolicyKey {
         self.in_operator_policies.last().map(|versions| versions.since)
     }
 
-    /// Returns true if queues read the key only while they are declared. Also true for queue keys that no version
+    /// Returns true if queues read the key only while they are being declared. Also true for queue keys that no version
     /// accepts.
     pub fn applies_only_on_declare(&self) -> bool {
         self.scope == Scope::Queues && self.precedence.is_empty()
@@ -174,7 +174,7 @@ pub fn is_accepted(key: &str, queue_type: QueueType, version: BrokerVersion) -> 
 }
 
 /// Returns the precedence of a policy key on an existing queue of this type. `None` if the type does not read the key,
-/// or reads it only while the queue is declared (`queue-leader-locator`, `initial-cluster-size`).
+/// or reads it only while the queue is being declared (`queue-leader-locator`, `initial-cluster-size`).
 ///
 /// `tests/live/effective` compares the results with the behavior of real brokers.
 pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> Option<Precedence> {

@@ -1,7 +1,7 @@
 //! Defines the table of policy keys: the accepted values of each key, the queue types that skip a policy with the key,
 //! and the precedence of its values.
 //!
-//! Sources, at all minor versions from 3.8 to 4.3: `rabbit_policies`, `rabbit_mirror_queue_misc`,
+//! Sources, in all minor versions from 3.8 to 4.3: `rabbit_policies`, `rabbit_mirror_queue_misc`,
 //! `rabbit_queue_location_validator` and `validate_policy` of the queue types (`accepts`); `unsupported_policies` in
 //! their `capabilities` (`skipped_by`); `rabbit_amqqueue_process:process_args_policy`,
 //! `rabbit_quorum_queue:ra_machine_config` and `gather_policy_config`, `rabbit_stream_queue:update_stream_conf`
@@ -194,7 +194,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "queueVersion",
         accepts: &[(SINCE_3_10, General, Between(1, 2))],
         precedence: &[(Classic, SINCE_3_10.until(4, 3), Argument)],
-        // On the 3.11 series, only 3.11.24 and later support the key.
+        // In the 3.11 series, only 3.11.24 and later support the key.
         in_operator_policies: &[Versions::since_patch(3, 11, 24).until(3, 12), SINCE_3_12_7],
         ..KEY
     },
@@ -229,8 +229,8 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "quorumTargetGroupSize",
         accepts: &[(SINCE_3_13, Validator::Quorum, AtLeast(1))],
         skipped_by: &[(Classic, SINCE_3_12_7), (Stream, SINCE_3_12_7)],
-        // The broker compares the argument's tuple with the policy's number, see `TARGET_GROUP_SIZE` in
-        // `known_arguments`. Not tested live, because this requires a cluster: v4.0.5 and
+        // The broker compares the argument's tuple with the policy's number (see `TARGET_GROUP_SIZE` in
+        // `known_arguments`). Not tested live, because this requires a cluster: v4.0.5 and
         // v3.13.7:rabbit_quorum_queue_periodic_membership_reconciliation.erl:217.
         precedence: &[(Quorum, SINCE_3_13, Argument)],
         in_operator_policies: &[SINCE_3_13],

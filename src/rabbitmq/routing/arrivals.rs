@@ -89,9 +89,9 @@ impl Arrivals {
     }
 
     /// Returns the routing keys of the messages that a queue dead-letters, before the broker replaces the keys with a
-    /// dead-letter routing key. If no key is known, returns any key if a dead-letter routing key replaces it. Otherwise
-    /// returns the name of the queue, because topo assumes that the queue receives messages through the default
-    /// exchange.
+    /// dead-letter routing key. If no key is known, but a dead-letter routing key is set, returns all possible keys. If
+    /// neither is known, returns the name of the queue, because topo assumes that the queue receives messages through
+    /// the default exchange.
     pub fn dead_lettered_keys(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
         match (self.keys_at_queue(queue), &to.routing_key) {
             (keys, _) if !keys.is_empty() => keys.clone(),
@@ -130,7 +130,7 @@ struct Propagation<'r, 'a> {
     /// queues.
     closed: BTreeMap<ExchangeName, BTreeSet<Keys>>,
     queues: BTreeMap<QueueName, BTreeSet<Keys>>,
-    /// Keys that have reached an exchange but are not propagated yet.
+    /// Keys that have reached an exchange but have not been propagated yet.
     todo: Vec<(ExchangeName, Keys)>,
 }
 

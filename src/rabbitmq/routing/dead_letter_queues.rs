@@ -12,8 +12,8 @@ impl Routing<'_> {
     /// dead-lettered messages from other queues and does not dead-letter messages itself.
     ///
     /// Ignores delayed retry queues. A source with a message TTL probably delays messages for its target, so the target
-    /// counts as a dead-letter queue only if its name suggests dead-lettering. The result includes queues that only
-    /// possibly receive dead-lettered messages, and queues that possibly do not dead-letter messages.
+    /// counts as a dead-letter queue only if its name suggests dead-lettering. The result also includes queues that
+    /// might not receive dead-lettered messages, and queues that might dead-letter messages.
     pub fn dead_letter_queues(&self) -> BTreeMap<QueueName, BTreeSet<QueueName>> {
         let governors = ActivePolicies::of(&self.policies, self.profile).with_operators(&self.operator_policies);
         let any = Message::with(Keys::any());

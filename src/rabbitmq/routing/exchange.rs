@@ -146,7 +146,7 @@ impl<'a> Routing<'a> {
     }
 }
 
-/// Returns a predeclared exchange of a type. Policies can govern predeclared exchanges.
+/// Returns a predeclared exchange of this type. Policies can govern predeclared exchanges.
 fn predeclared(kind: &str) -> Exchange {
     Exchange { kind: kind.to_owned(), durable: true, auto_delete: false, internal: false, arguments: Arguments::new() }
 }

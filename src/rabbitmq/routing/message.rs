@@ -81,7 +81,7 @@ impl Headers {
     }
 }
 
-/// Returns true if one matching header suffices, and the headers that a binding compares.
+/// Returns true if one matching header suffices. Also returns the headers that the binding compares.
 pub(super) fn compared_headers(
     binding: &Arguments,
     version: BrokerVersion,

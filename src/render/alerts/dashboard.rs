@@ -26,7 +26,7 @@ pub fn dashboard(vhosts: &[VhostAlerts]) -> String {
     let names: Vec<String> = vhosts.iter().map(|vhost| clean(vhost.vhost.as_str())).collect();
     let dashboard = json!({
         "description": "Written by topo alerts. The colors show the thresholds in the spec.",
-        "title": format!("Queues of {}", names.join(", ")),
+        "title": format!("Queues in {}", names.join(", ")),
         "tags": ["rabbitmq", "topo"],
         "schemaVersion": 38,
         "editable": true,
@@ -64,7 +64,7 @@ impl Panels {
         if !is_alone {
             let tiers = queue.tiers.iter().map(|(name, series)| (name.as_str(), series.max(Metric::Messages)));
             let tiers: Vec<(&str, String)> = tiers.collect();
-            self.add(12, 6, HEIGHT, graph("Messages that wait for a retry", &tiers, &Thresholds::default()));
+            self.add(12, 6, HEIGHT, graph("Messages waiting for a retry", &tiers, &Thresholds::default()));
         }
         let consumers = [("consumers", queue.series.max(Metric::Consumers))];
         self.add(18, 6, HEIGHT, graph("Consumers", &consumers, &Thresholds::default()));

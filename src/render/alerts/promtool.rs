@@ -219,8 +219,8 @@ fn compared(at: i64, name: &str, expected: &[Value]) -> Value {
     json!({"eval_time": at, "alertname": name, "exp_alerts": expected})
 }
 
-/// Returns an expected alert. Includes all labels of the matchers if `has_all_labels` is true, as for an alert about
-/// missing metrics. Otherwise, includes only the labels of the aggregation.
+/// Returns an expected alert. Includes all labels of the matchers if `has_all_labels` is true, as it is for an alert
+/// about missing metrics. Otherwise, includes only the labels of the aggregation.
 fn expected(alert: &Alert, value: i64, has_all_labels: bool) -> Value {
     let mut labels = Map::new();
     for (label, value) in alert.series.labels().unwrap_or_default() {

@@ -13,10 +13,10 @@ use crate::render::style::{BOLD, DIM, Painted, fold};
 use crate::simulation::RoutingPart;
 use std::fmt::Write;
 
-/// The maximum number of listed parts.
+/// The maximum number of parts to list.
 const MAX_LISTED: usize = 30;
 
-/// Renders the coverage as text: the share, and the parts that are uncovered, redundant or unknown.
+/// Renders the coverage as text: the covered share, and the parts that are uncovered, redundant or unknown.
 pub fn coverage(report: &CoverageReport, width: usize) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", Painted(BOLD, fold(&heading(report), width)));
@@ -50,7 +50,7 @@ pub fn coverage(report: &CoverageReport, width: usize) -> String {
     text
 }
 
-/// Renders the share, such as `Coverage of topology.yaml · vhost shop: 7 of 10 routing elements (70%)`.
+/// Renders the covered share, such as `Coverage of topology.yaml · vhost shop: 7 of 10 routing elements (70%)`.
 pub(super) fn heading(report: &CoverageReport) -> String {
     let (covered, all) = report.coverage.counts();
     let ignored = match report.coverage.ignored {
@@ -67,7 +67,7 @@ pub(super) fn heading(report: &CoverageReport) -> String {
     )
 }
 
-/// Returns the parts that cases can cover but do not cover.
+/// Returns the parts that cases could cover but do not.
 pub(super) fn uncovered(report: &CoverageReport) -> impl Iterator<Item = &PartCoverage> {
     report.coverage.parts.iter().filter(|part| matches!(part.state, PartState::Exercised | PartState::NotExercised))
 }
@@ -142,7 +142,7 @@ pub(super) fn github(text: &mut String, report: &CoverageReport) {
     }
 }
 
-/// Renders the share and the parts that are not covered as Markdown.
+/// Renders the covered share and the parts that are not covered as Markdown.
 pub(super) fn markdown(out: &mut String, report: &CoverageReport) {
     let _ = writeln!(out, "\n**{}**\n", inline(&heading(report)));
     for part in uncovered(report) {

@@ -54,10 +54,10 @@ pub(super) struct Case {
     pub(super) live: Option<Live>,
     /// The result.
     pub(super) result: CaseResult,
-    /// The differences between the expected and the simulated result; absent unless the case failed.
+    /// The differences between the expected and simulated results; absent unless the case failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) mismatches: Vec<Mismatch>,
-    /// The simulated events in their order; absent unless the case failed.
+    /// The simulated events, in order; absent unless the case failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) events: Vec<Event>,
     /// The final state of each message copy; absent unless the case failed.
@@ -134,7 +134,7 @@ pub(super) enum Live {
     },
 }
 
-/// A difference between the expected and the simulated result.
+/// A difference between the expected and simulated results.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Mismatch {
@@ -290,7 +290,7 @@ pub(super) enum ElementKind {
         /// The exchange.
         exchange: ExchangeName,
     },
-    /// A reason for which a queue dead-letters messages.
+    /// A reason why a queue dead-letters messages.
     DeadLettering {
         /// The queue.
         queue: QueueName,

@@ -26,8 +26,8 @@ pub fn junit(reports: &[FileReport], coverages: &[CoverageReport]) -> String {
     text
 }
 
-/// Writes a suite with a test for each part of the routing that cases can cover. Reports a part that is not covered as
-/// skipped instead of failed, because `--fail-under` determines whether the run fails.
+/// Writes a suite with a test for each part of the routing that cases can cover. Reports an uncovered part as skipped
+/// instead of failed, because `--fail-under` determines whether the run fails.
 fn coverage_suite(text: &mut String, report: &CoverageReport) {
     let parts = report.coverage.parts.iter().filter(|part| part.state.is_counted());
     let _ = writeln!(

@@ -44,7 +44,7 @@ fn sentence(mismatch: &Mismatch) -> String {
     format!("{what}: expected {}, got {}", clean(&mismatch.expected), clean(&mismatch.actual))
 }
 
-/// The case counts by outcome.
+/// The number of cases with each outcome.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     passed: u64,

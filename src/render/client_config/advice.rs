@@ -3,8 +3,8 @@
 use crate::contract::OnFailure;
 use crate::model::known_clients::Framework;
 
-/// Returns the option of the framework that skips the declaration, without Markdown. Returns `None` if the framework
-/// has no such option.
+/// Returns the framework's option for skipping the declaration, without Markdown. Returns `None` if the framework has
+/// no such option.
 pub(super) fn without_declaration(framework: Framework) -> Option<String> {
     framework.client()?.without_declaration.map(|option| option.replace('`', ""))
 }

@@ -56,7 +56,7 @@ fn is_sibling(vhost: &ClientVhost, queue: &ClientQueue) -> bool {
         .any(|stem| vhost.declared.contains_key(&QueueName::new(stem)))
 }
 
-/// Returns the `max_priority` with which dramatiq's own declaration of the queue matches the spec. `Some(None)` means
+/// Returns the `max_priority` that makes dramatiq's own declaration of the queue match the spec. `Some(None)` means
 /// that the declaration matches without `max_priority`. Returns `None` if the declaration cannot match.
 fn own_priority(vhost: &ClientVhost, declaration: &Declaration) -> Option<Option<i64>> {
     let mut rest = declared_arguments(vhost, declaration);
@@ -87,8 +87,8 @@ fn is_durable(declaration: &Declaration) -> bool {
     declaration.durable && !declaration.auto_delete
 }
 
-/// Writes warnings about the name of the queue and about declarations that the broker refuses. Also writes which
-/// missing queues dramatiq declares itself, and what the queue's actors must do on failure.
+/// Writes warnings about the name of the queue and about declarations that the broker refuses. Also lists the queues
+/// that dramatiq declares although the spec does not, and describes what the queue's actors must do on failure.
 fn warnings(text: &mut String, vhost: &ClientVhost, queue: &ClientQueue) {
     let declaration = &queue.declaration;
     let name = clean(declaration.queue.as_str());

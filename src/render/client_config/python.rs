@@ -59,7 +59,7 @@ pub(super) fn celery(text: &mut String, vhost: &ClientVhost) {
     celery_routes(text, vhost);
 }
 
-/// Writes the routes with which Celery publishes to direct exchanges. Without such a route, Celery replaces a direct
+/// Writes the routes that make Celery publish to direct exchanges. Without such a route, Celery replaces a direct
 /// exchange with the default exchange (`celery.app.amqp`, `send_task_message`).
 fn celery_routes(text: &mut String, vhost: &ClientVhost) {
     let route = |queue: &ClientQueue| {

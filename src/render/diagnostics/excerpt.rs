@@ -77,7 +77,7 @@ impl<'a> FileLines<'a> {
         excerpt
     }
 
-    /// Returns the ranges of a line to keep, in order.
+    /// Returns the ranges of a line that the excerpt keeps, in order.
     fn ranges_to_keep(&self, line: Range<usize>, locations: &[Location], width: usize) -> Vec<Range<usize>> {
         let mut ends: Vec<usize> = locations.iter().flat_map(|at| [at.start, at.end]).collect();
         ends.retain(|end| line.contains(end) || *end == line.end);

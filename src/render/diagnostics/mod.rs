@@ -2,7 +2,7 @@
 //!
 //! Diagnostics with the same severity and code form a group. The first diagnostics of a group are rendered completely.
 //! The next diagnostics are rendered on one line each, and the remaining diagnostics are only counted. A mistake in a
-//! generated spec can repeat thousands of times, and the first diagnostics are sufficient to fix the mistake.
+//! generated spec can occur thousands of times, and the first diagnostics are sufficient to fix the mistake.
 
 use super::style::{clean, columns, fold};
 use crate::model::count::number;

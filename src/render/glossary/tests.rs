@@ -22,7 +22,7 @@ fn terms_are_sorted_and_words_are_unique() {
     assert!(words.is_sorted(), "{words:?}");
     let all: Vec<&str> = terms().flat_map(Term::words).collect();
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
-    // For the name of a rule or a hazard, `topo explain` would print the page of the rule or hazard instead.
+    // For the name of a rule or a hazard, `topo explain` would print the page for the rule or hazard instead.
     for word in all {
         assert!(word.parse::<HazardKind>().is_err() && RULES.iter().all(|rule| rule.name != word), "{word}");
         assert!(!word.contains(' '), "{word}");
@@ -151,7 +151,7 @@ fn every_label_of_a_report_is_explained() {
 }
 
 /// Returns the string literals that follow `before` in source code. Truncates each literal at a placeholder or at the
-/// spaces that fill a column. Omits literals that are then empty or contain a comma or `─`.
+/// spaces that fill a column. After that, omits literals that are empty, or that contain a comma or `─`.
 fn literals<'s>(source: &'s str, before: &str) -> BTreeSet<&'s str> {
     let literal = |(at, _)| {
         let rest = source[at + before.len()..].trim_start();

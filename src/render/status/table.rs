@@ -113,7 +113,7 @@ impl Layout {
     }
 
     /// Returns the lines of a row. Puts a name that is wider than its column on a separate line. The first note follows
-    /// the numbers if it fits. Each other note is on a separate line.
+    /// the numbers if it fits. Each additional note is on a separate line.
     fn lines(&self, row: &Row) -> Vec<String> {
         let mark = match row.state {
             State::Fine => ' ',

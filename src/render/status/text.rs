@@ -169,8 +169,8 @@ fn queues(status: &Status) -> impl Iterator<Item = (&VhostName, &QueueStatus)> {
         .flat_map(|vhost| vhost.dead_letter_queues.iter().chain(&vhost.queues).map(move |queue| (&vhost.vhost, queue)))
 }
 
-/// Returns the line with the number of queues with problems. Also mentions interrupted migrations if no queue has a
-/// problem.
+/// Returns the line that contains the number of queues with problems. Also mentions interrupted migrations if no queue
+/// has a problem.
 fn summary(status: &Status) -> String {
     let of_state = |state: State| queues(status).filter(|(_, queue)| queue.state == state).count() as u64;
     let (warning, critical) = (of_state(State::Warning), of_state(State::Critical));
@@ -191,8 +191,8 @@ fn summary(status: &Status) -> String {
 }
 
 /// Returns the command to run next: `topo dlq list` for the dead-letter queue with the most severe problem. Ignores
-/// dead-letter queues whose only problem is that they are missing or unavailable. Otherwise, returns `topo plan` if
-/// there is a spec and either changes are pending or a migration was interrupted.
+/// dead-letter queues whose only problem is that they are missing or unavailable. If no queue remains, returns
+/// `topo plan`, provided that there is a spec, and that changes are pending or a migration was interrupted.
 fn next_command(status: &Status, view: &View) -> Option<String> {
     let has_messages = |queue: &QueueStatus| {
         queue.problems.iter().any(|it| !matches!(it, Problem::Missing { .. } | Problem::Unavailable { .. }))

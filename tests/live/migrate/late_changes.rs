@@ -187,7 +187,7 @@ fn policy_before_the_swap_rolls_back() {
         let output = fixture.migrate(transport, &[]).expect_code(1);
         let output = output.expect_text(&format!("{word} late sets max-length on q.topo."));
         assert!(!fixture.is_new() && emptied(&fixture.vhost, Q).len() == 3, "{output}");
-        let expected = if transport == "amqp" { "17 messages did not return" } else { "may not have returned" };
+        let expected = if transport == "amqp" { "17 messages did not return" } else { "might not have returned" };
         output.expect_error(expected).expect_no_text("the queue and its messages are unchanged");
     });
 }
@@ -255,7 +255,7 @@ fn full_queue_that_rejects_is_reported() {
             }
         });
         let output = fixture.migrate(transport, &["--drain-timeout=15s"]).expect_code(4);
-        let why = "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit";
+        let why = "queue q is full (50 of 50 messages) and is rejecting new messages; consume from it or raise its limit";
         let output = output.expect_text(why).expect_no_text("held unacknowledged");
         fixture.directly();
         let mut numbers = emptied(&fixture.vhost, Q);

@@ -11,11 +11,11 @@ use crate::plan::Migration;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The time for which an unbound queue must be empty before it is treated as drained, if the broker is a single node.
-/// Messages that were routed before the queue was unbound can still arrive during this time.
+/// How long an unbound queue must be empty before topo treats it as drained, if the broker is a single node. Messages
+/// that were routed before the queue was unbound can still arrive during this time.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
-/// The time for which an unbound queue must be empty before it is treated as drained, if the broker is a cluster.
-/// Messages from other nodes can arrive later than messages from the same node.
+/// How long an unbound queue must be empty before topo treats it as drained, if the broker is a cluster. Messages from
+/// other nodes can arrive later than messages from the same node.
 const CLUSTER_SETTLE_TIME: Duration = Duration::from_secs(5);
 /// The interval between checks of the policies and, if the queue does not drain, of the bindings.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -35,8 +35,8 @@ impl Moving<'_> {
             match (self.broker.broker().is_cluster().await, std::mem::replace(&mut self.is_repeated_drain, true)) {
                 (true, _) => CLUSTER_SETTLE_TIME,
                 (false, false) => SETTLE_TIME,
-                // An application may repeatedly bind the queue again. Waiting would give the application time to do so,
-                // so later drains end without waiting.
+                // An application may repeatedly rebind the queue. Waiting would give the application time to do so, so
+                // later drains end without waiting.
                 (false, true) => Duration::ZERO,
             };
         let old = seen.topology.queues.get(from);

@@ -39,9 +39,9 @@ impl Limit {
         let full = self.messages.filter(|_| self.is_rejecting).zip(live.ready.or(live.messages));
         let reason = match full {
             Some((limit, ready)) if ready >= limit => {
-                format!("is full ({} of {} messages) and rejects new messages", number(ready), number(limit))
+                format!("is full ({} of {} messages) and is rejecting new messages", number(ready), number(limit))
             }
-            Some(_) | None if is_rejected => "rejects new messages: it is full".to_owned(),
+            Some(_) | None if is_rejected => "is full and is rejecting new messages".to_owned(),
             Some(_) | None => return None,
         };
         Some(format!("queue {queue} {reason}; consume from it or raise its limit, then apply again"))
@@ -60,7 +60,7 @@ mod tests {
         let described = |limit: Limit, live, is_rejected| limit.rejection_reason(&"q".into(), &live, is_rejected);
         assert_eq!(
             described(limit, live(Some(50)), false).unwrap(),
-            "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit, \
+            "queue q is full (50 of 50 messages) and is rejecting new messages; consume from it or raise its limit, \
              then apply again"
         );
         assert_eq!(described(limit, live(Some(49)), false), None, "unacknowledged messages are not counted");
@@ -68,6 +68,6 @@ mod tests {
         assert_eq!((described(dropping, live(Some(50)), false), dropping.keeps()), (None, Some(50)));
         assert_eq!(limit.keeps(), None);
         let by_bytes = described(Limit { messages: None, ..limit }, live(Some(3)), true).unwrap();
-        assert!(by_bytes.starts_with("queue q rejects new messages: it is full;"), "{by_bytes}");
+        assert!(by_bytes.starts_with("queue q is full and is rejecting new messages;"), "{by_bytes}");
     }
 }

@@ -1,5 +1,5 @@
-//! Moves the messages in a holding queue back to the migrated queue, and detects when to stop. If messages still
-//! arrive, routes new messages to the migrated queue at a moment when no older messages, or only a few, are in transit.
+//! Moves the messages in a holding queue back to the migrated queue, and detects when to stop. If messages are still
+//! arriving, routes new messages to the migrated queue at a moment when few or no older messages are in transit.
 
 use super::super::stall::{IDLE, StallDetector, describe_stall, unavailability};
 use super::super::step_failure::{StepFailure, classify_fault};
@@ -12,8 +12,9 @@ use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The minimum time without a decrease before a return fails, unless the migrated queue is full and has no consumers.
-/// `--drain-timeout` may be shorter, because it is intended for messages that other clients have not acknowledged.
+/// How long the message count must not decrease before a return fails, unless the migrated queue is full and has no
+/// consumers. `--drain-timeout` may be shorter, because it is intended for messages that other clients have not
+/// acknowledged.
 const MIN_RETURN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The maximum number of messages in transit that new messages may overtake.
@@ -110,15 +111,15 @@ impl Moving<'_> {
         }
     }
 
-    /// Returns true if the number of messages in the holding queue does not decrease although the migrated queue is
-    /// available. Messages then arrive at least as fast as topo moves them. In this case, the return ends, and only the
-    /// order of the last messages is lost.
+    /// Returns true if the number of messages in the holding queue is not decreasing although the migrated queue is
+    /// available. This means that messages are arriving at least as fast as topo moves them. In this case, the return
+    /// ends, and only the order of the last messages is lost.
     async fn is_outrun(&self, back: &Return<'_>, detector: &StallDetector) -> bool {
         detector.has_decrease_timed_out() && unavailability(self.broker, back.into).await.is_none()
     }
 
-    /// Returns the reason why the return fails; `None` while the number of messages in the holding queue decreases, or
-    /// while topo should wait longer.
+    /// Returns the reason why the return fails; `None` while the number of messages in the holding queue is decreasing,
+    /// or while topo should wait longer.
     async fn stuck_reason(
         &self,
         back: &Return<'_>,
@@ -156,10 +157,10 @@ impl Moving<'_> {
     /// Watches an AMQP move for up to [`POLL`]. Returns true if the holding queue has reached the level `until`. The
     /// transport detects this before the message counts are updated. Returns false for shovels.
     ///
-    /// If messages still arrive, the timing is critical. As soon as the tap routes new messages to the queue again,
-    /// these messages could overtake messages in transit. topo therefore adds the binding `switch` as soon as the last
-    /// message is confirmed, over the same connection. At 300 messages per second, the next message usually arrives a
-    /// few milliseconds later.
+    /// If messages are still arriving, the timing is critical. As soon as the tap routes new messages to the queue
+    /// again, these messages could overtake messages in transit. topo therefore adds the binding `switch` over the same
+    /// connection, as soon as the last message is confirmed. At 300 messages per second, the next message usually
+    /// arrives a few milliseconds later.
     async fn wait_until_idle(&mut self, until: Level, switch: Option<&Binding>) -> Result<bool, BrokerError> {
         let amqp = self.amqp().cloned();
         let Some(amqp) = amqp else { return Ok(false) };

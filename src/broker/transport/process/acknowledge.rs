@@ -52,7 +52,8 @@ impl<H: MessageHandler> Session<'_, H> {
         end.map_or(Ok(()), Err)
     }
 
-    /// Acknowledges messages. If no earlier message is kept or waits to be removed, one acknowledgement is sufficient.
+    /// Acknowledges messages. If no earlier message is being kept or is waiting to be removed, one acknowledgement is
+    /// sufficient.
     pub(super) fn acknowledge(&mut self, tags: &[DeliveryTag]) {
         if let Some(last) = tags.last().filter(|_| self.kept == 0 && self.removing.is_empty()) {
             self.acknowledging.push(&self.channel, *last, true, tags.len() as u64);
@@ -88,7 +89,7 @@ impl<H: MessageHandler> Session<'_, H> {
         Ok(())
     }
 
-    /// Waits until the broker has answered all publishes, and all acknowledgements are written.
+    /// Waits until the broker has answered all publishes, and all acknowledgements have been written.
     pub(super) async fn settle_all(&mut self) -> Result<(), ProcessEnd> {
         while !self.pipeline.is_empty() {
             let settled = timeout(MAX_UNANSWERED, self.pipeline.settle()).await;

@@ -29,7 +29,7 @@ impl<H: MessageHandler> Session<'_, H> {
             return Ok(false);
         }
         if self.order.kind == Some(QueueType::Classic) {
-            // The next channel uses the same delivery tags, so no message of the current channel may be pending.
+            // The next channel uses the same delivery tags, so no message on the current channel may still be pending.
             self.remove_stored().await?;
             self.settle_all().await?;
             self.complete_fences().await?;
@@ -43,7 +43,8 @@ impl<H: MessageHandler> Session<'_, H> {
         Ok(true)
     }
 
-    /// Receives the next message within `limit`, and keeps the message. Returns false if no message arrives.
+    /// Receives the next message that arrives within `limit`, and keeps the message. Returns false if no message
+    /// arrives.
     pub(super) async fn keep_next(&mut self, limit: Duration) -> Result<bool, ProcessEnd> {
         let next = match self.waiting.pop_front() {
             Some(delivery) => Ok(Some(Ok(delivery))),

@@ -13,7 +13,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The time within which a quorum queue processes acknowledgements that its channel holds back
 /// (`unsent_commands` of `rabbit_fifo_client`). Without the pause, up to 20 messages were delivered again.
 const QUORUM_PAUSE: Duration = Duration::from_millis(500);
-/// The time without a delivery after which no delivery is in transit, if the queue is empty.
+/// How long an empty queue must not deliver anything before topo assumes that no delivery is in transit.
 const IDLE: Duration = Duration::from_millis(200);
 /// The maximum time to wait for the next previously returned message.
 const RETURNED_WAIT: Duration = Duration::from_secs(1);

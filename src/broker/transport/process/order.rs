@@ -70,12 +70,12 @@ pub enum Gate {
     Closed,
 }
 
-/// Decides how a run treats each message.
+/// Decides how a run handles each message.
 pub trait MessageHandler {
     /// Returns whether the next message can be processed. After [`Gate::Until`], called again within 200 ms.
     fn gate(&mut self) -> Gate;
 
-    /// Decides how the run treats a message.
+    /// Decides how the run handles a message.
     fn decide(&mut self, message: ReceivedMessage) -> Decision;
 
     /// Stores the messages for which the decision was [`Decision::Remove`].
@@ -86,8 +86,8 @@ pub trait MessageHandler {
         Ok(())
     }
 
-    /// Returns true if the run can end when all messages are processed. Until then, the handler receives observed
-    /// messages.
+    /// Returns true if the run can end once all messages have been processed. Until this returns true, the handler
+    /// continues to receive observed messages.
     fn is_done(&mut self) -> bool {
         true
     }
@@ -167,9 +167,9 @@ pub enum ProcessEnd {
     Ended,
     /// The maximum number of messages is held.
     HoldFull,
-    /// [`ProcessOrder::hold_time`] has passed. The messages that were not processed are in the queue again.
+    /// [`ProcessOrder::hold_time`] has passed. The messages that were not processed are back in the queue.
     TimeLimit,
-    /// The queue delivers none of its messages, because another consumer receives them or the queue has no leader.
+    /// The queue is not delivering its messages, because another consumer is receiving them or the queue has no leader.
     NotDelivered,
     /// An exchange routed a message to no queue.
     Unroutable {

@@ -21,15 +21,15 @@ use std::future::ready;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
-/// The time without a delivery, a confirm or another response after which a run ends.
+/// How long a run waits without a delivery, a confirm or another response before it ends.
 pub(super) const MAX_UNANSWERED: Duration = Duration::from_secs(60);
-/// The time without a delivery and without a reply from a busy queue after which a run ends. On a busy machine, a queue
-/// with a million messages on RabbitMQ 4.0.5 delivered none for more than 60 s.
+/// How long a run waits for a busy queue that neither delivers nor replies before the run ends. On a busy machine, a
+/// queue with a million messages on RabbitMQ 4.0.5 delivered none for more than 60 s.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
-/// The time without a delivery after which topo queries whether the queue is empty.
+/// How long topo waits without a delivery before it checks whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(500);
-/// The time for which topo waits for expected messages from a queue that reports no ready messages. After this time,
-/// topo assumes that other consumers removed the messages. On a busy broker, messages can be in transit for this long.
+/// How long topo waits for expected messages from a queue that reports no ready messages. After this time, topo assumes
+/// that other consumers removed the messages. On a busy broker, messages can be in transit for this long.
 const MAX_TRANSIT: Duration = Duration::from_secs(5);
 /// The maximum time between two checks of the handler's gate.
 const GATE_INTERVAL: Duration = Duration::from_millis(200);
@@ -49,7 +49,7 @@ pub(super) struct Session<'a, H> {
     /// The consumers. Each consumer starts when the previous consumer holds a full prefetch, and only the last consumer
     /// receives messages. The session keeps all consumers, because lapin cancels a consumer that is dropped.
     pub(super) consumers: Vec<Consumer>,
-    /// The deliveries to the last consumer that are not processed yet.
+    /// The deliveries to the last consumer that have not been processed yet.
     pub(super) waiting: VecDeque<Delivery>,
     observer: Option<&'a mut Observer>,
     pub(super) pipeline: Pipeline,
@@ -76,7 +76,7 @@ pub(super) struct Session<'a, H> {
     of_other_users: u64,
     /// The time of the last response from the broker.
     pub(super) answered: Instant,
-    /// The time of the first reply since `answered` in which the queue reports messages but delivers none.
+    /// The time of the first reply since `answered` that reported messages although the queue delivered none.
     withheld_since: Option<Instant>,
 }
 
@@ -121,7 +121,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         })
     }
 
-    /// Processes messages until the end, completes the messages in doubt, and returns all other messages.
+    /// Processes messages until the run ends, completes the messages in doubt, and returns all other messages.
     pub(super) async fn run(mut self) -> Processed {
         let end = match self.process().await {
             Ok(end) | Err(end) => end,
@@ -304,7 +304,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         }
     }
 
-    /// Returns true if no message waits for a confirm or for [`MessageHandler::flush`].
+    /// Returns true if no message is waiting for a confirm or for [`MessageHandler::flush`].
     fn is_settled(&self) -> bool {
         self.pipeline.is_empty() && self.removing.is_empty()
     }
@@ -322,7 +322,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             return Ok(is_unanswered.then(|| ProcessEnd::Failed(self.unanswered("basic.publish", MAX_UNANSWERED))));
         }
         if self.counts.in_doubt >= u64::from(self.order.window) {
-            // Waits for a fence.
+            // The run is waiting for a fence.
             let is_unanswered = self.answered.elapsed() >= MAX_UNANSWERED;
             return Ok(is_unanswered.then(|| ProcessEnd::Failed(self.unanswered("basic.qos", MAX_UNANSWERED))));
         }
@@ -334,7 +334,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             return Ok(Some(ProcessEnd::Complete));
         }
         match self.is_empty().await? {
-            // The queue can be empty because its last messages are in transit.
+            // The queue may be empty only because its last messages are in transit.
             Some(true) => match timeout(QUIET, next_of(self.consumers.last_mut())).await {
                 Ok(next) => self.add_waiting(next).map(|()| None),
                 Err(_) => Ok((self.answered.elapsed() >= MAX_TRANSIT).then_some(ProcessEnd::Complete)),

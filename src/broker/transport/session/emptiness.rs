@@ -1,11 +1,11 @@
-//! Determines whether the source of a move is empty, with queries on the move's channel.
+//! Determines whether the source of a move is empty, by querying it on the move's channel.
 //!
 //! A pause between two deliveries does not prove that the queue is empty. For example, RabbitMQ 4.3.6 takes 1.4 s to
 //! deliver a message with 20,000 nested header tables, and longer on a busy machine. During this time, the message is
 //! neither ready nor received.
 //!
-//! The reply to a query arrives after all deliveries that the broker sent before it on the same channel. The broker can
-//! have a delivery pending while it processes the first query. The second reply arrives after this delivery.
+//! The reply to a query arrives after all deliveries that the broker sent before the reply on the same channel. The
+//! broker may have a delivery pending while it processes the first query. The second reply arrives after this delivery.
 
 use super::super::endpoints::{QueueCounts, queue_counts};
 use crate::model::QueueName;
@@ -16,8 +16,8 @@ use std::time::Duration;
 
 /// The number of consecutive replies that must report an empty queue before the queue is known to be empty.
 pub(super) const EMPTY_REPLIES: u8 = 2;
-/// The pause before a query after a delivery, or after a reply that did not report an empty queue. Without a pause, the
-/// queries would put unnecessary load on the broker.
+/// The pause before a query that follows a delivery, or a reply that did not report an empty queue. Without a pause,
+/// the queries would put unnecessary load on the broker.
 const PAUSE: Duration = Duration::from_millis(2);
 /// The pause before a query if the queue is known to be empty.
 const EMPTY_PAUSE: Duration = Duration::from_millis(20);

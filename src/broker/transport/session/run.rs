@@ -15,7 +15,7 @@ use tokio::time::timeout;
 /// The maximum time for receiving further messages from a busy queue after a stop. After this time, the consumer is
 /// canceled.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time without a delivery after which topo checks whether the queue is empty.
+/// How long topo waits without a delivery before it checks whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(200);
 /// The time that topo waits for a delivery after a reply that indicates an empty or unresponsive queue.
 const SHORT_WAIT: Duration = Duration::from_millis(10);
@@ -210,7 +210,7 @@ impl Session {
     /// observed on a busy RabbitMQ 3.10.8 broker (`rabbit_fifo_client` with more than 32 commands in transit).
     ///
     /// Returns false if the wait timed out after a complete session. If messages are left in transit, the queue does
-    /// not show whether it has processed the other acknowledgements, and the result is true.
+    /// not show whether it has processed the other acknowledgements, so the result is true.
     async fn close(self, source: &QueueName) -> bool {
         let mut is_settled = true;
         if self.received > 0 {

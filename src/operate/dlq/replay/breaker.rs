@@ -27,7 +27,7 @@ pub(super) struct BreakerState {
     settings: Breaker,
     /// The time after which the outcome of a replayed message is known.
     outcome_time: Duration,
-    /// True if topo detects messages that come back as soon as they arrive.
+    /// True if topo detects returned messages as soon as they arrive.
     is_observing: bool,
     started: Instant,
     /// The time of each replay, in milliseconds since the start.
@@ -81,7 +81,7 @@ impl BreakerState {
         self.is_observing || !self.came_back.is_empty()
     }
 
-    /// Returns the number of messages that were replayed so early that their outcome is known.
+    /// Returns the number of messages that were replayed long enough ago that their outcome is known.
     fn due(&self, now: Instant) -> u64 {
         let since = now.saturating_duration_since(self.started).saturating_sub(self.outcome_time).as_millis();
         let is_known = |sent: &u32| u128::from(*sent) < since;
@@ -119,7 +119,7 @@ impl BreakerState {
         let (sent, due, returned) = (self.next_number(), self.due(now), self.returned());
         let canary = self.settings.canary;
         let is_canary_sent = canary > 0 && sent >= canary;
-        // Only the canary messages were replayed, so their share decides.
+        // If only the canary messages have been replayed, their share alone determines the verdict.
         let required = if is_canary_sent && sent == canary { 1 } else { MIN_RETURNED };
         // The share is too high even if all messages without a known outcome succeed.
         if returned >= required && self.is_above(returned, sent) {

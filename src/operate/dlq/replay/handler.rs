@@ -54,7 +54,7 @@ pub(super) struct Replayer<'a> {
     pub(super) min_priority: Option<u8>,
     /// The first messages that came back, at most [`MAX_CAME_BACK`].
     pub(super) came_back: Vec<ReturnedMessage>,
-    /// The earliest time of the next replay.
+    /// The earliest time at which the next message can be replayed.
     pub(super) next: Instant,
     pub(super) ended: Option<RunEnd>,
 }

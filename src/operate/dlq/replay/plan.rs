@@ -79,7 +79,7 @@ pub struct ReplayPlan {
     /// True if topo can bind its own queue, which receives a copy of each message that the broker dead-letters again.
     /// This is impossible for messages that are dead-lettered through the default exchange.
     pub has_observer: bool,
-    /// True if topo detects messages that come back as soon as they arrive. topo receives them through the observer, or
+    /// True if topo detects returned messages as soon as they arrive. topo receives them through the observer, or
     /// immediately from the dead-letter queue.
     pub is_observed: bool,
     /// The hazards of publishing messages to the targets, with their descriptions.

@@ -21,7 +21,7 @@ use std::time::Instant;
 /// `plan.targets` with the paths that the run used.
 ///
 /// # Errors
-/// See [`DlqError`]. No message was moved.
+/// See [`DlqError`]. No message has been moved.
 pub async fn replay(
     access: &Access,
     state: &VhostState,

@@ -275,7 +275,7 @@ fn conflicting_tier_is_replaced_by_a_new_generation() {
     };
     let (classic, quorum) = (of("classic"), of("quorum"));
     let mut live = classic.topology.clone();
-    // The queue itself was migrated before.
+    // The queue itself has already been migrated.
     live.queues.insert("work".into(), quorum.topology.queues[&"work".into()].clone());
     let up = steps(&live, &quorum);
     assert!(up.starts_with("+ work.retry.1.5s~2\n+ work.retry.2.30s~2\n"), "{up}");

@@ -21,7 +21,7 @@ fn every_key_has_one_destination_between_steps() {
     }
 }
 
-/// A change is interrupted after any step, and then the spec changes again.
+/// A change can be interrupted after any step, and the spec can then change again.
 #[test]
 fn every_key_has_one_destination_after_an_interrupted_change() {
     let specs = |strategy: &str| {
@@ -72,8 +72,8 @@ fn assert_one_destination(live: &Topology, strategy: &str, case: &str) {
     }
 }
 
-/// Returns the queues that a message with this routing key reaches. Only the first exchange in
-/// the chain of alternate exchanges with a matching binding routes the message.
+/// Returns the queues that a message with this routing key reaches. In the chain of alternate exchanges, only the
+/// first exchange with a matching binding routes the message.
 fn reached_queues(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
     let kind = live.exchanges[&exchange.into()].kind.as_str();
     let matches = |binding: &&Binding| match kind {

@@ -160,7 +160,7 @@ fn argument_refusal(name: &str, kind: QueueType, version: BrokerVersion) -> Refu
         Some(versions) if version < versions.since => {
             format!("{name} on {kind} queues requires RabbitMQ {}; the broker is {version}", versions.first())
         }
-        Some(_) => format!("{kind} queues of RabbitMQ {version} no longer support {name}"),
+        Some(_) => format!("{kind} queues in RabbitMQ {version} no longer support {name}"),
         None => format!("{kind} queues do not support {name}"),
     };
     refusal(name, text, &hint(name))

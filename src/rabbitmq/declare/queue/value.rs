@@ -70,7 +70,7 @@ fn number(name: &str, value: &ArgumentValue, (min, max): (i64, i64), unit: Unit)
     } else if number < min {
         Some(format!("{name} cannot be {number}: this version accepts {} or more", show(min)))
     } else if number > max {
-        Some(format!("{name} cannot be {}: this version accepts {} or less", show(number), show(max)))
+        Some(format!("{name} cannot be {}: this version accepts at most {}", show(number), show(max)))
     } else {
         None
     }

@@ -1,4 +1,4 @@
-//! Finds headers that match one binding of each wanted set and no unwanted binding.
+//! Finds headers that match one binding from each wanted set and no unwanted binding.
 //!
 //! Additional headers never prevent a binding from matching. Therefore, the search tries only the headers that the
 //! chosen wanted bindings require.
@@ -16,7 +16,7 @@ const MAX_CHOICES: usize = 5_000;
 /// The required headers; `None` for any value.
 type Required<'a> = BTreeMap<&'a str, Option<&'a ArgumentValue>>;
 
-/// Returns headers that match one binding of each wanted set and no unwanted binding; `None` if there are no such
+/// Returns headers that match one binding from each wanted set and no unwanted binding; `None` if there are no such
 /// headers.
 pub(super) fn find_headers(
     wanted: &[Vec<&Binding>],
@@ -36,7 +36,7 @@ struct HeaderSearch<'a> {
 }
 
 impl<'a> HeaderSearch<'a> {
-    /// Chooses a binding of each wanted set, starting with the set at index `number`.
+    /// Chooses a binding from each wanted set, starting with the set at index `number`.
     fn choose(&mut self, number: usize, required: &Required<'a>) -> Result<Option<Arguments>, TooComplex> {
         self.choices += 1;
         self.budget.take(1 + self.unwanted.len() / 8)?;

@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Cause {
     /// A binding that only one of the topologies contains.
     Binding(Binding),
-    /// A different alternate exchange of this exchange.
+    /// A different alternate exchange for this exchange.
     Alternate(ExchangeName),
-    /// A different type of this exchange, or different arguments of a plugin type.
+    /// A different type for this exchange, or different arguments of a plugin type.
     Type(ExchangeName),
 }
 

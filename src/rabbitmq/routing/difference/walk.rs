@@ -1,6 +1,6 @@
-//! Finds a shortest routing key that matches one pattern of each wanted set and no unwanted pattern.
+//! Finds a shortest routing key that matches one pattern from each wanted set and no unwanted pattern.
 //!
-//! The breadth-first search extends the key word by word. A state follows one pattern of each wanted set, and all
+//! The breadth-first search extends the key word by word. A state follows one pattern from each wanted set, and all
 //! unwanted patterns at once. The search tries only the words in the wanted patterns and one word that no pattern
 //! contains, because any other word can only match more unwanted patterns. The search skips a state if it has already
 //! seen a state with the same wanted patterns and a subset of the unwanted patterns (antichains: De Wulf, Doyen,

@@ -23,7 +23,7 @@ const TIER_HEIGHT: f64 = 22.0;
 const TIER_GAP: f64 = 16.0;
 const TIER_CELL: f64 = 6.8;
 const TIERS_PER_ROW: usize = 6;
-/// The maximum number of drawn tiers.
+/// The maximum number of tiers to draw.
 const MAX_TIERS: usize = 12;
 /// The offset between the boxes of a stack.
 const STACK: f64 = 4.0;
