@@ -105,8 +105,7 @@ fn topic_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         let has_loss = is_restricted && exists && has_permission(builder, context, user.as_str(), When::Before);
         if has_gain {
             let verbs = gained.join(" and ");
-            let text =
-                format!("after the apply, user {user} may {verbs} with any routing key on exchange {exchange}");
+            let text = format!("after the apply, user {user} may {verbs} with any routing key on exchange {exchange}");
             builder.hazard(HazardKind::AccessGain, &address, text, None);
         }
         if has_loss {
@@ -193,7 +192,8 @@ fn connections(context: &PlanContext<'_>, user: &str, has_consumers: bool) -> St
         None => "topo cannot count the open connections of this user: their".to_owned(),
     };
     let consumers = if has_consumers { ", and consumers receive messages until they are canceled" } else { "" };
-    let mut text = format!("; {open} channels keep the old permissions until they have been idle for about 1s{consumers}");
+    let mut text =
+        format!("; {open} channels keep the old permissions until they have been idle for about 1s{consumers}");
     if context.profile.version.is_at_least(3, 10) {
         let path = path("connections", &["username", user]);
         text += &format!("; to close all connections of this user, in every vhost: DELETE {path}");

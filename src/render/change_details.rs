@@ -72,7 +72,7 @@ fn is_flag(change: &PlannedChange) -> bool {
 
 fn drift_summary(fields: u64) -> String {
     let verb = if fields == 1 { "differs" } else { "differ" };
-    format!("{} {verb}; redeclaring has no effect", count(fields, "argument"))
+    format!("{} {verb}; redeclaring is a no-op", count(fields, "argument"))
 }
 
 fn object_details(object: &Object) -> Vec<String> {

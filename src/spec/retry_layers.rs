@@ -134,7 +134,7 @@ impl RetrySpec {
         let is_republish = self.strategy.as_ref().is_some_and(|strategy| strategy.value == Strategy::Republish);
         if !is_republish {
             let message =
-                "`jitter` needs strategy `republish`: with other strategies, the worker does not choose the delay";
+                "`jitter` requires strategy `republish`: with other strategies, the worker does not choose the delay";
             let hint = "remove it, or add `strategy: republish`";
             return Some(Diagnostic::error("retry-strategy", message, jitter.at).hint(hint));
         }

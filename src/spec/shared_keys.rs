@@ -150,7 +150,8 @@ static BACKOFF: Object = Object {
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key("initial", Shape::Delay, "The first delay.").required().with_example("2s"),
-            key("factor", Shape::Factor, "The factor by which each delay is multiplied to get the next.").with_default("2"),
+            key("factor", Shape::Factor, "The factor by which each delay is multiplied to get the next.")
+                .with_default("2"),
             key("max", Shape::Delay, "The longest delay.").with_example("60s"),
         ];
         KEYS

@@ -148,7 +148,7 @@ fn specs_of_other_environments_are_not_read() {
 fn other_broker_of_the_process_is_refused() {
     let spec = "version: 1\nenvironments: {a: {url: 'http://127.0.0.1:1'}}\n---\nversion: 1\nvhost: v\n";
     let topo = Topo::offline().file("topology.yaml", spec).env("TOPO_URL", "http://127.0.0.1:2");
-    let text = "TOPO_URL and environment `a` of the specs select different brokers";
+    let text = "TOPO_URL and environment `a` in the specs select different brokers";
     topo.run(["plan", "--env=a"]).expect_code(64).expect_text(text);
     topo.run(["lock", "--vhost=v", "--env=a"]).expect_code(64).expect_text(text);
     topo.run(["apply", "--abort=queues/v/q", "--env=a", "-y"]).expect_code(64).expect_text(text);

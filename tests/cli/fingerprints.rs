@@ -83,7 +83,7 @@ fn unused_allowance_suggests_the_right_address() {
     );
     assert_eq!(
         plan("reorder@queues/shop/more"),
-        "warning: `--allow reorder@queues/shop/more` has no effect: the plan has no `reorder` hazard\n"
+        "warning: `--allow reorder@queues/shop/more` has no effect: the plan contains no `reorder` hazard\n"
     );
     assert_eq!(
         plan("message-loss@queues/shop/more:5"),

@@ -135,7 +135,9 @@ fn missing_tag_is_reported() {
     let vhost = Node::shared().vhost("tagless");
     let user = Node::shared().user("").may_everything(&vhost);
     let output = as_user(&vhost, &user).run(["plan"]).expect_code(1).expect_no_result();
-    output.expect_error("does not have the tag").expect_text(&format!("rabbitmqctl set_user_tags {} management", user.name));
+    output
+        .expect_error("does not have the tag")
+        .expect_text(&format!("rabbitmqctl set_user_tags {} management", user.name));
 }
 
 #[test]

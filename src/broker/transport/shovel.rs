@@ -194,19 +194,22 @@ impl ShovelTransport {
             // failed or has not connected yet. The last status of such a shovel remains (fixed after 4.3.5,
             // rabbitmq-server f6565763). However, the broker responds to the DELETE only after it has stopped the
             // shovel, and a shovel that is still running would change its status.
-            let is_over = match &status {
+            if is_defined || last != status {
+                (since, last) = (Instant::now(), status);
+            }
+            let is_over = match &last {
                 None => true,
                 Some(status) if status.may_be_obsolete() => since.elapsed() > RECONNECT_DELAY * 3,
                 Some(_) => false,
             };
-            if is_defined || last != status {
-                (since, last) = (Instant::now(), status);
-            }
             if !is_defined && is_over {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(BrokerError::NotVerified { object: format!("shovel {name}"), expected: false });
+                let state = last.map_or_else(|| "no state".to_owned(), |status| format!("state: {}", status.state));
+                let definition = if is_defined { "defined" } else { "not defined" };
+                let object = format!("shovel {name} ({definition}, {state})");
+                return Err(BrokerError::NotVerified { object, expected: false });
             }
             sleep(PAUSE).await;
         }

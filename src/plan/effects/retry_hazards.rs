@@ -163,9 +163,10 @@ fn problem_text(role: Role, key: &str, setting: &Effective, queue: &Queue) -> Op
         }
         // Tiers have no consumers, and dead-letter queues usually have none, so the broker treats these queues as
         // unused even if they contain messages.
-        ("expires", _) => {
-            Some((HazardKind::MessageDrop, format!("deletes this queue and its messages after it has been unused for {value}")))
-        }
+        ("expires", _) => Some((
+            HazardKind::MessageDrop,
+            format!("deletes this queue and its messages after it has been unused for {value}"),
+        )),
         ("max-length" | "max-length-bytes", _) => Some((
             HazardKind::MessageDrop,
             format!("removes or rejects messages when this queue exceeds {key} {value}"),

@@ -148,8 +148,9 @@ impl<'a> SettingsComparison<'a> {
     fn check_expires(&mut self) {
         if let Some(expires) = self.lowered_limit("expires") {
             let value = with_unit("expires", &ArgumentValue::Integer(expires));
-            let text =
-                format!("expires will become {value}: the queue itself will be deleted after it has been unused for that long");
+            let text = format!(
+                "expires will become {value}: the queue itself will be deleted after it has been unused for that long"
+            );
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
         }
     }

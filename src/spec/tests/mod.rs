@@ -242,7 +242,7 @@ fn external_objects_support_only_a_few_keys() {
 #[test]
 fn names_and_keys_have_limits() {
     let long = "a".repeat(256);
-    assert!(errors(&format!("exchanges: {{{long}: {{type: topic}}}}\n")).contains("it has 256 bytes"));
+    assert!(errors(&format!("exchanges: {{{long}: {{type: topic}}}}\n")).contains("it is 256 bytes long"));
     assert!(errors("exchanges: {topo.lock: {type: topic}}\n").contains("are reserved for topo"));
     assert!(errors("exchanges: {\"a\\nb\": {type: topic}}\n").contains("it contains a line break or a NUL"));
     assert!(errors("exchanges: {\"\": {type: topic}}\n").contains("it is empty"));
@@ -255,7 +255,7 @@ fn names_and_keys_have_limits() {
     let key = format!(
         "bindings: [{{source: amq.topic, destination: amq.fanout, destinationType: exchange, routingKey: {long}}}]\n"
     );
-    assert!(errors(&key).contains("this routing key has 256 bytes"));
+    assert!(errors(&key).contains("this routing key is 256 bytes long"));
     spec("exchanges: {\"a/b %~é\": {type: topic}}\n");
 }
 

@@ -10,8 +10,8 @@ fn missing_and_other_queues_are_refused() {
     let run = |words: &[&str]| fixture.topo.run([&["dlq"], words, &["--vhost", "{vhost}"]].concat());
     let missing = run(&["list", "orders.daed"]).expect_code(64);
     let missing = missing.expect_error("queue `orders.daed` does not exist").expect_text("did you mean `orders.dead`?");
-    missing.expect_text("dead-letter queues of the vhost: `orders.dead`");
-    run(&["peek", "zzzzzzzzzzzz"]).expect_code(64).expect_text("dead-letter queues of the vhost: `orders.dead`");
+    missing.expect_text("dead-letter queues in the vhost: `orders.dead`");
+    run(&["peek", "zzzzzzzzzzzz"]).expect_code(64).expect_text("dead-letter queues in the vhost: `orders.dead`");
     run(&["replay", WORK, "--yes"])
         .expect_code(3)
         .expect_error("is not a dead-letter queue")

@@ -78,7 +78,11 @@ fn kill_one_node(victim: Victim, transport: &str, after: usize) {
     if last.code != Some(0) {
         // Up to 3.x, a queue whose declaration is interrupted by the death of a node has no leader, but exists. topo
         // reports it and keeps all messages in the holding queues.
-        assert!(!since(4, 0) && last.says("is not accepting messages: it has no leader"), "{what}\n{}\n{last}", outputs[0]);
+        assert!(
+            !since(4, 0) && last.says("is not accepting messages: it has no leader"),
+            "{what}\n{}\n{last}",
+            outputs[0]
+        );
         let held = ["q.topo.drained", "q.topo.hold"].into_iter().flat_map(|queue| emptied(&fixture.vhost, queue));
         let duplicated = duplicates(held, publisher.published(), &what);
         println!("{what}: {Q} has no leader; {} messages are held, {duplicated} duplicates", publisher.published());

@@ -322,7 +322,7 @@ fn leftover_shovel_is_removed_or_reported() {
         let words = Fixture::apply("amqp");
         let plan = words[1..].iter().map(String::as_str).filter(|word| *word != "-y");
         let output = fixture.topo.run(["plan"].into_iter().chain(plan));
-        output.says("a shovel from the interrupted run still moves messages from q").then_some(output)
+        output.says("a shovel from the interrupted run is still moving messages from q").then_some(output)
     });
     output.expect_text("this user is not allowed to delete it").expect_text("apply as a user with the policymaker tag");
     let output = fixture.migrate("amqp", &[]).expect_code(3);

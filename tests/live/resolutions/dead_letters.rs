@@ -106,7 +106,7 @@ fn applied_resolution_keeps_the_dead_letter_settings() {
             assert_eq!(keep["applicability"], "yes", "{name}: {keep:#}");
             // Without a key, the default would apply. `none` does not disable the dead-lettering by the policy.
             if name == "other-policy" && set.has_default() {
-                let remark = "# policy theirs dead-letters the messages of other-policy to exchange live.dlx\n";
+                let remark = "# policy theirs dead-letters messages from other-policy to exchange live.dlx\n";
                 assert!(keep["yaml"].as_str().unwrap().contains(remark), "{keep:#}");
             }
             kept = apply_resolution_to(&kept, ("queues", name), &keep);
