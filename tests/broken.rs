@@ -50,7 +50,9 @@ fn expect(printed: &str, name: &str, wrong: &mut Vec<String>) {
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
     if expected != printed {
-        wrong.push(format!("tests/broken/{name} says\n{expected}\nand topo says\n{printed}"));
+        wrong.push(format!(
+            "expected (tests/broken/{name}):\n{expected}\nfound:\n{printed}\n(TOPO_UPDATE=1 rewrites the file; review the difference)"
+        ));
     }
 }
 

@@ -14,7 +14,7 @@
 //! transient queue disappears immediately, so the lock is transient on 3.x. On RabbitMQ 4.0 and later, the lock is
 //! durable. If the queue's node is down, the broker lists the queue as if the node were running. The broker then
 //! neither renews nor expires the queue, but can delete it. topo deletes such a lock after the node has been down for
-//! the duration of a lease. By that time, the holder has detected the loss.
+//! the duration of a lease. By that time, the holder will have detected the loss.
 //!
 //! A second lock serializes these deletes. A DELETE cannot specify the holder, so without the second lock, one run
 //! could delete the new lock of another run.
@@ -324,7 +324,7 @@ impl Lock {
         accept_not_found(self.broker.send_once(&Request::delete(self.path())).await).map(|_| ())
     }
 
-    /// Deletes the lock if it has this token, while holding the second lock. If another run holds the second lock,
+    /// While holding the second lock, deletes the lock if it has this token. If another run holds the second lock,
     /// waits instead, and the caller must read the lock again.
     async fn delete_exclusively(&self, token: Option<&str>) -> Result<(), BrokerError> {
         let name = format!("{}{DELETION_SUFFIX}", self.queue);

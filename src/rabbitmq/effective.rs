@@ -220,8 +220,8 @@ impl<'p, 'a> ActivePolicies<'p, 'a> {
         EffectiveSettings::of(queue, governing(self.policies), self.operator_policies.and_then(governing), self.profile)
     }
 
-    /// Returns the effective settings under each pair of a policy and an operator policy that can govern the queue,
-    /// together with the policy. The most likely pair comes first.
+    /// For each pair of a policy and an operator policy that can govern the queue, returns the policy and the resulting
+    /// effective settings. The most likely pair comes first.
     pub fn possible(&self, name: &QueueName, queue: &Queue) -> Vec<(Option<Named<'a>>, EffectiveSettings)> {
         let governing = |policies: &Policies<'a>| policies.governing(name.as_str(), queue.into());
         let operator_policies = self.operator_policies.map(governing);

@@ -293,7 +293,7 @@ fn topo_does_not_lock_itself_out() {
     let deleted = format!("the plan deletes the permissions of user {name}, which topo uses to connect");
     let cluster = format!("version: 1\ncluster: {{}}\nowns: [{name}]\n---\nversion: 1\nvhost: \"{{vhost}}\"\n");
     let topics = format!(
-        "the topic permission of user {name}, which topo uses to connect, does not permit the binding events ─ b → q of this plan"
+        "the topic permission of user {name}, which topo uses to connect, does not permit the binding events ─ b → q in this plan"
     );
     for (spec, blocked) in [
         (

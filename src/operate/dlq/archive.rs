@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_read_in_a_line_is_an_error() {
+    fn read_failure_within_a_line_is_an_error() {
         struct Failing;
         impl std::io::Read for Failing {
             fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_have_their_scale() {
+    fn decimals_keep_their_scale() {
         let texts = [(123, 2), (5, 3), (7, 0), (0, 1)].map(|(digits, scale)| decimal(digits, scale));
         assert_eq!(texts, ["1.23", "0.005", "7", "0.0"]);
         assert_eq!([camel_case("content_type"), camel_case("type")], ["contentType", "type"]);
