@@ -68,7 +68,7 @@ fn expires_policy_is_a_hazard_for_empty_queues() {
     queue(&vhost, "theirs", &json!({}));
     let topo = Topo::new(&vhost).spec("policies: {p: {pattern: '.*', applyTo: queues, definition: {expires: 1h}}}");
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3);
-    assert!(plan.stdout.contains("the queue itself will be deleted after it has been unused for that long"), "{plan}");
+    plan.expect_text("the queue itself will be deleted after it has been unused for that long");
 }
 
 /// The broker skips a policy with a key that the queue type does not support, and the next policy governs.
