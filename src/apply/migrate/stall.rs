@@ -9,7 +9,7 @@ use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// If a shovel moves the messages: the maximum number of messages in a holding queue that new messages may overtake. A
+/// The maximum number of messages in a holding queue that new messages may overtake while a shovel moves them. A
 /// shovel does not report when it is idle, so topo can use only the queue's total.
 const MAX_OVERTAKEN: u64 = 50;
 /// How long a message count must not decrease before topo treats it as flat. A flat count may mean that a publisher is
