@@ -71,8 +71,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SIZE: usize = 1024;
 
-/// The maximum time of a transfer. A longer transfer hangs.
-const LONGEST: Duration = Duration::from_secs(300);
+/// The time limit of a transfer. A transfer that takes longer is considered to hang.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
@@ -152,7 +152,7 @@ fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
                     }
                     Times { taken, worked, started, stopped }
                 };
-                runtime.block_on(async { tokio::time::timeout(LONGEST, moves).await }).expect("a move that ends")
+                runtime.block_on(async { tokio::time::timeout(TIME_LIMIT, moves).await }).expect("a move that ends")
             });
             // When a plain shovel is deleted, its unacknowledged messages are requeued.
             assert_eq!(fixture.amqp.ready(&fixture.old), 0);

@@ -90,7 +90,7 @@
 //!
 //! Data flows in one direction, from layer to layer. A test reads the `use` lines and enforces the direction.
 
-// The modules are in layer order. The empty lines prevent rustfmt from sorting them.
+// The modules are in layer order. The blank lines prevent rustfmt from sorting the modules.
 
 pub mod model;
 

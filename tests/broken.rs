@@ -35,7 +35,7 @@ pub(crate) fn files(case: &str) -> Vec<(String, Vec<u8>)> {
 pub(crate) fn laid_out() -> Topo {
     let topo = Topo::offline();
     for (name, bytes) in cases().iter().flat_map(|case| files(case)) {
-        // Creates the folders. `Topo::write` would replace placeholders in a text, so the bytes are written afterwards.
+        // Creates the folders. `Topo::write` would replace placeholders in a text, so the bytes are written afterward.
         topo.write(&name, "");
         fs::write(topo.path(&name), bytes).unwrap();
     }

@@ -63,7 +63,7 @@ fn keys_and_words_are_explained() {
     let mut server = Server::start();
     let mut hover = |text: &str| server.hover(&format!("{HEAD}{text}"));
     let shown = hover(&format!("{QUEUE}    max|Retries: 5\n"));
-    assert!(shown.contains("N retries are N + 1 deliveries"), "{shown}");
+    assert!(shown.contains("N retries mean N + 1 deliveries"), "{shown}");
     let shown = hover(&format!("{QUEUE}    message|Ttl: 30s\n"));
     assert!(shown.contains("waits longer than this is dead-lettered") && shown.contains("30s"), "{shown}");
     let shown = hover("queues:\n  orders.work:\n    type: quo|rum\n");

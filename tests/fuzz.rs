@@ -43,7 +43,7 @@ use crate::support::{Random, child, number, seed};
 use mutate::Input;
 
 /// The time limit of an input in a test build on a busy machine.
-const LONGEST: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The limit of the address space in KiB; the process itself needs a few hundred thousand.
 const MEMORY: &str = "1500000";
 
@@ -98,8 +98,8 @@ fn try_inputs() {
     thread::spawn(move || {
         loop {
             thread::sleep(Duration::from_millis(200));
-            if watched.lock().unwrap().elapsed() > LONGEST {
-                eprintln!("one input took more than {LONGEST:?}");
+            if watched.lock().unwrap().elapsed() > TIME_LIMIT {
+                eprintln!("one input took more than {TIME_LIMIT:?}");
                 std::process::abort();
             }
         }

@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| "guest".to_owned());
     let url = BaseUrl::parse(url)?.url;
     let connection = ConnectionOptions::new(url, variable("TOPO_USERNAME"), variable("TOPO_PASSWORD").into());
-    // An apply that waits for the lock shows both names.
+    // An apply that is waiting for the lock shows both names.
     let access = Access::new(connection, Process::new(variable("USER"), "plan_and_apply"))?;
 
     let desired = desired(spec, &access).await?;

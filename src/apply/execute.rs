@@ -2,8 +2,8 @@
 
 use super::migrate::{Event, MigrationResult, migrate};
 use super::outcome::{FailedStep, Report, StepDone, WaitingStep};
-use super::recreates::{
-    Recreates, expect_no_new_bindings, expect_same_topic_permissions, prepares_keep, rehearse_bindings, verify,
+use super::recreations::{
+    Recreations, expect_no_new_bindings, expect_same_topic_permissions, prepares_keep, rehearse_bindings, verify,
 };
 use super::request::Interrupt;
 use super::request::{ApplyResources, Progress};
@@ -52,7 +52,7 @@ pub async fn apply(
     let mut report = Report::new(part.vhost.clone());
     let draining = Draining { drain_timeout: resources.drain_timeout, until: Cell::new(None) };
     let mut waiting = BTreeSet::new();
-    let mut recreates = Recreates::default();
+    let mut recreations = Recreations::default();
     let mut stopped = false;
     for wave in steps.chunk_by(|one, other| one.wave == other.wave) {
         if let [step] = wave
@@ -71,11 +71,11 @@ pub async fn apply(
             }
             continue;
         }
-        let must_finish = wave.iter().any(|step| recreates.must_run(step));
+        let must_finish = wave.iter().any(|step| recreations.must_run(step));
         let halt = Cell::new(stopped && !must_finish);
         // Checks the lock before each wave, because the next renewal may be 15 s away. A recreation that has started
         // continues without the lock.
-        let lock = match wave.iter().any(|step| recreates.has_started(step)) {
+        let lock = match wave.iter().any(|step| recreations.has_started(step)) {
             true => LockRequirement::Optional,
             false => LockRequirement::Required,
         };
@@ -93,7 +93,7 @@ pub async fn apply(
             match outcome {
                 StepOutcome::Done(step, performed) => {
                     notify(Progress::Done(&step));
-                    if recreates.record_done(&step) {
+                    if recreations.record_done(&step) {
                         let is_preparation = |done: &StepDone| prepares_keep(&done.step.action, &step.action.object());
                         let (reverted, kept) = std::mem::take(&mut report.done).into_iter().partition(is_preparation);
                         report.done = kept;
@@ -109,9 +109,9 @@ pub async fn apply(
                     if error.is_after_processing() {
                         // After a deletion, the old object no longer exists, even if a client has declared an object
                         // with the same name. The recreation continues and restores the bindings.
-                        recreates.record_done(&step);
+                        recreations.record_done(&step);
                     } else {
-                        recreates.record_failed(&step, &error);
+                        recreations.record_failed(&step, &error);
                     }
                     report.failed.push(FailedStep { step, error });
                 }
@@ -147,7 +147,7 @@ async fn run_migrations(
         (observe.borrow_mut())(match event {
             Event::Done(step) => Progress::Done(step),
             Event::Moving(step, moved, left, why) => Progress::Moving(step, moved, left, why),
-            Event::Proving(step, time) => Progress::Proving(step, time),
+            Event::Confirming(step, time) => Progress::Confirming(step, time),
             Event::RollingBack(queue, why) => Progress::RollingBack(queue, why),
         });
     };
@@ -274,7 +274,7 @@ enum LockRequirement {
 }
 
 /// Performs the action of a step. Checks the object before a deletion. Verifies deletions and the steps of a recreation
-/// afterwards.
+/// afterward.
 async fn perform(
     part: &VhostPlan,
     broker: &LockedBroker,
@@ -294,7 +294,7 @@ async fn perform(
     } else if deletes && step.recreate.is_none() && !part.may_be_bound(&step.address) {
         expect_no_new_bindings(part, broker, &id).await?;
     }
-    let observe = |time| notify(Progress::Proving(step, time));
+    let observe = |time| notify(Progress::Confirming(step, time));
     let performed = broker.broker().perform_observed(broker.vhost(), &step.action, &observe).await?;
     if deletes || step.recreate.is_some() {
         verify(broker, &step.action).await?;

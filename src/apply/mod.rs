@@ -13,7 +13,7 @@ mod locks;
 mod migrate;
 mod outcome;
 mod planning;
-mod recreates;
+mod recreations;
 mod request;
 mod returned_consumers;
 mod run;

@@ -1,5 +1,5 @@
-//! Defines the outcome of a run: the report for each vhost with its steps and migrations, the objects that still differ,
-//! and the status.
+//! Defines the outcome of a run: the report for each vhost with its steps and migrations, the objects that still
+//! differ, and the status.
 
 use crate::broker::{BrokerError, Performed};
 use crate::model::{Address, QueueName, VhostName};
@@ -105,14 +105,14 @@ pub struct Migrated {
     /// The reason why the rollback failed; `None` if no rollback failed.
     pub rollback_error: Option<String>,
     /// The number of messages that a transport returned from the holding queues. `None` if the number is unknown, for
-    /// example for shovels on RabbitMQ 4.1 and earlier, or for a shovel whose messages were rejected.
+    /// example for shovels on RabbitMQ 4.0 and earlier, or for a shovel whose messages were rejected.
     pub returned: Option<u64>,
     /// The maximum length of the queue, if the queue drops its oldest messages beyond this length; `None` otherwise.
     pub keeps: Option<u64>,
     /// The number of messages that may have been duplicated because a connection was lost.
     pub possible_duplicates: u64,
-    /// The number of messages in the holding queue that newer messages overtook, because they arrived as fast as topo
-    /// could move messages. `None` if unknown or zero.
+    /// The number of messages in the holding queue that newer messages overtook, because messages arrived as fast as
+    /// topo could move them. `None` if unknown or zero.
     pub reordered: Option<u64>,
     /// The number of messages that are behind newer messages, for example because the rollback began before the old
     /// queue was empty. `None` if there are none, or if the number is unknown.
@@ -126,7 +126,7 @@ pub struct Migrated {
     /// The description of a policy that removes messages from the holding queues and that was created or changed after
     /// the plan was made; `None` if there is no such policy.
     pub conflicting_policy: Option<String>,
-    /// The maximum total time for which the queue did not exist; `None` if the queue always existed.
+    /// An upper bound on the total time during which the queue did not exist; `None` if the queue always existed.
     pub gap: Option<Duration>,
     /// The number of times that a client declared the old queue again after topo deleted it.
     pub redeclared: usize,

@@ -149,7 +149,7 @@ pub enum Progress<'a> {
     Stalled(&'a Step, &'a BrokerError),
     /// The deletion of a queue is waiting for two ticks, which prove that its guard is satisfied. The duration is the
     /// expected length of this wait.
-    Proving(&'a Step, Duration),
+    Confirming(&'a Step, Duration),
     /// The migration of a queue is being rolled back. The error is the reason; `None` after an interruption.
     RollingBack(&'a QueueName, Option<&'a BrokerError>),
 }

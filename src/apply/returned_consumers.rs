@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// The maximum wait: one year, which prevents the deadline from overflowing.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The time between two counts.
 const INTERVAL: Duration = Duration::from_millis(500);
 
@@ -68,7 +68,7 @@ pub(super) async fn add_returned_consumers(
         return;
     }
     let longest = options.consumer_wait.unwrap_or_else(|| access.broker.intervals().consumers_return());
-    let deadline = Instant::now() + longest.min(LONGEST);
+    let deadline = Instant::now() + longest.min(MAX_WAIT);
     let mut shown = None;
     loop {
         for vhost in &mut vhosts {
@@ -169,8 +169,8 @@ impl VhostQueues<'_> {
 }
 
 /// Returns the clients that have not returned. Returns an empty list if all consumers have returned or the count is
-/// unknown. Also returns an empty list if topo cannot determine the clients with certainty. This is the case if the
-/// consumer list does not match the count, or if other clients consume from the new queue.
+/// unknown. Also returns an empty list if the consumer list does not match the count, or if other clients consume from
+/// the new queue. In these cases, topo cannot determine the clients with certainty.
 fn missing_clients(
     old: &QueueActivity,
     new: Option<&QueueActivity>,

@@ -107,7 +107,7 @@ async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Tran
 }
 
 /// Executes the cluster steps, then the steps for all vhosts, and then the deferred cluster steps. After a failure or
-/// an interruption, starts neither further vhosts nor the deferred steps.
+/// an interruption, executes no steps for further vhosts and no deferred steps.
 async fn execute(
     request: &RunRequest<'_>,
     approved: &ApprovedPlan,
@@ -139,7 +139,8 @@ async fn execute(
                 report
             }
         };
-        // After a failure, topo starts no further vhosts. Vhosts in progress continue, because they are independent.
+        // After a failure, topo executes no steps for further vhosts. Vhosts in progress continue, because they are
+        // independent.
         stopped.set(stopped.get() || !report.is_complete());
         report
     };

@@ -13,9 +13,9 @@ const WAIT: Duration = Duration::from_secs(10);
 /// The time between two reads of the states.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Returns the shovels that the run wrote and that are not running. Waits at most [`WAIT`] until all shovels that the
-/// run wrote are running or have failed. Returns an empty list if the connected user cannot read the states, or if the
-/// plugin that lists them is not enabled. Reading the states requires the `monitoring` tag.
+/// Returns the shovels that the run wrote and that are not running. For up to [`WAIT`], waits until all shovels that
+/// the run wrote are running or have failed. Returns an empty list if the connected user cannot read the states, or if
+/// the plugin that lists them is not enabled. Reading the states requires the `monitoring` tag.
 pub(super) async fn stopped_shovels(broker: &Broker, reports: &[Report]) -> Vec<StoppedShovel> {
     let mut stopped = Vec::new();
     for report in reports {

@@ -221,7 +221,7 @@ impl Access {
         Ok(transport)
     }
 
-    /// Returns the queues whose interrupted migration left a shovel that the connected user cannot delete.
+    /// Returns the queues whose interrupted migration left behind a shovel that the connected user cannot delete.
     ///
     /// # Errors
     /// The shovels or the queues could not be read.

@@ -1,4 +1,4 @@
-//! Reads cluster records, which belong to no vhost, and the properties of a cluster that a spec can require.
+//! Reads cluster records, which belong to no vhost, and the cluster properties that a spec can require.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -41,8 +41,8 @@ impl Broker {
         Ok(cluster)
     }
 
-    /// Reads the cluster records that a plan compares, the facts about them, and the properties of the cluster that the
-    /// spec requires.
+    /// Reads the cluster records that a plan compares, the facts about them, and the cluster properties that the spec
+    /// requires.
     pub async fn read_cluster_for_plan(
         &self,
         survey: &Survey,

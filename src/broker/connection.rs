@@ -25,13 +25,13 @@ use std::time::Duration;
 
 /// The maximum size of a response, in bytes. Lists are much smaller. For example, 100,000 queues with bindings take
 /// about 30 MB.
-const LARGEST_RESPONSE: usize = 512 << 20;
+const MAX_RESPONSE_BYTES: usize = 512 << 20;
 /// The maximum duration of a connection attempt, including the TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection can be idle and still be reused. RabbitMQ 4.3 closes idle connections after 5 s, and older
 /// versions after 60 s (measured). A proxy may keep its connection to topo open after the broker has closed the
 /// connection to the proxy. In that case, a request on an idle connection might not reach the broker.
-const LONGEST_IDLE: Duration = Duration::from_secs(3);
+const MAX_IDLE_TIME: Duration = Duration::from_secs(3);
 
 /// A client that reads and changes a broker. Cloning is cheap, because clones share their connections.
 #[derive(Clone)]
@@ -107,7 +107,7 @@ impl Broker {
             .redirect(redirect::Policy::none())
             .timeout(timeout)
             .connect_timeout(CONNECT_TIMEOUT.min(timeout))
-            .pool_idle_timeout(LONGEST_IDLE)
+            .pool_idle_timeout(MAX_IDLE_TIME)
             .user_agent(concat!("topo/", env!("CARGO_PKG_VERSION")));
         if base_url.is_loopback() {
             // On loopback, compression costs the broker more time than it saves: 150 ms for a list of 10,000 objects.
@@ -299,10 +299,10 @@ impl Broker {
         let (content_type, location) = (header(CONTENT_TYPE), header(LOCATION));
         // The reserved capacity avoids reallocations, during which the body would be in memory twice.
         let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
-        let mut body = Vec::with_capacity(announced.unwrap_or_default().min(LARGEST_RESPONSE));
+        let mut body = Vec::with_capacity(announced.unwrap_or_default().min(MAX_RESPONSE_BYTES));
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if body.len() + chunk.len() > LARGEST_RESPONSE {
-                let detail = format!("it is larger than {} MiB", LARGEST_RESPONSE >> 20);
+            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+                let detail = format!("it is larger than {} MiB", MAX_RESPONSE_BYTES >> 20);
                 return Err(BrokerError::Malformed { request: request.to_string(), detail });
             }
             body.extend_from_slice(&chunk);
@@ -326,8 +326,8 @@ impl Broker {
 /// Sets the certificate authorities that the client trusts.
 ///
 /// If `ca_cert` is set, the client trusts only its certificates. Otherwise, the client trusts the system's authorities
-/// and Mozilla's list. In an image without a CA bundle, reqwest cannot build a client without Mozilla's list. For an
-/// `http` URL, the client loads no authorities, so that it can also be built without a CA bundle.
+/// and Mozilla's list. In a container image that has no CA bundle, reqwest cannot build a client without Mozilla's
+/// list. For an `http` URL, the client loads no authorities, so that it can also be built without a CA bundle.
 fn set_trusted_authorities(
     client: ClientBuilder,
     url: &BaseUrl,

@@ -37,7 +37,7 @@ pub enum BrokerError {
     },
     /// The AMQP address and the management URL lead to different brokers, so topo must not move or delete anything.
     #[error("the broker at {amqp} is not the broker at {url}: {reason}")]
-    AnotherBroker {
+    DifferentBroker {
         /// The AMQP address, without user info.
         amqp: String,
         /// The management URL, without user info.
@@ -144,8 +144,8 @@ pub enum BrokerError {
         /// The broker's reason.
         reason: String,
     },
-    /// 408, 429, 5xx, or a 400 for an operation that temporarily failed inside the broker. If retries were safe, they
-    /// failed as well.
+    /// 408, 429, 5xx, or a 400 for an operation that temporarily failed inside the broker. If it was safe to retry, the
+    /// retries failed as well.
     #[error("the broker failed to process {request}: {status} {reason}")]
     Unavailable {
         /// The method and the path.
@@ -198,7 +198,7 @@ pub enum BrokerError {
         /// The RabbitMQ version.
         version: BrokerVersion,
     },
-    /// The guard of a deletion was not satisfied, because the queue contains messages. Nothing was deleted.
+    /// The guard on a deletion was not satisfied, because the queue contains messages. Nothing was deleted.
     #[error("queue {queue} was not deleted: it contains {}", message_count(*.messages))]
     NotEmpty {
         /// The queue.
@@ -206,7 +206,7 @@ pub enum BrokerError {
         /// The number of messages, if known.
         messages: Option<u64>,
     },
-    /// The guard of a deletion was not satisfied, because the queue contains more messages than may be lost. Nothing
+    /// The guard on a deletion was not satisfied, because the queue contains more messages than may be lost. Nothing
     /// was deleted.
     #[error(
         "queue {queue} was not deleted: it contains {}, and at most {allowed} may be lost",
@@ -220,7 +220,7 @@ pub enum BrokerError {
         /// The maximum number of messages that may be lost.
         allowed: u64,
     },
-    /// The guard of a deletion was not satisfied, because the message count is unknown or may be out of date. Nothing
+    /// The guard on a deletion was not satisfied, because the message count is unknown or may be out of date. Nothing
     /// was deleted.
     #[error("queue {queue} was not deleted: {reason}")]
     EmptinessUnknown {
@@ -244,24 +244,24 @@ pub enum BrokerError {
     /// The broker returned 404 for a request to delete a binding that it still lists.
     #[error(
         "binding {binding} cannot be deleted over HTTP: the management API misinterprets the routing keys `null` and \
-         `undefined`; unbind it with an AMQP client"
+         `undefined`; delete it with an AMQP client"
     )]
     Undeletable {
         /// The binding.
         binding: Box<Binding>,
     },
-    /// A binding was created after the plan was made and before its queue or exchange was deleted. Nothing was deleted.
+    /// A binding was created after the plan was made, so its queue or exchange was not deleted.
     #[error(
         "{object} was not deleted: a binding was added after the plan was made ({binding}); run the command again to \
          include the binding"
     )]
-    BoundMeanwhile {
+    BoundSincePlan {
         /// The queue or exchange.
         object: String,
         /// The binding.
         binding: String,
     },
-    /// Topic permissions changed after the plan was made and before their exchange was deleted. Nothing was deleted.
+    /// Topic permissions changed after the plan was made, so their exchange was not deleted.
     #[error(
         "{object} was not deleted: its topic permissions have changed since the plan was made; run the command \
          again"
@@ -278,11 +278,11 @@ pub enum BrokerError {
     NotVerified {
         /// The object.
         object: String,
-        /// True if the object was expected to exist, and false if it was expected to be deleted.
+        /// True if the object was expected to exist, and false if it was expected not to exist.
         expected: bool,
     },
     /// The broker reported success, but topo could not verify the result.
-    #[error("the broker reported success, but {object} could not be read afterwards: {reason}")]
+    #[error("the broker reported success, but {object} could not be read afterward: {reason}")]
     Unverifiable {
         /// The object.
         object: String,
@@ -319,8 +319,8 @@ pub enum BrokerError {
     },
     /// The binding would make all bindings in its vhost unreadable. topo did not send the request.
     #[error(
-        "binding {binding} was not created: because its routing key contains a `~` and it has arguments, the \
-         management API would return 500 for every request that lists the vhost's bindings"
+        "binding {binding} was not created: its routing key contains a `~` and it has arguments, so the management API \
+         would return 500 for every request that lists the vhost's bindings"
     )]
     Unlistable {
         /// The binding.

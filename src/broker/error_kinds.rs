@@ -10,7 +10,7 @@ impl BrokerError {
             Self::Timeout { .. } | Self::Unavailable { .. } | Self::Alarm { .. } => true,
             Self::Certificate { .. }
             | Self::Secret { .. }
-            | Self::AnotherBroker { .. }
+            | Self::DifferentBroker { .. }
             | Self::Unauthorized { .. }
             | Self::AccessRefused { .. }
             | Self::WrongTag { .. }
@@ -29,7 +29,7 @@ impl BrokerError {
             | Self::EmptinessUnknown { .. }
             | Self::NoMembers { .. }
             | Self::Undeletable { .. }
-            | Self::BoundMeanwhile { .. }
+            | Self::BoundSincePlan { .. }
             | Self::TopicPermissionsChanged { .. }
             | Self::TopicPermissionNotRestorable { .. }
             | Self::NotMoved { .. }
@@ -54,7 +54,7 @@ impl BrokerError {
             | Self::NotManagementApi { .. } => true,
             Self::Certificate { .. }
             | Self::Secret { .. }
-            | Self::AnotherBroker { .. }
+            | Self::DifferentBroker { .. }
             | Self::Unauthorized { .. }
             | Self::AccessRefused { .. }
             | Self::WrongTag { .. }
@@ -72,7 +72,7 @@ impl BrokerError {
             | Self::EmptinessUnknown { .. }
             | Self::NoMembers { .. }
             | Self::Undeletable { .. }
-            | Self::BoundMeanwhile { .. }
+            | Self::BoundSincePlan { .. }
             | Self::TopicPermissionsChanged { .. }
             | Self::TopicPermissionNotRestorable { .. }
             | Self::NotMoved { .. }
@@ -100,7 +100,7 @@ impl BrokerError {
                 | Self::MoreThanAllowed { .. }
                 | Self::EmptinessUnknown { .. }
                 | Self::NoMembers { .. }
-                | Self::BoundMeanwhile { .. }
+                | Self::BoundSincePlan { .. }
                 | Self::TopicPermissionsChanged { .. }
                 | Self::TopicPermissionNotRestorable { .. }
                 | Self::NotRestorable { .. }

@@ -1,8 +1,8 @@
 //! Deletes a queue only if its guard is satisfied according to the broker.
 //!
 //! A queue is empty if its total is 0. The sum of ready and unacknowledged messages is not sufficient, because it
-//! excludes a backlog of at-least-once dead-lettering. A missing total is not treated as 0. The broker's delete flags
-//! have these effects on 3.8 to 4.3:
+//! excludes messages that are awaiting at-least-once dead-lettering. A missing total is not treated as 0. The broker's
+//! delete flags have these effects on 3.8 to 4.3:
 //!
 //! | | `if-empty` | `if-unused` |
 //! |---|---|---|
@@ -115,8 +115,8 @@ impl Broker {
             if queue_type(&totals) != Some(QueueType::Quorum) {
                 break;
             }
-            // The total of a quorum queue comes from its last tick. topo does not detect messages that arrive after
-            // that tick, because a `get` of all messages would increase the delivery count of each message.
+            // The total of a quorum queue comes from its last tick. topo cannot detect messages that arrive after that
+            // tick without a `get` of all messages, which would increase the delivery count of each message.
             let first = *first.get_or_insert_with(Instant::now);
             if ticks.have_passed(sent.saturating_duration_since(first)).await? {
                 break;
@@ -290,9 +290,9 @@ impl Broker {
     }
 
     /// Returns [`BrokerError::NoMembers`] if the broker lists a quorum queue that has no running members. RabbitMQ
-    /// 4.3.6 lists the queue as running, with a leader, and rejects all messages that are published to the queue. topo
-    /// checks only queues with a total of 0, because the check would mark a message as redelivered. Returns `None` for
-    /// all other queues, and if the check is not possible.
+    /// 4.3.6 lists such a queue as running, with a leader, and rejects all messages that are published to the queue.
+    /// topo checks only queues with a total of 0, because the check would mark a message as redelivered. Returns `None`
+    /// for all other queues, and if the check is not possible.
     pub async fn missing_members(&self, vhost: &VhostName, name: &QueueName) -> Option<BrokerError> {
         let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
         let totals = self.totals_of(vhost, name, &delete).await.ok().flatten()?;
@@ -301,7 +301,7 @@ impl Broker {
     }
 
     /// Returns the totals of a queue; `None` if the queue does not exist. If the list omits the queue, because a node
-    /// lags behind or the queue is expiring, requests the queue itself, and repeats both if the queue exists.
+    /// is lagging or the queue is expiring, requests the queue itself. Repeats both requests if the queue exists.
     async fn totals_of(
         &self,
         vhost: &VhostName,

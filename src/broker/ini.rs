@@ -16,7 +16,7 @@ pub(super) struct IniError {
     pub(super) reason: &'static str,
 }
 
-/// Parses the sections. The result is in the order in which the sections first occur. Repeated sections are merged.
+/// Parses the sections, and returns them in the order in which they first occur. Repeated sections are merged.
 pub(super) fn sections(text: &str) -> Result<Vec<(String, Section)>, IniError> {
     let mut sections: Vec<(String, Section)> = Vec::new();
     let mut current = None;

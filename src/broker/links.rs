@@ -67,7 +67,7 @@ pub(super) fn add(
         return Ok(false);
     }
     fields.retain(|name, _| !DELETES_ITSELF.contains(&name.as_str()) && name != INTERNAL);
-    // No RabbitMQ version has fields with these names, which represent the passwords in URIs.
+    // In topo, these fields represent the passwords in URIs. No RabbitMQ version has fields with these names.
     fields.retain(|name, _| row.settings().iter().all(|field| field.name != name || !is_secret(field)));
     let mut references = Vec::new();
     for field in row.settings().iter().filter(|field| matches!(field.shape, FieldShape::Uris { .. })) {
@@ -249,8 +249,8 @@ impl Broker {
         Ok(definitions)
     }
 
-    /// Returns the shovels and federation upstreams whose URIs contain a user name, in all vhosts, by user name. Omits
-    /// topo's own shovels. Returns `None` if the connected user cannot read shovels or upstreams.
+    /// Returns the shovels and federation upstreams in all vhosts, by the user names in their URIs. Omits topo's own
+    /// shovels. Returns `None` if the connected user cannot read shovels or upstreams.
     pub async fn links(&self) -> Result<Option<BTreeMap<String, BTreeSet<String>>>, BrokerError> {
         let mut links: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (kind, word) in KINDS {

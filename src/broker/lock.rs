@@ -1,14 +1,14 @@
 //! The lock that an apply acquires on a vhost. The lock is a queue in the vhost, and is held as long as the queue
 //! exists. Queue arguments identify the holder.
 //!
-//! If a GET finds no queue, topo declares the queue with a PUT and compares the holder with a second GET. The response
-//! to the PUT does not identify the holder, because several concurrent PUTs can return 201 (7 of 8 on 3.10.8). A later
-//! PUT from another run returns 204 and does not change the arguments, because the broker does not compare unknown
+//! If a GET finds no queue, topo declares the queue with a PUT, and reads the holder with a second GET. The response to
+//! the PUT does not identify the holder, because several concurrent PUTs can return 201 (7 of 8 on 3.10.8). A later PUT
+//! from another run returns 204 and does not change the arguments, because the broker does not compare unknown
 //! arguments. After its own PUT, every run reads the same holder.
 //!
 //! `x-expires` is the lease. A PUT renews the lease, because the broker treats a declaration as use of the queue. The
-//! lock of a crashed run expires. A cluster can lose the node of a classic queue. The queue is classic nevertheless,
-//! because a PUT does not renew the lease of a quorum queue (observed on 3.10.8 and 4.3.6).
+//! lock of a crashed run expires. A cluster can lose the node of a classic queue. The lock is nevertheless a classic
+//! queue, because a PUT does not renew the lease of a quorum queue (observed on 3.10.8 and 4.3.6).
 //!
 //! If the node of a durable queue is down, 3.x can neither declare nor delete the queue until the node returns. A
 //! transient queue disappears immediately, so the lock is transient on 3.x. On RabbitMQ 4.0 and later, the lock is
@@ -243,8 +243,8 @@ impl LockedBroker {
     /// Retries after transient errors until the lease expires or 15 s have passed, whichever is later. A lock whose
     /// node is down does not expire with its lease.
     pub async fn release(self) -> Result<(), BrokerError> {
-        // A running renewal could reach the broker after the delete and create the lock again. Every renewal ends by
-        // the time at which the lease expires.
+        // A renewal in progress could reach the broker after the delete and create the lock again. Every renewal ends
+        // by the time the lease expires.
         let _renewal = self.mutex.lock().await;
         self.renewal.abort();
         let held_until = *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
@@ -312,7 +312,8 @@ impl Lock {
 
     /// Deletes the queue if this run holds the lock.
     async fn release(&self) -> Result<(), BrokerError> {
-        // Every retry reads the lock again, because another run may hold the lock after a lost response.
+        // Every retry reads the lock again, because another run may have acquired the lock after a delete whose
+        // response was lost.
         let read_and_delete = async || match self.read_once().await? {
             LockState::Free | LockState::Others(_) => Ok(()),
             LockState::Ours => self.delete_once().await,

@@ -39,13 +39,14 @@ struct UserPermission {
     read: String,
 }
 
-/// An entry of `GET /api/users` or `/api/global-parameters`. Other fields, such as password hashes, are not stored.
+/// An entry in the response to `GET /api/users` or `/api/global-parameters`. Other fields, such as password hashes, are
+/// not stored.
 #[derive(Deserialize)]
 pub(super) struct Named {
     pub(super) name: String,
 }
 
-/// An entry of `GET /api/vhosts/VHOST/permissions` or `/topic-permissions`.
+/// An entry in the response to `GET /api/vhosts/VHOST/permissions` or `/topic-permissions`.
 #[derive(Deserialize)]
 struct UserEntry {
     user: String,
@@ -137,7 +138,7 @@ const ONLY_KHEPRI: BrokerVersion = BrokerVersion::new(4, 3, 0);
 /// The substring that the broker's reason contains if the user no longer exists.
 const NO_SUCH_USER: &str = "vhost_or_user_not_found";
 
-/// An entry of `GET /api/feature-flags`.
+/// An entry in the response to `GET /api/feature-flags`.
 #[derive(Deserialize)]
 struct FeatureFlag {
     name: String,

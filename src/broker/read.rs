@@ -65,7 +65,7 @@ const CONCURRENT_VHOSTS: usize = 4;
 /// The maximum number of times that topo rereads a temporarily incomplete list.
 pub(super) const MAX_RETRIES: usize = 3;
 
-/// The time before topo rereads a temporarily incomplete list. A queue that has crashed restarts within milliseconds.
+/// The delay before topo rereads a temporarily incomplete list. A queue that has crashed restarts within milliseconds.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(300);
 
 impl Broker {
@@ -77,7 +77,7 @@ impl Broker {
     /// [`BrokerError::AccessRefused`].
     pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
         let (survey, listed) = join!(self.survey(), self.lists(vhosts));
-        // A survey error concerns the whole broker, and takes precedence over errors in single lists.
+        // A survey error concerns the whole broker, and takes precedence over errors in individual lists.
         listed.snapshots(survey?)
     }
 
@@ -107,7 +107,7 @@ impl Broker {
     }
 
     /// Returns the message counts and consumers of all queues in a vhost, without topo's own consumers. The values may
-    /// change immediately afterwards. The activity of a missing vhost is empty.
+    /// change immediately afterward. The activity of a missing vhost is empty.
     ///
     /// The message counts come from the queues themselves, so they are available even if statistics are disabled. The
     /// counts of quorum queues are up to one tick old, and streams have no counts.

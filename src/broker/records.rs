@@ -14,7 +14,8 @@ pub(super) struct ReadRecords {
     pub(super) excluded: BTreeSet<RecordId>,
 }
 
-/// Converts the list that the broker returns for a kind. Omits entries that are not records of this kind, and reserved names.
+/// Converts the list that the broker returns for a kind. Omits entries that are not records of this kind, and entries
+/// with reserved names.
 pub(super) fn from_list(kind: RecordKind, entries: Vec<Arguments>) -> Records {
     let row = kind.row();
     let records = entries.into_iter().flat_map(|mut entry| {

@@ -86,8 +86,8 @@ impl Secrets {
         Ok(filled)
     }
 
-    /// Redacts the broker's response in the error for a request with URIs if the response may contain a URI or a secret.
-    /// Some responses repeat the URI (3.8 to 4.3).
+    /// Redacts the broker's response in the error for a request with URIs if the response may contain a URI or a
+    /// secret. Some responses repeat the URI (3.8 to 4.3).
     pub(super) fn redact_uris(&self, mut error: BrokerError) -> BrokerError {
         let is_about_uri = |text: &str| ["@", "URI"].iter().any(|part| text.contains(part));
         redact_texts(&mut error, |text| is_about_uri(text) || self.occurs_in(text));
@@ -106,22 +106,22 @@ impl Secrets {
         values.values().flatten().flatten().any(is_in_text)
     }
 
-    /// Redacts the broker's response in the error for a request that contains secrets, because the response can repeat a
-    /// secret in any form. Keeps a reason that is a single word, such as `credential_validation_failed`, unless the
+    /// Redacts the broker's response in the error for a request that contains secrets, because the response may repeat
+    /// a secret in any form. Keeps a reason that is a single word, such as `credential_validation_failed`, unless the
     /// word contains a secret.
     pub(super) fn redact(&self, mut error: BrokerError) -> BrokerError {
         let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         let is_secret =
             |text: &str| values.values().flatten().flatten().any(|secret| text.contains(secret.expose_secret()));
         let is_word =
-            |text: &str| text.len() <= LONGEST_WORD && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            |text: &str| text.len() <= MAX_WORD_LENGTH && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
         redact_texts(&mut error, |text| !is_word(text) || is_secret(text));
         error
     }
 }
 
-/// Redacts each string from the broker in an error if the string can contain a secret. Always removes the content type of
-/// a response that is not from a management API.
+/// Redacts each string from the broker in an error if the string may contain a secret. Always removes the content type
+/// of a response that is not from a management API.
 fn redact_texts(error: &mut BrokerError, can_contain_secret: impl Fn(&str) -> bool) {
     let hide = |text: &mut String| {
         if can_contain_secret(text) {
@@ -144,10 +144,10 @@ fn redact_texts(error: &mut BrokerError, can_contain_secret: impl Fn(&str) -> bo
     }
 }
 
-/// The replacement for a string from the broker that can contain a secret.
+/// The replacement for a string from the broker that may contain a secret.
 const HIDDEN: &str = "topo hides the broker's response because it may contain a secret";
 /// The maximum length of a reason that is a single word.
-const LONGEST_WORD: usize = 40;
+const MAX_WORD_LENGTH: usize = 40;
 
 /// Returns the error for a user that another client deleted after topo made the plan.
 fn no_longer_exists(request: &Request) -> BrokerError {

@@ -21,7 +21,7 @@ const DEFAULT_VHOST: &str = "/";
 /// The prefixes of AMQP 1.0 addresses that refer to a queue.
 const QUEUE_PREFIXES: [&str; 3] = ["/queues/", "/queue/", "/amq/queue/"];
 
-/// An entry of `GET /api/parameters/shovel`.
+/// An entry in the response to `GET /api/parameters/shovel`.
 #[derive(Deserialize)]
 struct Parameter {
     vhost: String,
@@ -92,7 +92,7 @@ impl fmt::Display for ShovelState {
     }
 }
 
-/// An entry of `GET /api/shovels`.
+/// An entry in the response to `GET /api/shovels`.
 #[derive(Deserialize)]
 struct ListedShovel {
     name: String,

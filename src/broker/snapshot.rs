@@ -54,7 +54,7 @@ pub type PropertiesKeys = BTreeMap<Binding, Vec<String>>;
 /// The settings of an existing vhost and the lists of its objects, as the broker or a definitions file contains them.
 #[derive(Debug)]
 pub(super) struct Lists {
-    /// The vhost's settings; `None` if they are unknown or not read yet.
+    /// The vhost's settings; `None` if they are unknown or have not been read yet.
     pub(super) settings: Option<wire::Vhost>,
     pub(super) queues: Vec<wire::Queue>,
     pub(super) exchanges: Vec<wire::Exchange>,

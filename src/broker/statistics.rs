@@ -19,7 +19,7 @@ pub struct QueueReading {
     pub messages: Option<u64>,
     /// The number of messages that are ready for delivery.
     pub ready: Option<u64>,
-    /// The number of messages that consumers have received and not acknowledged.
+    /// The number of messages that consumers have received but not acknowledged.
     pub unacknowledged: Option<u64>,
     /// The broker's name for the state, such as `running` or `down`.
     pub state: Option<String>,

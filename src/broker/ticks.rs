@@ -51,7 +51,7 @@ impl<'a> Ticks<'a> {
     /// time must also be at least two tick intervals.
     ///
     /// # Errors
-    /// [`BrokerError::EmptinessUnknown`] if topo observes fewer than two changes within the longest observation.
+    /// [`BrokerError::EmptinessUnknown`] if topo observes fewer than two changes within the maximum observation time.
     pub(super) async fn have_passed(&mut self, satisfied: Duration) -> Result<bool, BrokerError> {
         let intervals = self.broker.intervals();
         if !self.broker.is_tick_known() {

@@ -256,7 +256,7 @@ impl fmt::Debug for SecretDefinitions {
 }
 
 impl SecretDefinitions {
-    /// Returns the non-empty lists, except the topic permissions, by their keys in a definitions file.
+    /// Returns the non-empty lists, keyed as in a definitions file. Excludes the topic permissions.
     pub fn lists(&self) -> BTreeMap<&'static str, &[Value]> {
         let lists =
             [("users", &self.users[..]), ("permissions", &self.permissions[..]), ("parameters", &self.parameters[..])];

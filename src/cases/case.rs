@@ -1,4 +1,4 @@
-//! Defines test files and their cases as values.
+//! Defines the types that represent test files and their cases.
 
 use super::stand_ins::StandIns;
 use crate::model::{Arguments, BrokerVersion, QueueName};

@@ -87,9 +87,9 @@ impl Mismatch {
     }
 }
 
-/// Returns a mismatch if no client can publish the message in a case, because the exchange does not exist. In another
-/// topology, also returns a mismatch if the exchange is internal, or if a message is published directly to a missing
-/// queue.
+/// Returns a mismatch if clients cannot publish the message in a case because the exchange does not exist. If another
+/// topology is being tested, also returns one if the exchange is internal, or if a message is published directly to a
+/// missing queue.
 pub(super) fn unpublishable(case: &Case, subject: &Subject<'_>) -> Option<Mismatch> {
     let publication = &case.publication.value;
     let exchange = &publication.exchange;

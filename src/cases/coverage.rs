@@ -24,7 +24,7 @@ pub struct Coverage {
 pub struct PartCoverage {
     /// The part.
     pub part: RoutingPart,
-    /// The position in the spec that creates the part; `None` if unknown.
+    /// The position of the part's origin in the spec; `None` if unknown.
     pub at: Option<Location>,
     /// The state.
     pub state: PartState,

@@ -109,7 +109,7 @@ pub(super) static TEST_DOCUMENT: Object = Object {
             key(
                 "standIns",
                 Shape::Object(&STAND_INS),
-                "Stand-ins: exchanges and queues that replace the external objects in the spec in tests. Without a stand-in, topo does not know the settings \
+                "Stand-ins: exchanges and queues that replace the spec's external objects during tests. Without a stand-in, topo does not know the settings \
                  and bindings of an external object.",
             )
             .with_example("{exchanges: {events: {type: topic}}}"),
@@ -199,7 +199,7 @@ static CASE: Object = Object {
             key(
                 "attempts",
                 Shape::Map(&Shape::OneForm(&ATTEMPTS)),
-                "For each queue, the number of deliveries to its worker, or the time of each delivery after the publish.",
+                "For each queue, the number of deliveries to its worker, or the time of each delivery, measured from when the message was published.",
             )
             .with_example("{orders.work: [0s, 5s, 35s]}"),
             key(
@@ -315,7 +315,11 @@ static DEAD_LETTERED: Object = Object {
     name: "DeadLettered",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("exchange", Shape::Text, "The exchange of the message in the dead-letter queue."),
+            key(
+                "exchange",
+                Shape::Text,
+                "The exchange of the message in the dead-letter queue, usually the dead-letter exchange.",
+            ),
             key("routingKey", Shape::RoutingKey, "The routing key of the message in the dead-letter queue."),
             key("headers", Shape::Arguments(false), "Headers of the message in the dead-letter queue."),
             key("xDeath", Shape::NonEmptyList(&Shape::Object(&DEATH)), "Entries of the `x-death` header."),

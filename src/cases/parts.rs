@@ -57,7 +57,7 @@ pub(super) fn object_of(part: &RoutingPart) -> ObjectId {
 }
 
 /// Returns the parts that topo generates for retries and dead-lettering, but that no message uses with the current
-/// settings. An example is the binding for messages that a full queue dead-letters, if the queue has no maximum length.
+/// settings. For example, if a queue has no maximum length, no message uses the binding for messages that overflow it.
 /// `simulation` must record the parts that are used.
 pub(super) fn unreachable(
     subject: &Subject<'_>,
@@ -139,8 +139,8 @@ impl<'q> Scenario<'q> {
     }
 }
 
-/// Returns the routing changes that removing a binding or an alternate exchange causes, for messages that are published
-/// to one of the `entries`.
+/// Returns how removing a binding or an alternate exchange changes the routing of messages that are published to one of
+/// the `entries`.
 pub(super) fn changes_without(
     subject: &Subject<'_>,
     part: &RoutingPart,

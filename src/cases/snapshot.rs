@@ -195,8 +195,8 @@ fn header(value: &ArgumentValue) -> Tree {
     value.as_text().map_or_else(|| value::exact(value), Tree::literal)
 }
 
-/// Returns the name and the content of a case in which a queue dead-letters messages for a reason. Returns `None` for a
-/// generated queue, if no scenario exists, or if the simulation does not produce this result.
+/// Returns the name and the content of a case in which a queue dead-letters messages for a reason. Returns `None` if
+/// the queue is generated, if no scenario exists, or if the simulation does not produce this result.
 fn dead_lettering(
     subject: &Subject<'_>,
     simulation: &Simulation<'_, '_>,

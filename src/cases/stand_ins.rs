@@ -26,7 +26,7 @@ impl StandIns {
 
     /// Replaces the external objects in a spec with the stand-ins, and adds the bindings of the stand-ins. `file` is
     /// the name of the test file, to which the positions of the new objects refer. Returns an error for each stand-in
-    /// without an external object, and for each reference to an unknown exchange.
+    /// that replaces no external object, and for each reference to an unknown exchange.
     pub fn apply(&self, spec: &mut Spec, file: &str) -> Diagnostics {
         let mut diagnostics = Diagnostics::new();
         let Some(node) = &self.node else { return diagnostics };

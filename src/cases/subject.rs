@@ -144,7 +144,8 @@ impl<'a> Subject<'a> {
         self.declared(queue).map(|declared| declared.at)
     }
 
-    /// Returns `maxRetries` for a queue that has retries; `None` in another topology, which may have different retries.
+    /// Returns `maxRetries` for a queue that has retries. Returns `None` if another topology is being tested, because
+    /// its retries may differ.
     pub(super) fn max_retries(&self, queue: &QueueName) -> Option<&'a Setting<u32>> {
         self.declared(queue).filter(|_| !self.is_other)?.retry.as_ref().map(|it| &it.max_retries)
     }
@@ -182,7 +183,7 @@ impl<'a> Subject<'a> {
         self.expansion.origins.get(id).map(|origin| origin.file.as_str())
     }
 
-    /// Returns the position in the spec that creates an object; `None` if no position does.
+    /// Returns the position of an object's origin in the spec; `None` if the object has no origin in the spec.
     pub(super) fn location(&self, id: &ObjectId) -> Option<Location> {
         let origin = self.expansion.origins.get(id)?;
         let file = self.spec.files.iter().position(|file| *file == origin.file)?;

@@ -23,7 +23,7 @@ pub(super) fn run(arguments: &AlertsArguments) -> Result<Exit, Failure> {
     let mut written = paths.into_iter().flatten();
     if let Some(path) = written.find(|path| !arguments.force && !is_replaceable(path)) {
         return Err(Failure::usage(format!(
-            "{} already exists and was not written by topo alerts; nothing was written",
+            "{} already exists and was not created by topo alerts; nothing was written",
             redacted_path(path)
         ))
         .hint("choose another path, or replace it: --force"));

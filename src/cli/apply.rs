@@ -118,7 +118,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     }
 }
 
-/// Plans the run: a rollback, a new plan, or the saved plan again. Refuses a stale saved plan.
+/// Plans a rollback, creates a new plan, or recomputes the saved plan. Refuses a stale saved plan.
 async fn intent(
     arguments: &ApplyArguments,
     saved: Option<Plan>,

@@ -62,7 +62,7 @@ pub(super) struct SpecArguments {
     /// Use the broker, variables and additional specs of this environment
     #[arg(long, value_name = "NAME", env = "TOPO_ENV")]
     pub(super) env: Option<String>,
-    /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
+    /// Value of ${NAME} in the specs (same as TOPO_VAR_NAME); may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable, env = "TOPO_VAR")]
     pub(super) variables: Vec<(String, String)>,
     /// File of NAME=VALUE lines; may be repeated
@@ -116,7 +116,7 @@ pub(super) enum FindingsFormat {
     Github,
 }
 
-/// The objects of a plan to print.
+/// Which of a plan's objects to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Show {
     /// Every object
@@ -200,7 +200,7 @@ pub(super) struct CompletionsArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ManArguments {
-    /// Command whose man page to print, or a directory to create for all pages (topo.1, topo-plan.1 and so on)
+    /// Command to print the man page of, or directory to create with all man pages (topo.1, topo-plan.1 and so on)
     #[arg(value_name = "COMMAND|DIR")]
-    pub(super) folder: Option<PathBuf>,
+    pub(super) command_or_directory: Option<PathBuf>,
 }

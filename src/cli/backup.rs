@@ -1,4 +1,4 @@
-//! `--backup`: writes to a file, before any change, the objects that a plan deletes, changes or recreates.
+//! `--backup`: backs up the objects that a plan deletes, changes or recreates, before anything is changed.
 
 use super::connection::environment;
 use super::plan_arguments::ApplyArguments;

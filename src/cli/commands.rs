@@ -138,7 +138,7 @@ pub(super) enum Command {
         after_long_help = "Examples:\n  topo explain orders.work topology.yaml\n  topo explain orders.work topology.yaml --live\n  topo explain message-loss"
     )]
     Explain(Box<ExplainArguments>),
-    /// Draw the topology, or the changes of a saved plan
+    /// Draw the topology, or the changes in a saved plan
     #[command(
         after_long_help = "Examples:\n  topo graph topology.yaml --out topology.svg\n  topo graph topology.yaml --focus orders.work --depth 2"
     )]

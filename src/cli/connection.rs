@@ -320,7 +320,7 @@ pub(super) struct ConnectionArguments {
     /// Transport for the messages of a migration: topo over AMQP, or a shovel on the broker
     #[arg(long, alias = "mover", value_enum, default_value_t, env = "TOPO_TRANSPORT")]
     pub(super) transport: TransportKind,
-    /// Timeout for a request; after a transient error, topo tries the request up to five times
+    /// Timeout for a request; after a transient error, topo retries the request, up to five attempts in total
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive_duration, env = "TOPO_TIMEOUT")]
     pub(super) timeout: Duration,
 }

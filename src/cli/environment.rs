@@ -9,8 +9,8 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// Pairs of an argument id and the ids of the arguments whose environment variables topo ignores if the command line
-/// contains the argument.
+/// Each entry is the id of an argument, with the ids of other arguments. If the command line contains the first
+/// argument, topo ignores the environment variables of the others.
 const OVERRIDES: [(&str, &[&str]); 20] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),

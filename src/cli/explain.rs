@@ -186,7 +186,7 @@ fn page(what: &str) -> Option<Page> {
     }
     if let Ok(hazard) = what.parse::<HazardKind>() {
         let allow = format!(
-            "To allow this hazard, pass `--allow {hazard}@ADDRESS` as the plan prints it. Append `:N` to allow up to N \
+            "To allow this hazard, pass the `--allow {hazard}@ADDRESS` flag that the plan shows. Append `:N` to allow up to N \
              messages."
         );
         return new("hazard", hazard.meaning(), format!("# {hazard}\n\n{}\n\n{allow}\n", hazard.meaning()));

@@ -111,7 +111,7 @@ pub(super) fn write(source: Source, options: &WriteOptions<'_>, global: &Global)
         }
         if is_uncounted {
             output::eprint(&format!(
-                "{} users and permissions are not counted: this requires the administrator tag\n",
+                "{} users and permissions are not counted: counting them requires the administrator tag\n",
                 Painted(YELLOW, "info:")
             ));
         }

@@ -32,7 +32,7 @@ pub(super) struct ExportArguments {
     #[arg(long, value_name = "FILE", env = "TOPO_DEFINITIONS")]
     pub(super) definitions: Option<PathBuf>,
     /// RabbitMQ version to assume for --definitions [default: the version in the file, else the newest known]
-    // Has its own id, because the environment variable applies to `topo plan` only together with `--against`.
+    // The id differs from that in `topo plan`, where the environment variable applies only together with `--against`.
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<BrokerVersion>,
     #[command(flatten)]

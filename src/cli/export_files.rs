@@ -19,8 +19,8 @@ pub(super) enum ExportTarget {
 }
 
 impl ExportTarget {
-    /// Returns the target for the value of `--out`: a folder, a YAML file, a device or a pipe. If the path does not
-    /// exist, a path without an extension or with a trailing separator is a folder. Refuses any other file.
+    /// Returns the target for the value of `--out`: a folder, a YAML file, a device or a pipe. A nonexistent path is a
+    /// folder if it has no extension or ends with a separator. Refuses any other file.
     pub(super) fn of(out: Option<&Path>) -> Result<Self, Failure> {
         let Some(out) = out.filter(|out| out.as_os_str() != "-") else { return Ok(Self::Output) };
         let ends_with_separator = out.to_string_lossy().ends_with(std::path::is_separator);
@@ -37,8 +37,8 @@ impl ExportTarget {
                     .hint("set --out to a .yaml or .yml file, a directory, or `-` for standard output"))
             }
             Some(_) => Err(Failure::usage(format!("{} does not have the extension .yaml or .yml", out.display()))
-                .hint(format!("write a file: --out {}", out.with_extension("yaml").display()))
-                .hint(format!("or write a directory: --out {}/", out.display()))),
+                .hint(format!("write to a file: --out {}", out.with_extension("yaml").display()))
+                .hint(format!("or write to a directory: --out {}/", out.display()))),
             None => Ok(Self::Folder(out.to_owned())),
         }
     }
@@ -85,7 +85,7 @@ fn file_name(vhost: &VhostName) -> String {
 fn write(folder: &Path, files: &[(PathBuf, String)], may_replace: bool) -> Result<(), Failure> {
     if let Some((path, _)) = files.iter().find(|(path, _)| output::is_replaced(path) && !may_replace) {
         return Err(Failure::usage(format!("{} already exists; nothing was written", path.display()))
-            .hint("choose another path, or replace it: --force"));
+            .hint("choose another path, or replace the file: --force"));
     }
     if let Some((path, _)) = files.iter().find(|(path, _)| path.is_dir()) {
         return Err(Failure::usage(format!("{} is a directory; nothing was written", path.display())));

@@ -27,8 +27,8 @@ pub(super) struct Source {
     pub(super) cluster: Option<ClusterSnapshot>,
     /// The names of the cluster-wide objects.
     pub(super) cluster_wide: NamesByKind,
-    /// The names of the permissions in each vhost, in the order of the snapshots. Empty if permissions are not counted,
-    /// and for a definitions file, whose snapshots contain the permissions.
+    /// The names of the permissions in each vhost, in the order of the snapshots. Empty if permissions are not counted.
+    /// Also empty for a definitions file, whose snapshots contain the permissions.
     pub(super) permissions: Vec<NamesByKind>,
     /// True if users and permissions are not counted, because the user is not allowed to read them.
     pub(super) is_uncounted: bool,

@@ -1,6 +1,6 @@
 //! Formats file paths, refuses unsafe links, and reads definitions files.
 //!
-//! A pull request can add a symbolic link to a target outside the link's directory. An error message would then quote
+//! A pull request can add a symbolic link to a target outside the link's directory. An error message could then quote
 //! text from the target. topo refuses such a link before it reads the file.
 
 use super::failure::Failure;
@@ -47,8 +47,8 @@ pub(super) fn refuse_unsafe_links(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a symbolic link to a target outside `directory`. Accepts a dangling link, because reading the file fails
-/// later.
+/// Refuses a symbolic link to a target outside `directory`. Accepts a dangling link, because reading the file will fail
+/// later anyway.
 pub(super) fn refuse_link_out_of(directory: &Path, link: &Path) -> Result<(), Failure> {
     if !link.is_symlink() {
         return Ok(());
@@ -62,8 +62,8 @@ pub(super) fn refuse_link_out_of(directory: &Path, link: &Path) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns true if the path is standard input, or a pipe from the shell, as in `topo plan <(command)`. Both paths are
-/// links.
+/// Returns true if the path is standard input, or a pipe from the shell, as in `topo plan <(command)`. Both kinds of
+/// path are links.
 pub(super) fn is_shell_pipe(path: &Path) -> bool {
     let is_plain = path.components().all(|component| component != Component::ParentDir);
     is_plain && (path.starts_with("/dev/fd") || path == Path::new("/dev/stdin"))
@@ -78,7 +78,7 @@ fn working_directory() -> Option<PathBuf> {
     Some(from_shell.filter(is_same).unwrap_or(directory))
 }
 
-/// Returns true if the path refers to a spec and not to a definitions file: a directory, or a path with the extension
+/// Returns true if the path refers to a spec rather than a definitions file: a directory, or a path with the extension
 /// `yaml` or `yml`.
 pub(super) fn is_spec_path(path: &Path) -> bool {
     let is_yaml = |it: &OsStr| it.eq_ignore_ascii_case("yaml") || it.eq_ignore_ascii_case("yml");

@@ -48,12 +48,12 @@ fn with_values(argument: Arg) -> Arg {
 
 pub(super) fn man(arguments: &ManArguments) -> Result<Exit, Failure> {
     let command = environment::for_man_pages();
-    let Some(folder) = &arguments.folder else {
+    let Some(folder) = &arguments.command_or_directory else {
         output::print(&page(&command)?)?;
         return Ok(Exit::Done);
     };
     let is_shown = |it: &&Command| !it.is_hide_set() && it.get_name() != "help";
-    // The name of a command selects its page; `./plan` is a folder.
+    // The argument `plan` selects the man page for that command, whereas `./plan` is a folder.
     if let Some(subcommand) = command.get_subcommands().filter(is_shown).find(|it| folder == Path::new(it.get_name())) {
         output::print(&page(&page_command(subcommand))?)?;
         return Ok(Exit::Done);

@@ -25,7 +25,7 @@ pub(super) fn hints(error: &BrokerError) -> Vec<String> {
         BrokerError::AccessRefused { username, request, .. } => return permission_hints(username, request),
         BrokerError::WrongTag { username, request, reason } => return vec![tag_hint(username, request, reason)],
         BrokerError::NotManagementApi { .. } => {
-            "set --url to the address of the management API, usually http://HOST:15672, with the path prefix of a proxy, if any"
+            "set --url to the address of the management API, usually http://HOST:15672, including the proxy's path prefix, if any"
         }
         BrokerError::Redirected { .. } => {
             "check --url (or TOPO_URL); topo does not follow redirects, because the target would receive the password"
@@ -38,7 +38,7 @@ pub(super) fn hints(error: &BrokerError) -> Vec<String> {
             "wait for the lock with --lock-timeout 5m, or show its holder with topo lock; the lock of a crashed holder \
              expires within a minute"
         }
-        BrokerError::AnotherBroker { .. } => {
+        BrokerError::DifferentBroker { .. } => {
             "set the AMQP address of the same broker with --amqp-url (a tunnel to the management port alone is not \
              enough), or let the broker move the messages: --transport shovel"
         }
@@ -118,7 +118,7 @@ fn permission_hints(username: &str, request: &str) -> Vec<String> {
             let mut hints = grant_hints(vhost, username, &Needs::configure(name));
             if method == "PUT" {
                 hints.push(format!(
-                    "if the user already has the configure permission: a dead-letter or alternate exchange also \
+                    "if the user already has the configure permission, note that a dead-letter or alternate exchange also \
                      requires read on {name} and write on that exchange"
                 ));
             }
@@ -190,8 +190,8 @@ pub(super) fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -
     format!("rabbitmqctl set_permissions -p {} {} {}", quote(vhost), quote(user), patterns.join(" "))
 }
 
-/// Suggests the known names that the user probably intended: a name with a similar spelling, or otherwise the names
-/// that contain the unknown name. Returns `None` if no name matches.
+/// Suggests the known names that the user probably intended: a name with a similar spelling or, failing that, the
+/// names that contain the unknown name. Returns `None` if no name matches.
 pub(super) fn suggestion(unknown: &str, known: &BTreeSet<String>) -> Option<String> {
     let names = || known.iter().map(String::as_str);
     if let Some(near) = closest(unknown, names()) {

@@ -83,7 +83,7 @@ fn load_with(
     };
     let mut profiles: Vec<BrokerProfile> = parsed.iter().map(|spec| profile_of(&spec.vhost.value)).collect();
     let for_each = || parsed.iter().zip(&profiles);
-    // The cluster has only records. Their expansion cannot fail and does not depend on the version.
+    // The cluster spec contains only records. Their expansion cannot fail and does not depend on the version.
     let mut cluster = cluster.map(|spec| {
         let (expansion, _) = expand_all(&spec, &BrokerProfile::of(BrokerVersion::NEWEST_KNOWN));
         (spec, expansion)
@@ -226,7 +226,7 @@ pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
 pub(super) fn saved_plan(path: &Path) -> Result<Plan, Failure> {
     let plan = any_saved_plan(path)?;
     if plan.target.cluster.is_empty() {
-        return Err(Failure::usage("a plan that was made without a broker (--against) cannot be applied")
+        return Err(Failure::usage("a plan that was created without a broker (--against) cannot be applied")
             .hint("plan against the broker: topo plan --out plan.json"));
     }
     Ok(plan)

@@ -86,7 +86,9 @@ pub(super) fn second_signal(interrupt: Interrupt) -> impl Future<Output = ()> {
     async move {
         signals.next().await;
         interrupt.request();
-        output::eprint("\nstopping after the current step; the report follows (repeat to stop immediately)\n");
+        output::eprint(
+            "\nstopping after the current step; the report follows (send the signal again to stop immediately)\n",
+        );
         // A terminal and a supervisor may both send the first signal.
         tokio::time::sleep(Duration::from_millis(200)).await;
         StopSignals::listen().next().await;

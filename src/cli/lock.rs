@@ -84,7 +84,7 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
 
 struct Vhosts {
     names: Vec<VhostName>,
-    /// True if the name comes from `--vhost` and not from a spec. In this case, the vhost must exist.
+    /// True if the name comes from `--vhost` rather than from a spec. In this case, the vhost must exist.
     is_typed: bool,
     /// The selected environment of the specs.
     environment: Option<Environment>,

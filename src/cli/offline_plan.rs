@@ -57,7 +57,7 @@ pub(super) fn plan(
     Ok(Planned { loaded, plan, desired: of_cluster.into_iter().chain(of_vhosts).collect(), found })
 }
 
-/// The topology with which the specs are compared.
+/// The topology that the specs are compared with.
 struct Baseline<'a> {
     source: &'a str,
     /// The version to assume. If `None`, topo assumes the version in the definitions file or, without a definitions
@@ -70,7 +70,7 @@ enum Content {
     Empty,
     /// The text of a definitions file.
     Definitions(String),
-    /// Expanded specs: the cluster, and the vhosts.
+    /// The expanded specs of the cluster and of the vhosts.
     Specs(Option<Box<Desired>>, BTreeMap<VhostName, Desired>),
 }
 
@@ -152,8 +152,8 @@ impl<'a> Baseline<'a> {
 /// The type of an external exchange, which is unknown.
 const UNKNOWN_TYPE: &str = "unknown";
 
-/// Adds an external object to the topology, unless it already exists there. Uses the settings in `declared` if it
-/// contains the object, otherwise assumed settings.
+/// Adds an external object to the topology, unless the object already exists there. Uses the settings in `declared` if
+/// it contains the object, and assumed settings otherwise.
 fn add_external(topology: &mut Topology, id: &ObjectId, declared: Option<&Topology>) {
     match id {
         ObjectId::Exchange(name) if name.is_predeclared() => {}

@@ -1,5 +1,5 @@
-//! Converts the outcome of an apply to an exit code and a message on standard error. Converts errors before the first
-//! step to failures with hints. The report contains the details.
+//! Converts the outcome of an apply to an exit code and a message on standard error. The report contains the details.
+//! Converts errors that occur before the first step to failures with hints.
 
 use super::arguments::{Global, PlanFormat};
 use super::failure::{Exit, Failure};
@@ -149,7 +149,7 @@ pub(super) fn run_failure(failure: RunFailure, (next_command, specs): (&str, &st
             hints::grant_hints(vhost.as_str(), &username, &Needs::configure(queue.as_str()))
                 .into_iter()
                 .fold(failure, Failure::hint)
-                .hint("or use a name that the user may configure: --lock-name NAME; every apply to this vhost must use the same lock name")
+                .hint("or use a lock name that the user is allowed to configure: --lock-name NAME; every apply to this vhost must use the same name")
         }
         RunError::LockInterrupted(error) => Failure::from(error)
             .exit(Exit::Interrupted)

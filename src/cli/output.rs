@@ -16,7 +16,7 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
     print_unless_closed(text).map(drop)
 }
 
-/// Writes a result like [`print`]. Returns false if standard output is a closed pipe.
+/// Writes a result, as [`print`] does. Returns false if standard output is a closed pipe.
 pub(super) fn print_unless_closed(text: &str) -> Result<bool, Failure> {
     let mut stream = anstream::stdout().lock();
     let written = stream.write_all(escape_hidden(text).as_bytes()).and_then(|()| stream.flush());
@@ -125,7 +125,7 @@ pub(super) fn is_replaced(path: &Path) -> bool {
 /// Creates a file that only its owner can read, and syncs it to disk. Fails if the file already exists.
 pub(super) fn write_new_file(path: &Path, text: &str) -> std::io::Result<()> {
     temporary_file(path, text, 0o600)?.persist_noclobber(path)?;
-    // The new name is durable only after its folder is synced. Some file systems cannot sync a folder.
+    // The new file name is durable only after the folder has been synced. Some file systems cannot sync a folder.
     if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
     }
@@ -176,8 +176,8 @@ fn stdout_at(_: &Path) -> Option<File> {
     None
 }
 
-/// Returns the final target of a symbolic link, even if the target does not exist. A write to the target keeps the
-/// link.
+/// Returns the final target of a symbolic link, even if the target does not exist. Writing to the target leaves the
+/// link in place.
 fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut path = path.to_owned();
     // Linux follows at most 40 links.

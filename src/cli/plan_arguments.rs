@@ -68,8 +68,8 @@ pub(super) struct ApplyArguments {
     /// Roll back the interrupted migration of this queue and do nothing else: all messages return to the old queue
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) abort: Vec<Address>,
-    /// Maximum time without draining progress, after which topo rolls back the migration and leaves retired tiers for
-    /// the next apply
+    /// How long draining may make no progress before topo rolls back the migration and leaves retired tiers for the
+    /// next apply
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
     pub(super) drain_timeout: Duration,
     /// Maximum time to wait for the consumers of recreated queues to return [default: 12s, or about twice the
@@ -103,7 +103,7 @@ pub(super) struct ValidateArguments {
     #[command(flatten)]
     pub(super) spec: SpecArguments,
     /// RabbitMQ version to check the specs against [default: the newest known]
-    // Has its own id, because the environment variable applies to `topo plan` only together with `--against`.
+    // The id differs from that in `topo plan`, where the environment variable applies only together with `--against`.
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = typed_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<TypedVersion>,
     #[command(flatten)]

@@ -29,9 +29,9 @@ pub(super) fn options(arguments: &PlanningArguments, environment: Option<&Enviro
     let mut recreate: BTreeMap<Address, OnConflict> = BTreeMap::new();
     for Recreate(address, how) in &arguments.recreate {
         if let Some(other) = recreate.insert(address.clone(), *how).filter(|other| other != how) {
-            // One method may lose messages that the other method keeps, so topo does not choose.
+            // One method may lose messages that the other would keep, so topo does not choose between them.
             return Err(Failure::usage(format!("--recreate {address} is set twice: ={other} and ={how}"))
-                .hint(format!("use only one of these flags; --recreate {address}=migrate keeps messages")));
+                .hint(format!("use only one of these flags; --recreate {address}=migrate keeps the messages")));
         }
     }
     Ok(Options {
@@ -192,7 +192,7 @@ pub(super) async fn read_concurrently(
     let load = async {
         let known = move |vhost: &VhostName| known.get().map(|survey| survey.profile(vhost));
         let loaded = on_other_thread(move || input::load_for_known(sources, known)).await?;
-        // Sending cannot fail: `lists` keeps the receiver until it receives the vhosts.
+        // Sending cannot fail: `lists` keeps the receiver until the vhosts arrive.
         let _ = sender.send(loaded.vhosts());
         Ok::<_, Failure>(loaded)
     };

@@ -74,7 +74,7 @@ impl Progress {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        // With more than 100 steps, a log contains only one line for every tenth of the steps.
+        // With more than 100 steps, a log reports completed steps only after each tenth of the total.
         let every = if total <= 100 { 1 } else { total / 10 };
         Steps {
             bar,
@@ -107,7 +107,7 @@ pub(super) struct Steps {
     ids: BTreeSet<usize>,
     /// The ids of the steps for which a retry reason was shown.
     retried: BTreeSet<usize>,
-    /// The objects whose recreation is rolled back.
+    /// The objects whose recreation is being or has been rolled back.
     rolled_back: BTreeSet<ObjectId>,
 }
 

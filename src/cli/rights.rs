@@ -32,7 +32,7 @@ pub(super) async fn add_missing(
     let Some(user) = access.broker.user().await else { return all };
     let lock = QueueName::new(lock);
     for part in plan.parts_mut().filter(|part| !part.steps.is_empty()) {
-        // The lock of this vhost protects the cluster, and the user needs permission for the lock queue.
+        // A lock in `cluster_lock_vhost` protects the cluster, and the user needs permission for the lock queue.
         let vhost = match part.vhost.is_cluster() {
             true => VhostName::new(cluster_lock_vhost),
             false => part.vhost.clone(),

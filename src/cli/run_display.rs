@@ -84,7 +84,9 @@ fn show_step(steps: &mut Steps, event: StepEvent<'_>) {
             let rate = moved.and_then(|moved| steps.rate(&report_text::action(&step.action), moved));
             steps.show_state(&progress_text::transfer_progress(&step.action, (moved, left), rate, why));
         }
-        StepEvent::Proving(step, time) => steps.show_state(&progress_text::proof_progress(&step.action, time)),
+        StepEvent::Confirming(step, time) => {
+            steps.show_state(&progress_text::confirmation_progress(&step.action, time))
+        }
         StepEvent::Stalled(step, why) => steps.show_retry(step.id, &progress_text::retry_reason(&step.action, why)),
         StepEvent::RollingBack(queue, why) => {
             let line = progress_text::rollback_start(queue, why.map(|why| why as _), output::width());

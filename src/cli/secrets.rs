@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// The maximum size of a secret in bytes.
-const LARGEST: u64 = 64 << 10;
+const MAX_BYTES: u64 = 64 << 10;
 
 /// Reads the value of a secret; `None` if the variable is not set or the file does not exist.
 ///
@@ -51,8 +51,10 @@ fn read_file(path: &Path) -> Result<Option<String>, String> {
         Err(error) => return Err(error.to_string()),
     };
     let mut text = String::new();
-    match file.take(LARGEST + 1).read_to_string(&mut text) {
-        Ok(_) if text.len() as u64 > LARGEST => return Err(format!("the file is larger than {} KiB", LARGEST >> 10)),
+    match file.take(MAX_BYTES + 1).read_to_string(&mut text) {
+        Ok(_) if text.len() as u64 > MAX_BYTES => {
+            return Err(format!("the file is larger than {} KiB", MAX_BYTES >> 10));
+        }
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::InvalidData => return Err("the value is not valid UTF-8".to_owned()),
         Err(error) => return Err(error.to_string()),

@@ -18,11 +18,11 @@ pub(super) struct ShowArguments {
     /// Plan file written by topo plan --out; with --expanded, spec files or directories
     #[arg(value_name = "FILE", required_unless_present = "expanded")]
     pub(super) paths: Vec<PathBuf>,
-    /// Print the specs with all generated objects, without short forms, forEach and retries
+    /// Print the specs with all generated objects, without short forms, forEach or retries
     #[arg(long, env = "TOPO_EXPANDED", value_parser = BoolishValueParser::new(), help_heading = "Expansion")]
     pub(super) expanded: bool,
     /// Expand for this RabbitMQ version [default: the newest known version]
-    #[arg(long, value_name = "VERSION", env = "TOPO_BROKER_VERSION", value_parser = broker_version, help_heading = "Expansion")]
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", env = "TOPO_BROKER_VERSION", value_parser = broker_version, help_heading = "Expansion")]
     pub(super) broker_version: Option<BrokerVersion>,
     /// Process only this vhost in the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST", help_heading = "Expansion")]
@@ -30,7 +30,7 @@ pub(super) struct ShowArguments {
     /// Use the variables and additional specs of this environment
     #[arg(long, value_name = "NAME", env = "TOPO_ENV", help_heading = "Expansion")]
     pub(super) env: Option<String>,
-    /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
+    /// Value of ${NAME} in the specs (same as TOPO_VAR_NAME); may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable, env = "TOPO_VAR", help_heading = "Expansion")]
     pub(super) variables: Vec<(String, String)>,
     /// File of NAME=VALUE lines; may be repeated

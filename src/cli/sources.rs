@@ -113,7 +113,7 @@ pub(super) fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<Path
         }
     }
     Err(Failure::usage(
-        "no spec found: no file was specified, and the current directory has no topology.yaml and no topology/",
+        "no spec found: no file was specified, and the current directory contains neither topology.yaml nor topology/",
     )
     .hint(format!("specify one: {command} FILE"))
     .hint("or write one; the README contains an example"))
@@ -207,7 +207,7 @@ fn read_folder(
         let is_yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
         // topo does not follow a link to a folder, because the link may point back to this folder.
         if entry.is_dir() && !entry.is_symlink() {
-            // The folder can contain the specs of another environment.
+            // The folder may contain the specs of another environment.
             if read.contains(&entry.canonicalize().unwrap_or_else(|_| entry.clone())) {
                 continue;
             }

@@ -30,7 +30,9 @@ impl FromStr for PruneKinds {
                 .map(|row| ObjectKind::Record(row.kind))
                 .ok_or_else(|| {
                     let records: String = RecordRow::prunable().map(|row| format!(", {}", row.section)).collect();
-                    format!("`{other}` cannot be pruned; use exchanges, queues, bindings, policies{records}")
+                    format!(
+                        "`{other}` cannot be pruned; expected one of exchanges, queues, bindings, policies{records}"
+                    )
                 }),
         };
         text.split(',').map(kind).collect::<Result<_, _>>().map(Self)

@@ -48,7 +48,7 @@ pub(crate) struct EffectiveQueue<'c, 'a> {
     pub(crate) effective: EffectiveSettings,
     /// The destination of dead-lettered messages; `None` if the queue has no dead-letter exchange.
     pub(crate) dead_letters: Option<DeadLetters>,
-    /// True if the dead-letter exchange is internal, so that clients cannot publish to it.
+    /// True if the dead-letter exchange is internal, which means that clients cannot publish to it.
     pub(crate) is_dead_letter_exchange_internal: bool,
     pub(crate) profile: &'c BrokerProfile,
     pub(super) context: &'c Context<'a>,
@@ -198,8 +198,8 @@ impl Context<'_> {
 
     /// Returns true if a worker can safely publish a message to an exchange and acknowledge the original.
     ///
-    /// This is safe if the message reaches a queue, or if the route is uncertain only because of an external exchange or
-    /// this exchange, which topo assumes to be complete.
+    /// This is safe if the message reaches a queue. It is also safe if the route is uncertain only because of this
+    /// exchange or an external exchange. topo trusts these exchanges to route the message.
     pub(super) fn is_routable(&self, exchange: &ExchangeName, key: &str) -> bool {
         let is_trusted = |of: &ExchangeName| {
             of == exchange || self.expansion.scope.external.contains(&ObjectId::Exchange(of.clone()))

@@ -15,7 +15,7 @@ pub struct Declaration {
     pub durable: bool,
     /// True if the broker deletes the queue when its last consumer is canceled.
     pub auto_delete: bool,
-    /// Always false: a spec cannot declare the queue of a single connection.
+    /// Always false: a spec cannot declare a queue that is exclusive to one connection.
     pub exclusive: bool,
     /// The arguments, including `x-queue-type`. The settings of policies are not part of a declaration.
     pub arguments: Arguments,

@@ -50,7 +50,7 @@ pub struct Contract {
     /// The delay of each retry, in order; empty without delays.
     pub delays: Vec<Wait>,
     /// The maximum time by which a worker may shorten a delay; null without jitter. The worker sets a per-message
-    /// `expiration` between the delay minus the jitter and the delay.
+    /// `expiration` that is at most the delay, and at least the delay minus the jitter.
     pub jitter: Option<Wait>,
     /// The reaction of a worker to a message that it failed to process.
     pub on_failure: Answer,
@@ -64,8 +64,8 @@ pub struct Contract {
     pub retry_arrives: Option<Arrival>,
     /// The headers that contain the original exchange and routing key of a retry; null if `retryArrives` is null.
     pub original: Option<Original>,
-    /// The destination of a message that is given up; null if the queue has no dead-letter exchange, so that the broker
-    /// drops the message.
+    /// The destination of a message that is given up; null if the queue has no dead-letter exchange, in which case the
+    /// broker drops the message.
     pub dead_letters: Option<DeadLetters>,
     /// True if the spec intentionally drops messages that are given up: `deadLetter: none`.
     pub is_drop_intended: bool,
@@ -123,7 +123,8 @@ pub enum Method {
     /// The message failed.
     #[serde(rename = "basic.nack")]
     Nack,
-    /// The message failed. Every RabbitMQ version counts the delivery toward the delivery limit, unlike `basic.nack`.
+    /// The message failed. Unlike with `basic.nack`, every RabbitMQ version counts the delivery toward the delivery
+    /// limit.
     #[serde(rename = "basic.reject")]
     Reject,
 }
@@ -187,7 +188,7 @@ pub struct Arrival {
 #[serde(rename_all = "camelCase")]
 pub struct Original {
     /// The component that writes the headers. A worker writes the headers when it publishes the first copy.
-    pub counted_by: AttemptCounter,
+    pub written_by: AttemptCounter,
     /// The header with the exchange, or a field of an `x-death` entry: `x-death[queue=…, reason=…].exchange`.
     pub exchange: String,
     /// The header with the routing key, or a field of an `x-death` entry.
@@ -251,7 +252,7 @@ pub struct Replay {
     pub without_headers: Vec<String>,
     /// The prefixes of additional headers that the copy must not have.
     pub without_header_prefixes: Vec<String>,
-    /// The sum of the delays of all retries. A copy that always fails is dead-lettered again only after this time.
+    /// The total delay of all retries. A copy that always fails is dead-lettered again only after this time.
     pub retries_take: Wait,
     /// Mistakes to avoid, in sentences.
     pub warnings: Vec<String>,
@@ -265,9 +266,9 @@ pub struct QueueThresholds {
     pub depth: SeverityLevels<i64>,
     /// The growth.
     pub growth: SeverityLevels<GrowthThreshold>,
-    /// The time for which the queue has not been empty.
+    /// The time since the queue was last empty.
     pub age: SeverityLevels<Wait>,
-    /// The time for which the queue has contained messages without a consumer; null without this threshold.
+    /// The time for which the queue has had messages but no consumers; null without this threshold.
     pub no_consumers: Option<Wait>,
 }
 

@@ -35,7 +35,7 @@ impl Reaction<'_> {
     }
 
     /// Returns the headers that the worker sets in the copy of a message with this exchange and routing key. Empty if
-    /// the worker does not count the retries, or gives up.
+    /// the worker gives up, or does not count the retries.
     pub fn headers(&self, exchange: &str, routing_key: &str) -> Arguments {
         if !self.is_counted {
             return Arguments::new();

@@ -1,5 +1,6 @@
 //! Describes how a tool replays a dead-lettered message through the default exchange. `topo dlq replay` removes the
-//! same headers, but keeps the original routing key: it publishes to an exchange that routes only to the queue.
+//! same headers as such a tool, but keeps the original routing key. It publishes to an exchange that routes only to the
+//! queue.
 
 use super::context::EffectiveQueue;
 use super::document::{Publish, Replay, Wait};

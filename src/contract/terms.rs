@@ -60,7 +60,7 @@ fn retry_keys(queue: &QueueName, retries: u32) -> Vec<String> {
     (1..=retries).map(|number| naming::retry_key(queue, number)).collect()
 }
 
-/// Completes the contract of a queue with a retry ladder.
+/// Completes the contract of a queue that has a retry ladder.
 fn complete_ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
     let queue = it.name;
     // If the broker may drop messages at the end of the ladder, the worker must not publish a copy and acknowledge the
@@ -81,7 +81,7 @@ fn complete_ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
     // versions).
     let entry = format!("x-death[queue={}, reason=rejected]", queue.as_str());
     contract.original = Some(Original {
-        counted_by: AttemptCounter::Broker,
+        written_by: AttemptCounter::Broker,
         exchange: format!("{entry}.exchange"),
         routing_key: format!("{entry}.routing-keys[0]"),
     });
@@ -126,7 +126,7 @@ fn complete_republish(contract: &mut Contract, republish: &Republish) {
     });
     contract.retry_arrives = Some(arrival);
     contract.original = Some(Original {
-        counted_by: AttemptCounter::Worker,
+        written_by: AttemptCounter::Worker,
         exchange: ORIGINAL_EXCHANGE.to_owned(),
         routing_key: ORIGINAL_ROUTING_KEY.to_owned(),
     });
@@ -157,7 +157,7 @@ fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMess
         header(LAST_FAILED_AT, "time of the last failure (RFC 3339)", None),
         header(RETRY_COUNT, "the number of retries", None),
         header(LAST_ERROR, "the error from the last attempt", None),
-        header("x-consumer-version", "the version of the worker that failed last", None),
+        header("x-consumer-version", "the version of the worker that made the last failed attempt", None),
         // A replay needs these headers, because the copy has a different routing key.
         header(ORIGINAL_EXCHANGE, "the exchange to which it was first published", None),
         header(ORIGINAL_ROUTING_KEY, "the routing key with which it was first published", None),

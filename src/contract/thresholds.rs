@@ -5,7 +5,7 @@ use super::document::{GrowthThreshold, QueueThresholds, SeverityLevels, Wait};
 use crate::model::{Growth, Levels, Thresholds};
 
 impl QueueThresholds {
-    /// Converts thresholds; `None` if no threshold is set.
+    /// Returns the converted thresholds; `None` if no threshold is set.
     pub(super) fn of(thresholds: &Thresholds) -> Option<Self> {
         let growth = |it: Growth| GrowthThreshold { messages: it.messages, within: Wait::of(it.within) };
         (*thresholds != Thresholds::default()).then(|| Self {

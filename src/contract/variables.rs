@@ -24,8 +24,8 @@ pub struct NameConflict {
 ///
 /// # Errors
 /// Returns a [`NameConflict`] if two queues would set the same variable. This happens if their names differ only in
-/// case or special characters, if two vhosts have a queue with the same name, or for names such as `a` and
-/// `a.dead-letter`.
+/// case or special characters, if two vhosts have a queue with the same name, or if the names are, for
+/// example, `a` and `a.dead-letter`.
 pub fn variables(contracts: &Contracts) -> Result<Vec<Vec<(String, String)>>, NameConflict> {
     let mut variables: BTreeMap<String, &QueueName> = BTreeMap::new();
     let mut groups = Vec::new();

@@ -1,5 +1,5 @@
-//! Generates warnings about workers that deviate from their contract. The tests in `tests/live` verify the described
-//! consequences.
+//! Generates warnings about workers that deviate from their contract. The tests in `tests/live` verify the
+//! consequences that the warnings describe.
 
 use super::context::EffectiveQueue;
 use super::document::DeadLetters;
@@ -54,7 +54,7 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
     }
     if let Some(Retry::Republish(Republish { tiers: Some(_), jitter, .. })) = it.retry {
         let expiration = match jitter {
-            Some(_) => "set an `expiration` on the copy only for jitter, and to at least the delay minus the jitter",
+            Some(_) => "set an `expiration` on the copy only to add jitter, and never below the delay minus the jitter",
             None => "do not set an `expiration` on the copy",
         };
         let effect = "a message with a shorter `expiration` still waits behind earlier messages";

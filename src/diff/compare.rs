@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Returns the differences between the current and the desired topology of a vhost. Creations and alterations come
 /// before deletions. Each of these groups is sorted by kind and then by name.
 ///
-/// A declared object is created if it does not exist, and altered if it differs. Differences in arguments that `scope`
+/// A declared object is created if it does not exist, and altered if it differs. Argument differences that `scope`
 /// accepts on an existing queue are ignored. An undeclared current object is deleted if `removed` lists it, if `owns`
 /// matches it, or if it is a setting that the spec omits. See [`binding_reason`] for bindings. External objects,
 /// objects that `ignore` matches, and all other undeclared objects are not deleted. If the spec does not have the
@@ -78,7 +78,7 @@ fn create_or_alter<T: PartialEq>(live: Option<&T>, desired: &T, object: impl Fn(
     }
 }
 
-/// Adds the deletions of undeclared current objects that [`diff`] describes.
+/// Adds the deletions that [`diff`] describes for undeclared current objects.
 fn add_deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, scope: &Scope) {
     let reason = |id: &ObjectId, declared: bool| {
         if declared || scope.ignores_object(id) || scope.external.contains(id) {

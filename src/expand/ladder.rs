@@ -11,8 +11,8 @@ use crate::model::{Arguments, Binding, Destination, naming};
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Location, Wiring};
 
-/// The dead-lettering reasons except rejection. A message that is dead-lettered for one of these reasons must not enter
-/// a tier. The broker would drop the message as a cycle when the tier returns it (measured on 3.10, 4.0 and 4.3).
+/// The dead-lettering reasons other than rejection. A message that is dead-lettered for one of these reasons must not
+/// enter a tier. The broker would drop the message as a cycle when the tier returns it (measured on 3.10, 4.0 and 4.3).
 const FINAL_REASONS: [&str; 3] = ["delivery_limit", "expired", "maxlen"];
 
 /// The ladder of one queue.
@@ -167,7 +167,7 @@ fn final_target(case: &Case<'_>) -> Result<FinalTarget, Refusal> {
     match (target.kind.as_deref(), &target.routing_key) {
         (Some("direct"), _) => {
             let message = format!(
-                "the dead-lettered messages of a ladder keep their own keys, which direct exchange `{}` does not route",
+                "messages that a ladder dead-letters keep their own routing keys, so direct exchange `{}` does not route them",
                 target.exchange
             );
             refuse(message, fanout)
@@ -175,7 +175,7 @@ fn final_target(case: &Case<'_>) -> Result<FinalTarget, Refusal> {
         (Some("fanout" | "headers"), _) | (_, None) => Ok(target.clone()),
         (Some(_) | None, Some(key)) => {
             let message = format!(
-                "the dead-lettered messages of a ladder keep their own keys, so the routing key {key:?} cannot be set"
+                "messages that a ladder dead-letters keep their own routing keys, so the routing key {key:?} cannot be set"
             );
             refuse(message, "remove the routing key, and bind the dead-letter queue for all keys")
         }

@@ -167,7 +167,7 @@ impl fmt::Display for Retry {
     }
 }
 
-/// Creates the error for a queue that does not count deliveries and sets `maxRetries` without delays or a strategy.
+/// Creates the error for a queue that sets `maxRetries` without delays or a strategy, and does not count deliveries.
 /// `republish` is not the default strategy for such a queue, because only the worker would enforce the limit.
 fn no_strategy(case: &Case<'_>) -> Diagnostic {
     let message =

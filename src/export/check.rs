@@ -105,7 +105,7 @@ pub(super) fn interrupted_migrations(read: &ParsedExport, live: &CurrentVhost<'_
     plan_of(read, live).interrupted
 }
 
-/// Returns true if two queues are equal. A current queue without a type is a classic queue.
+/// Returns true if two queues are equivalent. A current queue without a type is a classic queue.
 fn is_equivalent(desired: &Queue, live: &Queue) -> bool {
     let mut live = live.clone();
     live.arguments.entry("x-queue-type".to_owned()).or_insert_with(|| "classic".into());

@@ -205,9 +205,9 @@ pub(super) fn select_kept(current: &CurrentVhost<'_>, globs: &[Glob], left_out: 
     kept
 }
 
-/// Returns true if the destination of a binding permits the export of the binding. The destination must be exported, or
-/// be a predeclared exchange with a selected source. An exported exchange that belongs to retries can have any exchange
-/// as its destination.
+/// Returns true if the destination of a binding permits the export of the binding. The destination must be exported. If
+/// it is a predeclared exchange, the filter must select the source instead. If the source is an exported exchange that
+/// belongs to retries, the destination can be any exchange.
 fn can_export_with_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
     match &binding.destination {
         Destination::Queue(name) => kept.queues.contains_key(name),

@@ -20,7 +20,7 @@ const INFO_RULES: [&str; 3] = [UNBOUND, LOST, "unbound-exchange"];
 const UNBOUND: &str = "unbound-queue";
 const LOST: &str = "dead-letters-reach-nothing";
 
-/// The findings from one rule about one object, if their texts differ in at most one key.
+/// Findings that come from one rule, concern one object, and have texts that differ in at most one key.
 struct FindingGroup<'a> {
     rule: &'static str,
     /// The text before and after the key that the findings concern. Without such a key, the first string contains the

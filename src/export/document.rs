@@ -101,8 +101,9 @@ impl Document<'_> {
         let Ignored { globs, omitted } = self.left_out.ignored(is_exported);
         let mut comments = vec!["temporary objects of clients: topo neither reports nor deletes them".to_owned()];
         if omitted > 0 {
+            let are = if omitted == 1 { "is" } else { "are" };
             let omitted = count(omitted as u64, "more name");
-            comments.push(format!("the list omits {omitted}: add a glob that matches only these objects"));
+            comments.push(format!("{omitted} {are} not listed: add a glob that matches only these objects"));
         }
         comments.retain(|_| self.comments.is_some());
         let list = Tree::list(globs.iter().map(|glob| Tree::text(glob.as_str())));
@@ -202,7 +203,7 @@ impl Document<'_> {
         in_natural_order(entries, |name| name.as_str()).into_iter().map(|(_, entry)| entry).collect()
     }
 
-    /// Returns the exchanges that exported objects refer to but that are not exported themselves. Each exchange has a
+    /// Returns the exchanges that exported objects refer to but that are not exported themselves, each with a
     /// description of the messages that it receives.
     fn referenced_exchanges(&self) -> BTreeMap<ExchangeName, String> {
         let mut referenced_exchanges: BTreeMap<ExchangeName, BTreeSet<String>> = BTreeMap::new();
@@ -264,14 +265,14 @@ impl Document<'_> {
     }
 }
 
-/// Sorts objects by name, with the numbers in names in numeric order.
+/// Sorts objects by name, comparing numbers in the names by value.
 fn in_natural_order<K, V>(objects: impl IntoIterator<Item = (K, V)>, name: impl Fn(&K) -> &str) -> Vec<(K, V)> {
     let mut objects: Vec<(K, V)> = objects.into_iter().collect();
     objects.sort_by(|(a, _), (b, _)| natural::compare(name(a), name(b)));
     objects
 }
 
-/// Sorts bindings by source, destination and routing key, with the numbers in numeric order.
+/// Sorts bindings by source, destination and routing key, comparing numbers by value.
 fn in_natural_binding_order<'b>(bindings: impl Iterator<Item = &'b Binding>) -> Vec<&'b Binding> {
     let mut bindings: Vec<&Binding> = bindings.collect();
     bindings.sort_by(|a, b| {

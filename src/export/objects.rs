@@ -15,7 +15,7 @@ use crate::plan::spec_keys::{self, key_and_arguments};
 use crate::rabbitmq::policy_keys::PolicyKey;
 use std::collections::BTreeMap;
 
-/// A function that creates the entry of an object with its comments.
+/// A function that creates the entry for an object, including its comments.
 type WriteObject<'a> = &'a dyn Fn(ObjectId, &str, Tree) -> Entry;
 
 /// Returns the sections that contain records.

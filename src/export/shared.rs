@@ -15,7 +15,7 @@ const MIN_QUEUES: usize = 3;
 /// The minimum number of keys for a shared mapping.
 const MIN_KEYS: usize = 3;
 
-/// The shared mappings, by entries.
+/// The shared mappings, keyed by their entries.
 #[derive(Default)]
 pub(super) struct Shared(BTreeMap<Vec<Entry>, Mapping>);
 

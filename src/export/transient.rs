@@ -14,8 +14,8 @@ pub(super) fn reason_for_name(name: &str, expires: bool) -> Option<Reason> {
 }
 
 /// Returns the queues with `x-expires` that are not connected to exported objects. They have no binding and no
-/// dead-letter exchange, and no queue, policy or record refers to them. A connected queue can be part of the topology,
-/// such as a hand-written retry queue. Objects that are left out do not count, because the exported topology does not
+/// dead-letter exchange, and no queue, policy or record refers to them. A connected queue, such as a hand-written retry
+/// queue, can be part of the topology. Objects that are left out do not count, because the exported topology does not
 /// contain them.
 pub(super) fn temporary_queues(topology: &Topology, is_left_out: impl Fn(ObjectId) -> bool) -> BTreeSet<QueueName> {
     let is_tier =
@@ -130,7 +130,7 @@ mod tests {
         topology.policies = exported.policies;
         let (text, _) = export(&topology);
         let found = ignored(&text);
-        assert_eq!(found[0], "# the list omits 9 more names: add a glob that matches only these objects", "{text}");
+        assert_eq!(found[0], "# 9 more names are not listed: add a glob that matches only these objects", "{text}");
         assert_eq!(found[1..4], ["*.pidbox", "celery_delayed_0", "celery_delayed_1"], "{text}");
         assert_eq!((found.len(), &found[21][..]), (22, "celery_delayed_19"), "{text}");
     }
@@ -172,7 +172,7 @@ queues:
         }
         let (text, _) = export(&topology);
         let found = ignored(&text);
-        assert_eq!(found[0], "# the list omits 12 more names: add a glob that matches only these objects", "{text}");
+        assert_eq!(found[0], "# 12 more names are not listed: add a glob that matches only these objects", "{text}");
         assert_eq!((found.len(), &found[20][..]), (21, "rpc.17"), "{text}");
     }
 }

@@ -7,7 +7,7 @@ use crate::model::ObjectId;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The maximum number of rows of boxes in a group. A connected part with at most this number of rows is not divided.
+/// The maximum number of rows of boxes in a group. A connected part with at most this many rows is not divided.
 const MAX_ROWS: usize = 28;
 
 /// The groups of a graph.
@@ -82,7 +82,7 @@ impl<'a> Forest<'a> {
     }
 
     /// For each box that does not have a parent yet, makes the closest destination its parent. If the box has children,
-    /// the name of the destination must be at least as similar as the most similar name of a child. For example,
+    /// the destination's name must be at least as similar to the box's name as any child's name is. For example,
     /// exchange `team.events` joins exchange `team.commands`.
     fn attach_sources(&mut self) {
         let mut child_similarity: Vec<Option<usize>> = vec![None; self.ids.len()];
@@ -205,7 +205,8 @@ impl<'a> Forest<'a> {
         is_large
     }
 
-    /// Returns the number of rows of a box itself: one, plus half a row for the copy of each additional source.
+    /// Returns the number of rows that a box itself occupies: one, plus half a row for the copy of each additional
+    /// source.
     fn own_rows(&self, index: usize) -> usize {
         let bound = self.into[index].iter().filter(|(_, way)| way.bindings > 0).count();
         1 + bound.saturating_sub(1) / 2

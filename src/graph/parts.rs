@@ -83,7 +83,7 @@ impl From<Fate> for DeadLetters {
 pub enum Kind {
     /// An exchange that the spec defines.
     Exchange,
-    /// An exchange that the spec does not define: an external, predeclared or only referenced exchange.
+    /// An exchange that the spec does not define: an exchange that is external, predeclared or only referenced.
     ForeignExchange,
     /// A classic or quorum queue that is neither a dead-letter queue nor a tier.
     Queue,
@@ -93,7 +93,7 @@ pub enum Kind {
     DeadLetterQueue,
     /// A delayed retry queue.
     Tier,
-    /// A queue that the spec does not define: an external or only referenced queue.
+    /// A queue that the spec does not define: a queue that is external or only referenced.
     ForeignQueue,
 }
 
@@ -277,7 +277,8 @@ pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String
     }
 }
 
-/// Returns the label for dead-lettering with a routing key. An empty key is shown as `""`, the same as for a binding.
+/// Returns the label for dead-lettering with a routing key. An empty key is shown as `""`, as in the label of a
+/// binding.
 pub(super) fn of_key(key: &str) -> String {
     if key.is_empty() { "\"\"".to_owned() } else { key.to_owned() }
 }

@@ -1,8 +1,9 @@
 //! Recognizes retries and dead-lettering. Folds objects that are generated for retries into their queue, and the
 //! exchange of a dead-letter queue into that queue.
 //!
-//! Manual retries are only marked. In a manual retry, a worker rejects a message, which waits in a second queue until
-//! it expires and then returns. The broker dead-letters the message twice, but this is not the end of its lifecycle.
+//! Manual retries are marked, but not folded. In a manual retry, a worker rejects a message, which waits in a second
+//! queue until it expires and then returns. The broker dead-letters the message twice, but this is not the end of its
+//! lifecycle.
 
 use super::parts::{ArrowKind, Mark, Retries, Tier};
 use super::raw::{Link, Raw, members};

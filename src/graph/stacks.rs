@@ -13,7 +13,7 @@ const MANY: usize = 60;
 /// The minimum number of similar queues in a stack.
 const MIN_SIMILAR: usize = 6;
 
-/// The appearance of a box without its name.
+/// The appearance of a box, except for its name.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Appearance<'a> {
     kind: Kind,
@@ -73,7 +73,7 @@ fn representatives(raw: &Raw) -> BTreeMap<ObjectId, ObjectId> {
     let neighbors = raw.neighbors();
     let is_queue =
         |id: &ObjectId| raw.nodes.get(id).is_some_and(|node| matches!(node.kind, Kind::Queue | Kind::Stream));
-    // Returns true for an object other than a queue or a stream that has only one neighbor.
+    // Returns true if an object has only one neighbor, and is neither a queue nor a stream.
     let is_own = |id: &ObjectId| !is_queue(id) && neighbors.get(id).is_some_and(|others| others.len() == 1);
     let mut links: BTreeMap<&ObjectId, Vec<&Link>> = BTreeMap::new();
     for link in &raw.links {
@@ -114,8 +114,8 @@ fn appearance(node: &Node) -> Appearance<'_> {
     Appearance { kind: node.kind, words: &node.words, notes: &node.notes, mark: node.mark, tiers }
 }
 
-/// An object with at least this number of binding sources is copied next to each source. If an object has fewer
-/// sources, its sources are copied next to the object.
+/// An object with at least this many binding sources is copied next to each source. If an object has fewer sources, its
+/// sources are copied next to the object.
 const MANY_SOURCES: usize = 8;
 
 /// Separates the groups: replaces one end of each link between two groups with a copy.

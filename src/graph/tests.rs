@@ -232,7 +232,7 @@ fn source_of_another_group_is_copied_next_to_the_queue() {
     let graph = graph(&yaml);
     let parts = parts(&graph);
     let heads: Vec<&[&str]> = parts.iter().map(|part| &part[..3]).collect();
-    // An exchange without its own queues is in the group of objects with similar names.
+    // An exchange without queues of its own is in the group of objects with similar names.
     assert_eq!(heads, [["bill", "shop.events", "shop.events"], ["shop.commands", "shop.events", "shop.q00"]]);
     let is_copy = |arrow: &&Arrow| graph.nodes[arrow.from].is_copy;
     let foreign: Vec<&Arrow> = graph.arrows.iter().filter(is_copy).collect();

@@ -153,8 +153,8 @@ pub(super) fn mapping(fields: &Value, name: &str) -> Result<Value, String> {
     }
 }
 
-/// Returns the fields in `names` with their names in requests. Omits unset fields: null, false, 0, and empty strings,
-/// lists and mappings. The tools do not send such values.
+/// Returns the fields in `names`, each under the name that requests use. Omits unset fields: null, false, 0, and empty
+/// strings, lists and mappings. The tools do not send such values.
 pub(super) fn rename_fields(fields: &Value, names: &[(&str, &str)]) -> Fields {
     let is_set = |value: &&Value| match value {
         Value::Null => false,

@@ -20,7 +20,7 @@ pub struct Imported {
 /// An object or a setting that was not converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The name of the object in the other tool: `rabbitmq_user.app`, `Shovel/from-old`.
+    /// The name of the object in the other tool, such as `rabbitmq_user.app` or `Shovel/from-old`.
     pub what: String,
     /// The reason.
     pub why: String,
@@ -30,7 +30,7 @@ pub struct LeftOut {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     /// The file is not JSON.
-    #[error("it is not JSON: {0}")]
+    #[error("it is not valid JSON: {0}")]
     NotJson(String),
     /// The file does not have the format of the tool.
     #[error("{0}")]
@@ -42,6 +42,6 @@ pub enum ImportError {
     #[error("the objects belong to several clusters: {}", .0.join(", "))]
     SeveralClusters(Vec<String>),
     /// No object belongs to this cluster.
-    #[error("no object belongs to the cluster {0}")]
+    #[error("no objects belong to cluster {0}")]
     UnknownCluster(String),
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: the types in `api/` for operator versions 1.0 to 1.20, and the requests that the operator builds in
 //! `internal/`. In operator 1.20 and later, a webhook sets a queue's missing `durable` field to true. Earlier versions
-//! declare such a queue as not durable.
+//! declare such a queue as non-durable.
 
 mod conversion;
 mod resource;
@@ -37,9 +37,7 @@ pub fn import(documents: &[Value], cluster: Option<&str>) -> Result<Imported, Im
     for item in items.iter().filter(of_operator) {
         match Object::of(item) {
             Some(object) => objects.push(object),
-            None => {
-                builder.leave_out(text(item, "kind").unwrap_or("an object"), "it has no `metadata.name` or no `spec`")
-            }
+            None => builder.leave_out(text(item, "kind").unwrap_or("an object"), "it lacks `metadata.name` or `spec`"),
         }
     }
     // The operator creates these objects for super streams.
@@ -65,7 +63,7 @@ pub fn import(documents: &[Value], cluster: Option<&str>) -> Result<Imported, Im
     for object in &objects {
         match &object.cluster {
             Some(of_object) if !is_chosen(of_object) => {}
-            None if cluster.is_some() => builder.leave_out(&object.address(), "it refers to no cluster"),
+            None if cluster.is_some() => builder.leave_out(&object.address(), "it does not refer to a cluster"),
             Some(_) | None => {
                 if object.kind == "Vhost" && object.spec["tracing"] == json!(true) {
                     builder.leave_out(&format!("`tracing` of {}", object.address()), "topo does not support it");

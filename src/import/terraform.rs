@@ -161,7 +161,9 @@ fn required<'a>(values: &'a Value, name: &str) -> Result<&'a str, String> {
 /// `arguments` mapping.
 fn arguments(settings: &Value) -> Result<Value, String> {
     match text(settings, "arguments_json") {
-        Some(json) => serde_json::from_str(json).map_err(|error| format!("`arguments_json` is not JSON: {error}")),
+        Some(json) => {
+            serde_json::from_str(json).map_err(|error| format!("`arguments_json` is not valid JSON: {error}"))
+        }
         None => mapping(settings, "arguments"),
     }
 }
@@ -175,7 +177,7 @@ fn add(builder: &mut Builder, Resource { address, kind, values, .. }: &Resource)
 
 fn convert_values(kind: &str, values: &Value) -> Converted {
     let name = || required(values, "name");
-    // If the vhost is missing in a plan, its name is not known yet. The default vhost is never missing.
+    // If the vhost is missing from a plan, its name is not known yet. The default vhost is never missing.
     let vhost = || required(values, "vhost");
     Ok(match kind {
         "vhost" => vhost_entries(name()?, values)?,
@@ -252,7 +254,7 @@ fn vhost_entries(name: &str, values: &Value) -> Converted {
     Ok(std::iter::once(("vhosts", vhost)).chain(vhost_limits(name, limits)).collect())
 }
 
-/// Converts the definition of a policy in the same way as the provider. In the state, integers and the nodes in
+/// Converts the definition of a policy in the same way as the provider does. In the state, integers and the nodes in
 /// `ha-params` are strings.
 fn definition(definition: &Value) -> Value {
     let is_nodes_mode = definition.get("ha-mode").and_then(Value::as_str) == Some("nodes");

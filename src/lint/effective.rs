@@ -13,7 +13,7 @@ pub(super) struct EffectiveQueue<'a> {
     pub(super) name: &'a QueueName,
     /// The queue type; `None` if a plugin provides the type.
     pub(super) queue_type: Option<QueueType>,
-    /// The queue for whose retries this queue was generated; `None` if it was not generated for retries.
+    /// The queue whose retries require this queue; `None` if this queue was not generated for retries.
     pub(super) retry_owner: Option<&'a QueueName>,
     /// The declaration; `None` for a delayed retry queue.
     pub(super) declaration: Option<&'a QueueSpec>,
@@ -49,7 +49,7 @@ impl EffectiveQueue<'_> {
         ["max-length", "max-length-bytes"].into_iter().find(|key| self.settings.get(key).is_some())
     }
 
-    /// Returns true if the queue, when it is full, rejects new messages instead of dropping its oldest messages.
+    /// Returns true if the queue rejects new messages when it is full, instead of dropping its oldest messages.
     pub(super) fn rejects_when_full(&self) -> bool {
         self.settings.overflow_behavior().rejects()
     }
@@ -124,17 +124,17 @@ pub(super) struct KnownSetting<'a> {
 /// Returns all known settings of a spec. A value from `defaults` is listed once for each queue that it applies to.
 pub(super) fn known_settings(spec: &Spec) -> impl Iterator<Item = KnownSetting<'_>> {
     let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
-    let of_queues = spec.queues.iter().chain(dead_letter_queues).flat_map(|(name, queue)| {
+    let queue_settings = spec.queues.iter().chain(dead_letter_queues).flat_map(|(name, queue)| {
         queue.arguments.iter().filter_map(move |(key, it)| {
             let known = KnownArgument::named(key)?;
             Some(KnownSetting { id: ObjectId::Queue(name.clone()), key, known, value: &it.value, at: it.at })
         })
     });
-    let of_policies = spec.policies.iter().flat_map(|(name, policy)| {
+    let policy_settings = spec.policies.iter().flat_map(|(name, policy)| {
         policy.definition.iter().filter_map(move |(key, it)| {
             let known = KnownArgument::of_policy_key(key)?;
             Some(KnownSetting { id: ObjectId::Policy(name.clone()), key, known, value: &it.value, at: it.key_at })
         })
     });
-    of_queues.chain(of_policies)
+    queue_settings.chain(policy_settings)
 }

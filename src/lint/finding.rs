@@ -1,5 +1,5 @@
-//! Defines lint rules and their findings. A rule is plain data and one function. A finding has the position of its
-//! cause and can be converted to a diagnostic.
+//! Defines lint rules and their findings. A rule consists of plain data and one function. A finding has the position of
+//! its cause and can be converted to a diagnostic.
 
 use super::Subject;
 use super::effective::EffectiveQueue;

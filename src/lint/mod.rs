@@ -1,8 +1,8 @@
 //! Lints a spec and its expansion: finds settings that a broker version refuses or ignores, and probable mistakes.
 //! Rules are pure functions and do not require a broker. `plan` reports the hazards of applying a spec to a broker.
 //!
-//! Each rule is a file in `rules`, with a documentation page of the same name. The examples on the page are the tests
-//! of the rule.
+//! Each rule is a file in `rules`, with a documentation page of the same name. The examples on the page are the
+//! rule's tests.
 
 mod effective;
 mod finding;

@@ -89,7 +89,7 @@ impl<'a> Subject<'a> {
             .get_or_init(|| policy_targets::policy_targets(self.spec, self.expansion, self.routing().policies()))
     }
 
-    /// Returns the simulated routing of the live topology if it is known, otherwise of the expansion.
+    /// Returns the simulated routing of the live topology, or of the expansion if the live topology is not known.
     pub(super) fn routing(&self) -> &Routing<'a> {
         let external = &self.expansion.scope.external;
         let is_live = |live: &Topology, id: &ObjectId| match id {
@@ -192,7 +192,7 @@ impl<'a> Subject<'a> {
         self.spec.policies.iter().map(|(name, policy)| (ObjectId::Policy(name.clone()), policy))
     }
 
-    /// Returns true if the broker has this version or a later version.
+    /// Returns true if the broker runs this version or a later version.
     pub(super) fn is_at_least(&self, major: u16, minor: u16) -> bool {
         self.profile.version.is_at_least(major, minor)
     }

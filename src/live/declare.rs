@@ -109,7 +109,8 @@ pub async fn clear(access: &Access, vhost: &VhostName, preparation: &Preparation
     let snapshots = access.broker.read(std::slice::from_ref(vhost)).await?;
     let Some(snapshot) = snapshots.into_iter().next() else { return Ok(()) };
     let (found, declared) = (snapshot.topology, &preparation.desired.topology);
-    // The broker deletes other bindings together with their exchange or queue.
+    // Only bindings between predeclared exchanges need an unbind step. The broker deletes all other bindings together
+    // with their exchange or queue.
     let needs_unbind = |binding: &&Binding| {
         let is_predeclared = |exchange: &ExchangeName| exchange.is_predeclared();
         let is_to_predeclared = match &binding.destination {

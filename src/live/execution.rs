@@ -184,8 +184,8 @@ impl Execution<'_> {
         Ok(counts)
     }
 
-    /// Purges the queues with workers, because the broker requeues their unacknowledged messages. If the results
-    /// differ, purges all queues. Does not purge streams.
+    /// Purges the queues that have workers, because the broker requeues the workers' unacknowledged messages. If the
+    /// results differ, purges all queues. Does not purge streams.
     async fn purge_queues(&self, amqp: &AmqpTransport, observation: &Observation) -> Result<(), BrokerError> {
         let agrees = observation.differences(&self.case.simulated).is_empty();
         let needs_purge = |queue: &&QueueName| self.case.workers.contains_key(*queue) || !agrees;

@@ -42,7 +42,7 @@ impl Log {
     }
 }
 
-/// Returns the number of a message from the case; `None` for messages from other cases.
+/// Returns the sequence number of a message from the case; `None` for messages from other cases.
 pub(super) fn number_of(message: &ReceivedMessage, case: &str) -> Option<u64> {
     message.text("message_id")?.strip_prefix(case)?.strip_prefix('/')?.parse().ok()
 }

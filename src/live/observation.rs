@@ -7,7 +7,7 @@ use crate::model::count::{count, number};
 use crate::simulation::{End, Outcome, PublisherResult};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How early a delivery can appear, in milliseconds, because the broker rounds times.
+/// How early, in milliseconds, a delivery can appear to be, because the broker rounds times.
 const TOLERANCE: i64 = 2;
 
 /// The observable result of a case.
@@ -26,7 +26,8 @@ pub(super) struct Observation {
 pub(super) struct Compared {
     /// The headers that the publisher or a worker sets.
     pub(super) headers: Vec<String>,
-    /// True to compare the sequence number of the published message. False if the order of the messages depends on workers.
+    /// True to compare the sequence number of the published message. False if the order of the messages depends on
+    /// workers.
     pub(super) numbers: bool,
 }
 

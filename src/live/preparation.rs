@@ -22,7 +22,7 @@ pub struct Preparation {
     pub scale: Scale,
     /// The cases to run.
     pub cases: Vec<RunnableCase>,
-    /// The cases that do not run on the broker: the position among the selected cases, and the reason.
+    /// The cases that do not run on the broker, each with its position among the selected cases and the reason.
     pub not_run: Vec<(usize, String)>,
     /// The topology with scaled times.
     pub(super) desired: Desired,
@@ -41,18 +41,18 @@ impl Preparation {
 pub struct RunnableCase {
     /// The position among the selected cases.
     pub index: usize,
-    /// The simulated result, with the times in the spec.
+    /// The simulated result, based on the times in the spec.
     pub outcome: Outcome,
     pub(super) publication: Publication,
     pub(super) workers: BTreeMap<QueueName, Worker>,
-    /// The simulated time of the last event, in milliseconds, with scaled times.
+    /// The time of the last event in the simulation with scaled times, in milliseconds.
     pub(super) ended_at: i64,
-    /// The simulated time of the first event after the publish, in milliseconds, with scaled times; `None` if there is
-    /// no such event.
+    /// The time of the first event after the publish in the simulation with scaled times, in milliseconds; `None` if
+    /// there is no such event.
     pub(super) first_event: Option<i64>,
     /// The components of messages to compare.
     pub(super) compared: Compared,
-    /// The simulated result, with scaled times.
+    /// The simulated result, based on scaled times.
     pub(super) simulated: Observation,
 }
 

@@ -18,7 +18,7 @@ const MIN_TIME_WITH_WORKER: i64 = 1_000;
 /// messages of a case before the first message expires.
 const PUBLISH_TIME: i64 = 100;
 
-/// The policy keys whose times are divided, in milliseconds. The corresponding arguments have the prefix `x-`.
+/// The policy keys whose values, in milliseconds, are divided. The corresponding arguments have the prefix `x-`.
 const TIMES: [&str; 3] = ["message-ttl", "delayed-retry-min", "delayed-retry-max"];
 
 /// The number by which times are divided.
@@ -71,7 +71,7 @@ impl Scale {
         if time > 0 { (time / divisor).max(1) } else { time }
     }
 
-    /// Returns the publication with a divided expiration.
+    /// Returns the publication with its expiration divided.
     pub(super) fn publication(self, publication: &Publication) -> Publication {
         let expiration = publication.expiration.map(|time| self.divide(time));
         Publication { expiration, ..publication.clone() }

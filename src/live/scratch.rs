@@ -54,7 +54,7 @@ pub async fn delete(access: &Access, vhost: &VhostName) -> Result<(), BrokerErro
 /// Returns the scratch vhosts that are at least `min_age` old.
 ///
 /// # Errors
-/// The broker could not be read.
+/// The vhosts could not be read from the broker.
 pub async fn leftovers(access: &Access, min_age: Duration) -> Result<Vec<Leftover>, BrokerError> {
     let now = SystemTime::now();
     let listed = access.broker.listed_vhosts().await?;

@@ -1,5 +1,4 @@
-//! A worker that consumes from a queue. The worker receives one message at a time, and follows the behaviors of the
-//! case.
+//! A worker that consumes from a queue. The worker receives one message at a time, and behaves as the case specifies.
 
 use super::log::{Log, number_of};
 use crate::broker::BrokerError;

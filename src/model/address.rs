@@ -79,7 +79,7 @@ impl Address {
     }
 
     /// Parses an address that a user specified, without checking whether the object exists. Returns an error message if
-    /// the kind is unknown or a segment is empty, except for the routing key of a binding.
+    /// the kind is unknown, or if a segment other than the routing key of a binding is empty.
     pub fn parse(text: &str) -> Result<Self, String> {
         let kinds = ["vhosts", "exchanges", "policies", "queues", "bindings"];
         let mut segments = text.split('/');

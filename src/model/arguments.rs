@@ -65,7 +65,7 @@ impl Eq for Float {}
 /// could overflow the stack.
 pub const MAX_LEVELS: usize = 64;
 
-/// The maximum number of values in one argument, at any depth, that topo reads. A declaration must fit into one AMQP
+/// The maximum number of values that topo reads in one argument, at any depth. A declaration must fit into one AMQP
 /// frame (128 KiB by default), so clients rarely declare more values. The limit protects memory: the decoded mapping
 /// `{"":1}` takes more than 100 times the memory of its JSON text.
 pub const MAX_VALUES: usize = 10_000;
@@ -195,7 +195,7 @@ impl From<String> for ArgumentValue {
 /// The values of arguments, by argument name.
 pub type Arguments = BTreeMap<String, ArgumentValue>;
 
-/// Returns true if topo did not completely read the value of at least one argument.
+/// Returns true if at least one argument has a value that topo did not read completely.
 pub fn has_truncated_value(arguments: &Arguments) -> bool {
     arguments.values().any(ArgumentValue::is_truncated)
 }

@@ -1,4 +1,4 @@
-//! Encodes objects as RabbitMQ's JSON, for request bodies and for the entries in definitions files.
+//! Encodes objects in RabbitMQ's JSON format, for request bodies and for the entries in definitions files.
 
 use super::binding::{Binding, Destination};
 use super::names::VhostName;

@@ -66,7 +66,7 @@ impl Intervals {
         self.tick().max(Duration::from_secs(1))
     }
 
-    /// Returns how long consumers must make no progress before topo considers them stalled: two ticks and a margin,
+    /// Returns how long consumers can go without progress before topo considers them stalled: two ticks and a margin,
     /// 11 s by default. The minimum is 5 s, so that slow consumers are not considered stalled if the tick is short.
     pub fn stall_timeout(self) -> Duration {
         (self.tick() * 2 + margin(self.tick())).max(DEFAULT)
@@ -84,9 +84,9 @@ impl Intervals {
         time.max(time.mul_f64(self.tick().as_secs_f64() / DEFAULT.as_secs_f64()))
     }
 
-    /// Returns the tick as a multiple of the default tick, rounded up. The result is at least 1. The number of messages
-    /// that arrive between two ticks can be larger by this factor than with the default tick.
-    pub fn ticks_by_default(self) -> i64 {
+    /// Returns the tick as a multiple of the default tick, rounded up. The result is at least 1. Up to this many times
+    /// as many messages can arrive between two ticks as with the default tick.
+    pub fn tick_factor(self) -> i64 {
         i64::try_from(self.tick().as_millis().div_ceil(DEFAULT.as_millis())).unwrap_or(i64::MAX)
     }
 
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(seconds(waits.consumers_return()), 12.0);
         assert_eq!(seconds(waits.scaled(Duration::from_secs(60))), 60.0);
         assert_eq!(seconds(waits.drain_timeout(Duration::from_secs(2))), 2.0);
-        assert_eq!(waits.ticks_by_default(), 1);
+        assert_eq!(waits.tick_factor(), 1);
         assert!(!waits.is_tick_specified());
     }
 
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(slow.longest_pause(), Duration::from_secs(60));
         assert_eq!(slow.drain_timeout(Duration::from_secs(30)), Duration::from_secs(122));
         assert_eq!(slow.scaled(Duration::from_secs(120)), Duration::from_secs(1440));
-        assert_eq!(slow.ticks_by_default(), 12);
+        assert_eq!(slow.tick_factor(), 12);
         assert_eq!(slow.consumers_return(), Duration::from_secs(122));
         let half = Some(Duration::from_millis(500));
         let fast = Intervals::new(half, half);

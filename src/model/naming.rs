@@ -40,7 +40,7 @@ pub fn queue_of_guard_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), DEAD_LETTER_EXCHANGE_SUFFIX)
 }
 
-/// Returns the retry exchange of a queue, which routes a message by its retry key to the tier for its next retry.
+/// Returns a queue's retry exchange, which routes each message by its retry key to the tier for the next retry.
 pub fn retry_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{RETRY_SUFFIX}", queue.as_str()))
 }
@@ -195,10 +195,10 @@ pub fn queue_of_dead_letter_policy(policy: &PolicyName) -> Option<QueueName> {
 /// instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationNames {
-    /// The holding queue for messages that are published while topo drains the old queue, and its fanout exchange. The
-    /// exchange is the alternate exchange of the tap.
+    /// The name of a holding queue and its fanout exchange. The queue receives the messages that are published while
+    /// topo drains the old queue. The exchange is the alternate exchange of the tap.
     pub hold: String,
-    /// The holding queue that receives the messages from the old queue, and its fanout exchange.
+    /// The name of a holding queue and its fanout exchange. The queue receives the messages from the old queue.
     pub drained: String,
     /// A temporary queue with the settings of the new queue. topo declares it before making any changes, to check
     /// whether the broker allows the connected user to declare the new queue.

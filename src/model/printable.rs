@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-/// Substrings of spec keys whose values can be secrets, in lower case. The substrings also match common misspellings.
+/// Lowercase substrings of spec keys whose values can be secrets. The substrings also match common misspellings.
 pub(crate) const SECRET_KEYS: [&str; 5] = ["passw", "pasw", "pwd", "dhash", "secret"];
 
 /// Returns true if the value of a spec key can be a secret.
@@ -42,7 +42,7 @@ pub fn clean(text: &str) -> String {
     }
     let mut clean = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
-        // Sentences are wrapped at spaces, so each word can start a line.
+        // Sentences are wrapped at spaces, so any word can start a line.
         let starts_word = clean.chars().next_back().is_none_or(char::is_whitespace);
         let is_command = starts_word && text[at..].starts_with("::") || text[at..].starts_with("##[");
         if is_command || is_hidden(c) {
@@ -54,8 +54,8 @@ pub fn clean(text: &str) -> String {
     clean
 }
 
-/// Replaces each byte of a password in a URL with an asterisk, in the user info and in the `password` query parameter.
-/// The user info can contain spaces if the URL is quoted. Byte offsets into the text remain valid.
+/// Masks passwords in URLs, in the user info and in the `password` query parameter. The user info can contain spaces if
+/// the URL is quoted. Replaces each byte of a password with an asterisk, so byte offsets into the text remain valid.
 pub fn mask_passwords(text: &str) -> Cow<'_, str> {
     let mut masked = String::new();
     let mut rest = text;

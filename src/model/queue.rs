@@ -76,7 +76,7 @@ impl Queue {
     }
 
     /// Returns true if the queue has the `x-expires` argument: the broker deletes the queue after it has been unused
-    /// for this long.
+    /// for the specified time.
     pub fn expires(&self) -> bool {
         self.arguments.contains_key("x-expires")
     }
@@ -119,8 +119,8 @@ impl Exchange {
     }
 }
 
-/// The permission of a user to use certain routing keys on one exchange. Without a topic permission for the exchange,
-/// the user can use any routing key, so deleting a topic permission widens access.
+/// A user's permission to use certain routing keys on one exchange. Without a topic permission for the exchange, the
+/// user can use any routing key, so deleting a topic permission widens access.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct TopicPermission {
     /// The user.

@@ -83,8 +83,8 @@ impl fmt::Display for RecordId {
 impl Record {
     /// Creates a record from JSON fields and the defaults of its kind. Keeps unknown fields of shovels and upstreams,
     /// because a later version of RabbitMQ may support these fields. Ignores all other unknown fields. Returns `None`
-    /// if a required field is missing, or if the record has no effect, such as a negative limit or a flag that is
-    /// false.
+    /// if a required field is missing, or if the record has no effect. For example, a negative limit and a flag that is
+    /// false have no effect.
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
         let mut normalized = Arguments::new();
         for field in id.fields() {
@@ -115,8 +115,8 @@ impl Record {
         Some((PolicyName::new(name.as_str()), policy))
     }
 
-    /// Returns the word that a spec accepts instead of the fields. Returns `None` if the kind has no such word, or if a
-    /// field has a different value.
+    /// Returns the word that a spec accepts instead of the fields. Returns `None` if the kind has no such word, or if
+    /// the value of any field differs from the value that the word sets.
     pub fn shorthand(&self) -> Option<&'static str> {
         let shorthand = self.id.kind.row().shorthand?;
         let has_value = |value: &ArgumentValue| value.as_text() == Some(shorthand.value);
@@ -135,8 +135,8 @@ impl Record {
         })
     }
 
-    /// Returns true if a missing record is equivalent to this record: a topic permission that permits every routing
-    /// key.
+    /// Returns true if the record is equivalent to a missing record, because it is a topic permission that permits
+    /// every routing key.
     pub fn is_without_effect(&self) -> bool {
         self.id.kind == RecordKind::TopicPermission
             && self.fields.values().all(|pattern| pattern.as_text() == Some(EVERYTHING))
@@ -254,7 +254,7 @@ impl FieldShape {
         }
     }
 
-    /// Returns URIs without passwords and in canonical form. A list with one URI becomes this URI.
+    /// Returns URIs without passwords and in canonical form. A list with one URI becomes that URI.
     fn normalize_uris(self, uris: ArgumentValue) -> ArgumentValue {
         match uris {
             ArgumentValue::List(mut items) if items.len() == 1 => self.normalize_uris(items.remove(0)),
@@ -292,7 +292,7 @@ fn normalize_tags(tags: ArgumentValue) -> ArgumentValue {
 /// The vhost that a URI without a vhost refers to.
 const DEFAULT_VHOST: &str = "/";
 
-/// The replacement for a URI that topo cannot parse. Any part of such a URI can be a password.
+/// The replacement for a URI that topo cannot parse. Any part of such a URI may be a password.
 const INVALID_URI: &str = "(invalid URI)";
 
 /// Converts a member of an upstream set that is only a name to the equivalent mapping.

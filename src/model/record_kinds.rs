@@ -37,7 +37,7 @@ pub enum RecordKind {
     GlobalParameter,
     /// The permissions of a user in a vhost.
     Permission,
-    /// The restriction of a user's routing keys on an exchange.
+    /// A restriction on the routing keys that a user may use on an exchange.
     TopicPermission,
     /// A user in the broker's internal database.
     User,
@@ -79,7 +79,7 @@ pub struct RecordRow {
     /// The fields of an entry in the broker's list that contain the segments of the key; empty if records of this kind
     /// have no names. The first segment is the name. In a spec, each segment is the key of a nested mapping.
     pub key: &'static [&'static str],
-    /// True if a request that writes a record contains the last segment of the key in its body, and not in its path.
+    /// True if a request that writes a record contains the last segment of the key in its body instead of in its path.
     pub is_last_key_in_body: bool,
     /// The word that replaces the mapping of an entry, if there is one.
     pub shorthand: Option<Shorthand>,
@@ -98,7 +98,7 @@ pub struct RecordRow {
     pub list: ListPath,
     /// The position of creations, changes and deletions in a plan.
     pub order: WriteOrder,
-    /// The relation between settings and records.
+    /// How settings map to records.
     pub layout: Layout,
     /// The key of the list that contains the records in a definitions file; empty if there is no such list.
     pub definitions_key: &'static str,
@@ -160,7 +160,7 @@ pub enum WriteOrder {
 /// A word that a spec accepts instead of an entry's mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shorthand {
-    /// The word, as a list for the grammar.
+    /// The word, as a one-element list for the grammar.
     pub words: &'static [&'static str; 1],
     /// The value of every field.
     pub value: &'static str,
@@ -215,7 +215,7 @@ impl PartialEq for Section {
 
 impl Eq for Section {}
 
-/// The relation between settings and records.
+/// How settings map to records.
 #[derive(Clone, Copy, Debug)]
 pub enum Layout {
     /// All settings are fields of one record.
@@ -282,9 +282,9 @@ impl RecordRow {
         RECORD_KINDS.iter().filter(|row| !row.key.is_empty())
     }
 
-    /// Formats a number of records: `1 operator policy`, `2 operator policies`.
-    pub fn format_count(&self, many: usize) -> String {
-        format!("{} {}", number(many as u64), if many == 1 { self.word } else { self.plural })
+    /// Formats a count of records: `1 operator policy`, `2 operator policies`.
+    pub fn format_count(&self, count: usize) -> String {
+        format!("{} {}", number(count as u64), if count == 1 { self.word } else { self.plural })
     }
 
     /// Returns true if the kind belongs to vhosts and its records belong to users. In that case, the globs in the

@@ -62,7 +62,7 @@ pub struct Scope {
     pub families: Vec<Family>,
     /// Arguments that topo sets on new queues if the broker supports them. topo does not recreate an existing queue to
     /// add such an argument, because the benefit of the argument does not justify a recreation. Existing queues without
-    /// the argument are common, for example if an older broker or a different tool created the queue.
+    /// the argument are common, for example because an older broker or a different tool created them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
@@ -79,7 +79,7 @@ pub struct UserScope {
     pub protect: Vec<Glob>,
     /// Globs for the names of the users whose records topo does not manage or report.
     pub ignore: Vec<Glob>,
-    /// The users to which the vhost documents give permissions. Set only in the scope of the cluster.
+    /// The users to whom the vhost documents grant permissions. Set only in the scope of the cluster.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub with_permissions: BTreeSet<String>,
 }
@@ -107,7 +107,7 @@ impl Scope {
     }
 
     /// Returns true if an undeclared record is a setting, such as a user limit, and the spec has an entry for its owner
-    /// (the user or the vhost). The spec then requires this setting to be unset.
+    /// (the user or the vhost). In that case, the spec requires this setting to be unset.
     pub fn leaves_unset(&self, id: &RecordId) -> bool {
         let is_setting = id.setting().is_some() || id.kind.row().key.is_empty();
         let declared = self.sections.get(&id.kind).filter(|_| is_setting);
@@ -179,23 +179,23 @@ fn is_of_user(id: &ObjectId) -> bool {
     matches!(id.kind(), ObjectKind::Record(kind) if kind.row().is_named_after_users())
 }
 
-/// The resolution of a conflict. A conflict is a change that the broker refuses on an existing object.
+/// The resolution of a conflict. A conflict is a change that the broker refuses to make to an existing object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnConflict {
     /// Shows the conflict and its resolutions. The plan is blocked.
     #[default]
     Refuse,
-    /// Recreates the object if it is empty. Otherwise, the plan is blocked.
+    /// Recreations the object if it is empty. Otherwise, the plan is blocked.
     IfEmpty,
-    /// Recreates the object and keeps every message.
+    /// Recreations the object and keeps every message.
     Migrate,
     /// Deletes the object with its messages, and declares it again.
     Discard,
 }
 
 impl OnConflict {
-    /// Returns the value in a spec and in `--recreate ADDRESS=…`.
+    /// Returns the value as written in a spec and in `--recreate ADDRESS=…`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
@@ -229,7 +229,7 @@ impl Glob {
         &self.0
     }
 
-    /// Returns true if the whole name matches. Matching backtracks only to the last `*`, so the time is close to linear
+    /// Returns true if the whole name matches. Matching backtracks only to the last `*`, so it takes nearly linear time
     /// in practice.
     pub fn matches(&self, name: &str) -> bool {
         let pattern: Vec<char> = self.0.chars().collect();
@@ -289,8 +289,8 @@ pub struct Source {
     pub line: usize,
     /// The column in characters, starting at 1.
     pub column: usize,
-    /// The dead-letter queue that the object belongs to, if the object is an entry in `deadLetterQueues` or its
-    /// exchange.
+    /// The dead-letter queue that the object belongs to, if the object is an entry in `deadLetterQueues` or the
+    /// exchange of such an entry.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part_of: Option<QueueName>,
     /// The spec keys that set each argument, by argument name. The effective key comes first. Arguments that are set

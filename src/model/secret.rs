@@ -8,13 +8,13 @@ use std::fmt;
 const ENV: &str = "env";
 /// The key of a reference to a file.
 const FILE: &str = "file";
-/// The key in a request body that contains a reference.
+/// In a request body, the key that contains a reference.
 const TEMPLATE: &str = "$secret";
-/// The key in a request body that contains a URI without its password.
+/// In a request body, the key that contains a URI without its password.
 const URI: &str = "$uri";
 /// The key next to [`URI`] that contains the reference to the password.
 const PASSWORD: &str = "password";
-/// The key in a request body that contains the name of a field. topo sends the current value of this field.
+/// In a request body, the key that contains the name of a field. topo sends the current value of that field.
 const CURRENT: &str = "$current";
 
 /// The source of a secret.
@@ -26,7 +26,7 @@ pub enum SecretRef {
     File(String),
 }
 
-/// A placeholder in a request body, which topo replaces immediately before it sends the request.
+/// A placeholder in a request body. topo replaces the placeholder immediately before it sends the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Template {
     /// The value of a secret.

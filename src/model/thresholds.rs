@@ -38,7 +38,7 @@ pub struct Thresholds {
     pub growth: Levels<Growth>,
     /// How long the queue has contained messages, in milliseconds.
     pub age: Levels<i64>,
-    /// How long the queue has contained messages but had no consumer, in milliseconds.
+    /// How long the queue has contained messages but has had no consumers, in milliseconds.
     pub no_consumers: Option<i64>,
 }
 
@@ -69,7 +69,7 @@ impl<T: Copy> Levels<T> {
         self.warning.is_none() && self.critical.is_none()
     }
 
-    /// Returns the highest severity whose value satisfies the predicate, with the value.
+    /// Returns the highest severity whose value satisfies the predicate, together with that value.
     pub fn highest(&self, is_reached: impl Fn(T) -> bool) -> Option<(Severity, T)> {
         Severity::ALL
             .into_iter()

@@ -27,7 +27,7 @@ pub struct Topology {
     pub queues: BTreeMap<QueueName, Queue>,
     /// All bindings except the bindings of the default exchange.
     pub bindings: BTreeSet<Binding>,
-    /// All policies, without operator policies.
+    /// All policies except operator policies.
     pub policies: BTreeMap<PolicyName, Policy>,
     /// Operator policies, and the records of all other kinds that topo read.
     #[serde(default, skip_serializing_if = "Records::is_empty", with = "as_list")]

@@ -52,12 +52,12 @@ pub struct Activity {
     pub intervals: Intervals,
 }
 
-/// The facts about the records of a vhost or the cluster that a plan requires in addition to the records.
+/// The facts that a plan requires about the records of a vhost or the cluster, in addition to the records themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordFacts {
-    /// For each record kind, the names of the existing objects to which its records belong, such as users. The value is
-    /// `None` if the connected user is not allowed to read these objects. A kind has no entry if topo did not read its
-    /// objects.
+    /// For each record kind, the names of the existing objects, such as users, to which its records belong. The value
+    /// is `None` if the connected user is not allowed to read these objects. A kind has no entry if topo did not read
+    /// its objects.
     pub owners: BTreeMap<RecordKind, Option<BTreeSet<String>>>,
     /// The kinds whose records the connected user is not allowed to read.
     pub unreadable: BTreeSet<RecordKind>,
@@ -156,7 +156,7 @@ pub enum Transports {
 /// nonzero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueActivity {
-    /// The number of all messages in the queue: ready messages, unacknowledged messages, and messages that wait for
+    /// The total number of messages in the queue: ready messages, unacknowledged messages, and messages that wait for
     /// at-least-once dead-lettering.
     pub messages: Option<u64>,
     /// The number of messages that are ready for delivery.
@@ -203,7 +203,7 @@ pub struct QueueClient {
 pub struct DefaultExchangePublishes {
     /// The number of messages per second in the last minute, rounded up.
     pub per_second: u64,
-    /// True if the broker does not report the exchange of each message, so that the number is only a maximum.
+    /// True if the number is only an upper bound, because the broker does not report the exchange of each message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_upper_bound: bool,
 }

@@ -48,7 +48,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 fn default_exchange_text(publishes: DefaultExchangePublishes, kind: ChangeKind) -> String {
     let DefaultExchangePublishes { per_second, is_upper_bound } = publishes;
     let rate = match per_second {
-        0 => "none in the last minute".to_owned(),
+        0 => "no messages in the last minute".to_owned(),
         many if is_upper_bound => {
             format!(
                 "at most {} per second in the last minute; the broker does not report the exact number",
@@ -60,7 +60,7 @@ fn default_exchange_text(publishes: DefaultExchangePublishes, kind: ChangeKind) 
     };
     let consequence = match kind {
         ChangeKind::Delete => {
-            "after the deletion, these messages are lost; change or stop the publishers before the apply"
+            "after the deletion, these messages will be lost; change or stop the publishers before the apply"
         }
         ChangeKind::Create | ChangeKind::Change | ChangeKind::Recreate | ChangeKind::Conflict => {
             "topo cannot redirect these messages, so those that arrive while the queue does not exist are lost; publish \
@@ -89,7 +89,7 @@ fn client_texts(
     let has_pause = needs_pause && is_migration;
     let remark = match may_subscribe_again(context.profile.version, is_quorum(&change.before)) {
         true if change.kind == ChangeKind::Recreate => {
-            " (RabbitMQ 3.8 itself sometimes subscribes the consumers to the new queue; such consumers continue)"
+            " (RabbitMQ 3.8 itself sometimes subscribes the consumers to the new queue; such consumers keep working)"
         }
         true | false => "",
     };
@@ -119,7 +119,7 @@ fn reactions(known: &[&KnownClient], change: &PlannedChange, has_pause: bool) ->
         }
     }
     match &by_reaction[..] {
-        [] => "will be canceled: the reaction of this client is unknown; after the apply, check that the queue has consumers"
+        [] => "will be canceled: how this client will react is unknown; after the apply, check that the queue has consumers"
             .to_owned(),
         [(text, _)] => text.clone(),
         several => {
@@ -152,9 +152,9 @@ fn reaction(client: &KnownClient, change: &PlannedChange, has_pause: bool) -> St
                 OnMissing::Subscribes | OnMissing::Declares => "subscribes again",
             };
             format!(
-                "will probably declare the old queue again before topo declares the new queue, so topo rolls the migration \
-                 back; otherwise, it will exit with a 406 or hang: before the apply, stop the application, or \
-                 configure it to use the queue without declaring it (it then {end})"
+                "will probably declare the old queue again before topo declares the new queue, so topo will roll back \
+                 the migration; otherwise, the client will exit with a 406 or hang: before the apply, stop the \
+                 application, or configure it to use the queue without declaring it (it then {end})"
             )
         }
         (OnCancel::Subscribes, OnMissing::Exits) if has_pause => {
@@ -278,8 +278,8 @@ mod tests {
     fn reactions_depend_on_the_client_and_the_pause() {
         let declares = "will declare the queue again, and exit with a 406 unless the application declares x-max-length 5000 \
                         and no x-max-priority";
-        let rolls_back = "will probably declare the old queue again before topo declares the new queue, so topo rolls \
-                          the migration back; otherwise, it will exit with a 406 or hang: before the apply, stop the application, \
+        let rolls_back = "will probably declare the old queue again before topo declares the new queue, so topo will \
+                          roll back the migration; otherwise, the client will exit with a 406 or hang: before the apply, stop the application, \
                           or configure it to use the queue without declaring it (it then exits with a 404, and must be started again after the apply)";
         assert_eq!(texts(&["Celery"], "recreate", false), declares);
         assert_eq!(texts(&["Celery"], "recreate", true), rolls_back);
@@ -295,7 +295,7 @@ mod tests {
         );
         assert_eq!(texts(&["bunny"], "delete", true), "will hang without an error");
         assert_eq!(texts(&["pika"], "recreate", false), "will exit: start the application again after the apply");
-        assert!(texts(&[], "recreate", false).starts_with("will be canceled: the reaction of this client is unknown"));
+        assert!(texts(&[], "recreate", false).starts_with("will be canceled: how this client will react is unknown"));
     }
 
     #[test]
@@ -315,7 +315,11 @@ mod tests {
         let text = |per_second, is_upper_bound| {
             default_exchange_text(DefaultExchangePublishes { per_second, is_upper_bound }, ChangeKind::Recreate)
         };
-        assert!(text(0, false).contains("(none in the last minute): topo cannot redirect"), "{}", text(0, false));
+        assert!(
+            text(0, false).contains("(no messages in the last minute): topo cannot redirect"),
+            "{}",
+            text(0, false)
+        );
         assert!(
             text(1, false).contains(
                 "publish to it through the default exchange (at most 1 message per second in the last minute)"

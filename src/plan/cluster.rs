@@ -31,7 +31,7 @@ pub fn plan_cluster(context: &PlanContext<'_>, facts: &ClusterFacts, options: &O
         && !facts.name.is_empty()
         && facts.name != *name
     {
-        let text = format!("the spec is for cluster {name}, and this broker belongs to cluster {}", facts.name);
+        let text = format!("the spec is for cluster {name}, but this broker belongs to cluster {}", facts.name);
         let remedy = match &options.environment {
             Some(_) => format!("connect to cluster {name}, or select a different environment"),
             None => format!("connect to cluster {name}, or change `cluster.name` in the spec"),

@@ -136,7 +136,7 @@ fn changed_exchanges<'a>(before: &'a Topology, after: &'a Topology) -> BTreeSet<
     bindings.chain(names.filter(|name| before.exchanges.get(*name) != after.exchanges.get(*name))).collect()
 }
 
-/// Returns the exchanges with an alternate exchange, each with the alternate exchange.
+/// Returns the exchanges that have an alternate exchange, each paired with that alternate exchange.
 fn alternates(sides: &Sides<'_, '_>) -> Vec<(ExchangeName, ExchangeName)> {
     let of = |routing: &Routing<'_>| -> Vec<_> {
         let names = routing.topology().exchanges.keys();
@@ -145,7 +145,8 @@ fn alternates(sides: &Sides<'_, '_>) -> Vec<(ExchangeName, ExchangeName)> {
     [sides.before, sides.after].into_iter().flat_map(of).collect()
 }
 
-/// Returns the exchanges to which each exchange routes, by bindings and as alternate exchanges.
+/// Returns, for each exchange, the exchanges to which it can route messages: its alternate exchanges, and the
+/// destinations of its bindings.
 fn exchange_routes<'r>(
     before: &'r Topology,
     after: &'r Topology,
@@ -172,8 +173,9 @@ fn binding_keys<'a>(sides: &Sides<'_, 'a>) -> BTreeMap<&'a ExchangeName, BTreeSe
     keys
 }
 
-/// Returns true and example routing keys with which messages reach the queue both before and after the plan. If no such
-/// key exists, returns false and the keys with which messages reach the queue before or after the plan.
+/// Returns example routing keys with which messages reach the queue both before and after the plan, together with true.
+/// If no such key exists, returns keys with which messages reach the queue before or after the plan, together with
+/// false.
 fn examples(
     sides: &Sides<'_, '_>,
     arrivals: &[Arrivals; 2],

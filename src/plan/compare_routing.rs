@@ -118,15 +118,15 @@ fn changes_routing(action: &Action) -> bool {
 /// that are not dead-letter exchanges.
 fn entries(context: &PlanContext<'_>, after: &Topology, before: &Routing<'_>) -> BTreeSet<ExchangeName> {
     let queues = before.topology().queues.keys();
-    let dead_letterings = queues.flat_map(|queue| before.dead_lettering(queue).iter().flatten());
-    let dead_letter_exchanges: BTreeSet<&ExchangeName> = dead_letterings.map(|it| &it.exchange).collect();
+    let dead_letter_targets = queues.flat_map(|queue| before.dead_lettering(queue).iter().flatten());
+    let dead_letter_exchanges: BTreeSet<&ExchangeName> = dead_letter_targets.map(|it| &it.exchange).collect();
     let members: BTreeSet<&ObjectId> =
         context.desired.scope.families.iter().flat_map(|family| &family.members).collect();
     let is_entry = |name: &ExchangeName, exchange: &Exchange| {
-        let is_published =
+        let is_published_to =
             |it: &Exchange| (!it.internal || dead_letter_exchanges.contains(name)) && !it.is_created_by_topo();
-        is_published(exchange)
-            && after.exchanges.get(name).is_some_and(is_published)
+        is_published_to(exchange)
+            && after.exchanges.get(name).is_some_and(is_published_to)
             && !members.contains(&ObjectId::Exchange(name.clone()))
     };
     let declared = before.topology().exchanges.iter().filter(|(name, exchange)| is_entry(name, exchange));

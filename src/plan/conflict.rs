@@ -111,7 +111,8 @@ pub(super) fn on_conflict(scope: &Scope, options: &Options, id: &ObjectId, addre
     options.recreate.get(address).copied().or_else(in_spec).unwrap_or_default()
 }
 
-/// Plans the recreation of an object if topo may recreate it. Otherwise, plans a conflict, and a block with the reason.
+/// Plans the recreation of an object if topo may recreate it. Otherwise, adds a conflict, and a block that contains the
+/// reason.
 fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(context, &planned, conflict.on_conflict) {
         Some(Refusal { text, remedy, may_recreate }) => {

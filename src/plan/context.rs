@@ -25,7 +25,7 @@ pub struct PlanContext<'a> {
     /// Exchanges that the broker stores without a value for `auto_delete`, after a definitions import before RabbitMQ
     /// 4.2.2. The broker refuses every declaration of such an exchange.
     pub lacks_auto_delete: &'a BTreeSet<ExchangeName>,
-    /// Facts about the records that the broker does not list with the records themselves.
+    /// Facts about the records, which the broker does not list with the records themselves.
     pub records: &'a RecordFacts,
     /// The behavior of the broker.
     pub profile: &'a BrokerProfile,
@@ -41,7 +41,7 @@ impl PlanContext<'_> {
         self.current.operator_policies()
     }
 
-    /// Returns the operator policies after all creates and changes, but before the deletions.
+    /// Returns the operator policies after all creations and changes, but before the deletions.
     pub(super) fn operator_policies_before_deletions(&self) -> BTreeMap<PolicyName, Policy> {
         let mut policies = self.operator_policies();
         policies.extend(self.desired.topology.operator_policies());

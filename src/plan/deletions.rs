@@ -4,7 +4,7 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Options, PlannedChange, Unmanaged};
 use super::hazard::HazardKind;
-use super::{auto_delete, lock_out, recreate, retries};
+use super::{auto_delete, lockout, recreate, retries};
 use crate::diff::DeleteReason;
 use crate::model::count::number;
 use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, RecordId, RecordKind};
@@ -50,7 +50,7 @@ pub(super) fn plan(
             }
             continue;
         }
-        if reason == DeleteReason::Unmanaged && lock_out::belongs_to_this_user(context, &id) {
+        if reason == DeleteReason::Unmanaged && lockout::belongs_to_this_user(context, &id) {
             continue;
         }
         if reason == DeleteReason::Unmanaged && !options.prune.contains(&id.kind()) {

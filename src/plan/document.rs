@@ -58,7 +58,7 @@ pub struct Target {
     pub version: String,
 }
 
-/// The command-line options that determine a plan in addition to the spec. Allowances are not included, because they
+/// The command-line options that, together with the spec, determine a plan. Allowances are not included, because they
 /// belong to an apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

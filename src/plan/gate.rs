@@ -180,7 +180,7 @@ fn too_small_text(allowance: &Allowance, hazard: &Hazard) -> String {
             format!("`--allow {allowance}` is too small for the {at_risk} at risk; use {flag}:{messages}")
         }
         None => {
-            format!("`--allow {allowance}` has a limit, and the number of messages at risk is unknown; use {flag}")
+            format!("`--allow {allowance}` has a limit, but the number of messages at risk is unknown; use {flag}")
         }
     }
 }
@@ -191,9 +191,9 @@ fn no_effect_text(plan: &Plan, allowance: &Allowance) -> String {
     flags.dedup();
     match flags.as_slice() {
         [] => format!("`--allow {allowance}` has no effect: the plan contains no `{}` hazard", allowance.hazard),
-        [only] => format!("`--allow {allowance}` has no effect: no such hazard at that address; use {only}"),
+        [only] => format!("`--allow {allowance}` has no effect: there is no such hazard at that address; use {only}"),
         [first, rest @ ..] => format!(
-            "`--allow {allowance}` has no effect: no such hazard at that address; use {first} (or one of {} others)",
+            "`--allow {allowance}` has no effect: there is no such hazard at that address; use {first} (or one of {} others)",
             rest.len()
         ),
     }

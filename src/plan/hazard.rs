@@ -45,7 +45,7 @@ pub enum HazardKind {
     /// A limit is at or below the current number of connections or queues, or limits the channels of a user with open
     /// connections.
     LimitReached,
-    /// A different policy governs an object, or a policy changes the alternate exchange or the delay of an object.
+    /// A different policy governs an object, or a policy changes an alternate exchange or the delay of a tier.
     PolicyShift,
     /// Workers must be changed before the apply, for example because they must handle failures differently.
     ContractChange,

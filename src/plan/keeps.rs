@@ -14,12 +14,12 @@ use crate::model::{
 const KEPT_BINDINGS: &str = "x-topo-kept-bindings";
 /// The argument in which a keep stores the topic permissions, as JSON.
 const KEPT_TOPIC_PERMISSIONS: &str = "x-topo-kept-topic-permissions";
-/// The argument that identifies the object of a keep: `queue` or `exchange`, a space, and the name.
+/// The argument that identifies the object to which a keep belongs: `queue` or `exchange`, a space, and the name.
 const KEPT_FOR: &str = "x-topo-kept-for";
 
 /// The contents of a keep.
 pub(super) struct Kept {
-    /// The object that is recreated.
+    /// The object that is being recreated.
     pub(super) id: ObjectId,
     /// The unmanaged bindings of the object.
     pub(super) bindings: Vec<Binding>,
@@ -27,9 +27,9 @@ pub(super) struct Kept {
     pub(super) topic_permissions: Vec<TopicPermission>,
 }
 
-/// Returns the keep of an object: an exchange that stores the object's unmanaged bindings and topic permissions while
-/// the object is recreated. After a killed run, the keep still exists on the broker, and the next plan restores the
-/// bindings and topic permissions. topo binds the keep to auto-delete source exchanges, so that the broker does not
+/// Returns the keep for an object: an exchange that stores the object's unmanaged bindings and topic permissions while
+/// the object is being recreated. After a killed run, the keep still exists on the broker, and the next plan restores
+/// the bindings and topic permissions. topo binds the keep to auto-delete source exchanges, so that the broker does not
 /// delete these exchanges together with their last binding.
 pub(super) fn keep(
     id: &ObjectId,
@@ -79,7 +79,7 @@ fn is_targeted(address: &Address, options: &Options) -> bool {
     options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
 }
 
-/// Reports keeps of objects that this spec does not declare. Applying the spec that declares such an object restores
+/// Reports keeps for objects that this spec does not declare. Applying the spec that declares such an object restores
 /// its bindings.
 pub(super) fn report_orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let topology = &context.desired.topology;
@@ -121,8 +121,8 @@ pub(super) fn leftover_keeps(context: &PlanContext<'_>, options: &Options) -> Ve
     let keeps = context.current.exchanges.iter().filter_map(|(name, exchange)| {
         let mut kept = read_keep(exchange).filter(|kept| is_desired(&kept.id))?;
         let id = &kept.id;
-        // Any user who may declare an exchange can forge a keep. topo trusts only a keep with the expected name, and
-        // only its data about its own object.
+        // Any user who may declare an exchange can forge a keep. topo trusts a keep only if it has the expected
+        // name, and uses only the data about the keep's own object.
         if keep(id, &[], &[]).0 != *name || !is_targeted(&context.address(id), options) {
             return None;
         }

@@ -1,8 +1,8 @@
 //! Builds the body of the request that writes a shovel or a federation upstream.
 //!
-//! The broker restarts a shovel or the links of an upstream if the value differs in any way, even if the new value is
-//! equivalent (RabbitMQ 3.8 to 4.3). Therefore, topo sends no request for an equivalent value. The body omits fields
-//! that have their default value, because older versions of RabbitMQ may not support these fields.
+//! The broker restarts a shovel or the links of an upstream if the value changes in any way, even to an equivalent
+//! value (RabbitMQ 3.8 to 4.3). Therefore, topo sends no request for an equivalent value. The body omits fields that
+//! have their default value, because older versions of RabbitMQ may not support these fields.
 
 use crate::model::record_kinds::{FieldShape, RecordField};
 use crate::model::secret::Template;

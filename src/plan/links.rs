@@ -1,5 +1,5 @@
-//! Adds the hazards of changed and deleted shovels, federation upstreams and upstream sets. Blocks plans that require a
-//! disabled plugin.
+//! Adds the hazards of changing and deleting shovels, federation upstreams and upstream sets. Blocks plans that require
+//! a disabled plugin.
 //!
 //! The broker restarts a shovel or the links of an upstream after any change (RabbitMQ 3.8 to 4.3). The source then
 //! redelivers unacknowledged messages. With `no-ack`, the messages in flight are lost.
@@ -18,7 +18,7 @@ const NO_ACK: &str = "no-ack";
 /// The field with the acknowledgement mode.
 const ACK_MODE: &str = "ack-mode";
 
-/// Adds the hazards of changed and deleted shovels, upstreams and upstream sets.
+/// Adds the hazards of changing and deleting shovels, upstreams and upstream sets.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let of_change = |change: &PlannedChange| {
         let before = record(change.before.as_ref())?;
@@ -90,7 +90,7 @@ fn set_hazard(before: &Record, after: Option<&Record>, context: &PlanContext<'_>
 fn restart(what: &str, is_lossy: bool) -> (HazardKind, String) {
     match is_lossy {
         true => (HazardKind::MessageLoss, format!("{what}; messages in flight are lost with ackMode {NO_ACK}")),
-        false => (HazardKind::Duplicates, format!("{what}; messages in flight can be delivered twice")),
+        false => (HazardKind::Duplicates, format!("{what}; messages in flight may be delivered twice")),
     }
 }
 
@@ -117,9 +117,9 @@ pub fn needs_plugins(row: &RecordRow, desired: &Topology, current: &Topology) ->
     !row.plugins.is_empty() && desired.records.iter().filter(|(id, _)| id.kind == row.kind).any(differs)
 }
 
-/// Blocks the plan if it writes records that belong to a disabled plugin, because the broker would refuse these
-/// requests. The broker still lists and deletes such records. Adds a note if the connected user is not allowed to read
-/// the enabled plugins.
+/// Blocks the plan if it writes records that belong to a disabled plugin, because the broker would refuse to write
+/// such records. The broker still lists and deletes them. Adds a note if the connected user is not allowed to read the
+/// enabled plugins.
 pub(super) fn block_disabled_plugins(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_write = |change: &&PlannedChange| matches!(change.kind, ChangeKind::Create | ChangeKind::Change);
     let mut written: Vec<(&'static RecordRow, Address)> = Vec::new();

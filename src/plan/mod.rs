@@ -27,7 +27,7 @@ pub mod hazard;
 mod keeps;
 mod link_request;
 mod links;
-mod lock_out;
+mod lockout;
 pub mod migrate;
 mod old_bindings;
 mod optional_activity;

@@ -40,16 +40,16 @@ pub fn deleted_queues(part: &VhostPlan) -> Vec<QueueName> {
 
 /// Returns the queues that the plan deletes; the value is true if the plan declares the queue again.
 fn deleted_or_recreated<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration]) -> BTreeMap<QueueName, bool> {
-    let of_changes = changes.iter().filter_map(|change| match (change.kind, change.id()?) {
+    let from_changes = changes.iter().filter_map(|change| match (change.kind, change.id()?) {
         (ChangeKind::Delete, ObjectId::Queue(name)) => Some((name, false)),
         (ChangeKind::Recreate, ObjectId::Queue(name)) => Some((name, true)),
         (_, _) => None,
     });
-    let of_migrations = migrations
+    let from_migrations = migrations
         .iter()
         .filter(|migration| migration.goal == Goal::Recreate)
         .map(|migration| (migration.queue.clone(), true));
-    of_changes.chain(of_migrations).collect()
+    from_changes.chain(from_migrations).collect()
 }
 
 /// Adds a hazard for each shovel that uses a deleted or recreated queue, or one hazard if the connected user is not
@@ -67,7 +67,7 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
             };
             let text = format!(
                 "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user \
-                 cannot read parameters, which requires the policymaker tag"
+                 cannot read parameters (this requires the policymaker tag)"
             );
             builder.hazards.push(Hazard {
                 kind: HazardKind::ShovelInterference,
@@ -101,8 +101,8 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
 
 /// Returns true if a change makes a shovel use a different queue.
 fn redirects(change: &PlannedChange, end: &ShovelEnd) -> bool {
-    let is_of_shovel = change.id() == Some(ObjectId::Record(RecordId::named(RecordKind::Shovel, end.shovel.as_str())));
-    let Some(Object::Record(after)) = change.after.as_ref().filter(|_| is_of_shovel) else { return false };
+    let is_for_shovel = change.id() == Some(ObjectId::Record(RecordId::named(RecordKind::Shovel, end.shovel.as_str())));
+    let Some(Object::Record(after)) = change.after.as_ref().filter(|_| is_for_shovel) else { return false };
     let queue =
         after.fields.get(if end.is_source { "src-queue" } else { "dest-queue" }).and_then(ArgumentValue::as_text);
     queue != Some(end.queue.as_str())
@@ -116,15 +116,15 @@ fn shovel_text(end: &ShovelEnd, is_recreated: bool) -> String {
             "reads from this queue: within seconds of the deletion, the shovel declares the queue again, {redeclares}"
         ),
         (true, true) => format!(
-            "reads from this queue: while the queue does not exist, the shovel can declare it {redeclares}, and the \
-             broker then refuses to declare the new queue"
+            "reads from this queue: while the queue does not exist, the shovel may declare it {redeclares}, and the \
+             broker would then refuse to declare the new queue"
         ),
         (false, false) => format!(
             "writes to this queue: its messages are lost, and when the shovel reconnects, it declares the queue {redeclares}"
         ),
         (false, true) => "writes to this queue: its messages are lost while the queue does not exist".to_owned(),
     };
-    format!("shovel {shovel} in vhost {vhost} {effect}; delete the shovel first, and create it again afterwards")
+    format!("shovel {shovel} in vhost {vhost} {effect}; delete the shovel first, and create it again afterward")
 }
 
 const CONNECTIONS: &str = "max-connections";
@@ -149,9 +149,9 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
                 CHANNELS => (user.and_then(|user| connections(context, user)).filter(|it| *it == 0), "channel"),
                 CONNECTIONS => {
                     // A vhost that does not exist yet has no connections.
-                    let of_new = context.current.settings.is_none().then_some(0);
-                    let of_users = context.activity.connections.as_ref();
-                    (of_users.map(|of_users| of_users.values().sum()).or(of_new), "connection")
+                    let if_new_vhost = context.current.settings.is_none().then_some(0);
+                    let by_user = context.activity.connections.as_ref();
+                    (by_user.map(|by_user| by_user.values().sum()).or(if_new_vhost), "connection")
                 }
                 QUEUES => (Some(queue_count(&builder.changes, context)), "queue"),
                 _ => return None,

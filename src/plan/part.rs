@@ -121,7 +121,7 @@ pub struct PlannedChange {
     /// The reason for a deletion: `removed`, `unset`, `unmanaged` or `retired`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<crate::diff::DeleteReason>,
-    /// For a retired object, the queue for whose retries the object was generated.
+    /// For a retired object, the queue whose retries the object belongs to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub retires: Option<QueueName>,
 }
@@ -210,7 +210,7 @@ pub struct InterruptedMigration {
 }
 
 impl InterruptedMigration {
-    /// Returns the label for a plan. Returns `migrating` if another apply is running, because that apply may be
+    /// Returns the label that plans show. Returns `migrating` if another apply is running, because that apply may be
     /// migrating the queue. Otherwise, returns `interrupted`.
     pub fn label(&self) -> &'static str {
         if self.applying.is_some() { "migrating" } else { "interrupted" }

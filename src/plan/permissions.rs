@@ -2,8 +2,8 @@
 //! use, and the connections that keep the old permissions.
 //!
 //! The broker matches permission patterns in the same way as policy patterns (measured with 684 declarations on 3.8.9
-//! to 4.3.6). An open channel caches permissions while it is busy, and consumers receive messages until they are
-//! canceled (measured on the same versions).
+//! to 4.3.6). An open channel caches permissions while it is busy, and consumers keep receiving messages until they
+//! are canceled (measured on the same versions).
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -83,7 +83,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     topic_hazards(builder, context);
 }
 
-/// Adds the hazards for topic permissions. A user without a topic permission for an exchange may use every routing key.
+/// Adds the hazards for topic permissions. A user without a topic permission for an exchange may use any routing key.
 fn topic_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let changed =
         builder.changes.iter().filter_map(|change| Some((change.address.clone(), topic_permissions(change)?)));
@@ -180,7 +180,7 @@ fn permission_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     }
 }
 
-/// Describes how a user's connections to the vhost keep the old permissions for some time, and how to close them.
+/// Describes how long a user's connections to the vhost keep the old permissions, and how to close the connections.
 /// Returns an empty string if the user has no connections. `has_consumers` is true if consumers also keep the old
 /// permissions.
 fn connections(context: &PlanContext<'_>, user: &str, has_consumers: bool) -> String {
@@ -191,9 +191,9 @@ fn connections(context: &PlanContext<'_>, user: &str, has_consumers: bool) -> St
         Some(many) => format!("{} open connections: their", number(many)),
         None => "topo cannot count the open connections of this user: their".to_owned(),
     };
-    let consumers = if has_consumers { ", and consumers receive messages until they are canceled" } else { "" };
+    let consumers = if has_consumers { ", and consumers keep receiving messages until they are canceled" } else { "" };
     let mut text =
-        format!("; {open} channels keep the old permissions until they have been idle for about 1s{consumers}");
+        format!("; {open} channels keep the old permissions until they have been idle for about 1 s{consumers}");
     if context.profile.version.is_at_least(3, 10) {
         let path = path("connections", &["username", user]);
         text += &format!("; to close all connections of this user, in every vhost: DELETE {path}");

@@ -7,7 +7,7 @@ use super::document::{
 };
 use super::{
     changes_by_kind, clients, compare_routing, conflict, deletions, effects, externals, fingerprint, keeps, links,
-    lock_out, migrate, old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate,
+    lockout, migrate, old_bindings, optional_activity, order, permissions, records, recreate, retries, simulate,
     super_streams, target, topic_permissions, transient, users, wiring,
 };
 use crate::diff::{Change, diff};
@@ -31,7 +31,7 @@ pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerPro
         })
 }
 
-/// Returns true for an operator policy, the only record whose hazards depend on message or consumer counts.
+/// Returns true for an operator policy, the only kind of record whose hazards depend on message or consumer counts.
 fn is_operator_policy(object: &Object) -> bool {
     matches!(object, Object::Record(record) if record.id.kind == RecordKind::OperatorPolicy)
 }
@@ -64,8 +64,8 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
 
 /// Computes the plan for one vhost whose desired records are all readable.
 fn plan_readable(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
-    // Precondition: the spec is expanded. The first pass adapts the spec to the current tiers, and the second pass adapts
-    // the spec to the current policies.
+    // Precondition: the spec is expanded. The first pass adapts the spec to the current tiers, and the second pass
+    // adapts the spec to the current policies.
     let adapted = retries::adapt(context);
     let adapted = wiring::adapt(&adapted, context.current, context.profile, options);
     let desired = match &adapted {
@@ -82,10 +82,10 @@ fn plan_readable(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     }
     // Precondition: the changes and migrations are final.
     let steps = order::steps(&mut builder, context, options);
-    // Precondition: the steps are ordered, because only they show which exchanges are deleted.
+    // Precondition: the steps are ordered, because only the ordered steps show which exchanges are deleted.
     topic_permissions::hazards(&mut builder, context, &steps);
-    lock_out::check(&mut builder, context, &steps);
-    lock_out::check_users(&mut builder, context);
+    lockout::check(&mut builder, context, &steps);
+    lockout::check_users(&mut builder, context);
     if options.abort.is_empty() {
         simulate::check(&mut builder, context, options, &steps);
     }
@@ -115,7 +115,7 @@ fn plan_readable(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     }
 }
 
-/// Plans the changes, with their hazards, blocks and notes. Each group of passes states its precondition.
+/// Plans the changes, with their hazards, blocks and notes. A comment states the precondition of each group of passes.
 fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let PlanContext { current, desired, .. } = context;
     let mut removals = Vec::new();
@@ -231,8 +231,8 @@ fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>
     }
 }
 
-/// Blocks the deletion and the recreation of a queue while `topo dlq` holds or moves its messages. The command refuses
-/// to start while an apply holds the vhost's lock.
+/// Blocks the deletion and the recreation of a queue while `topo dlq` is holding or moving its messages. The command
+/// refuses to start while an apply holds the vhost's lock.
 fn block_running_dlq_commands(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_removed = |kind| matches!(kind, ChangeKind::Delete | ChangeKind::Recreate);
     let removed = builder.changes.iter().filter(|change| is_removed(change.kind)).filter_map(PlannedChange::id);

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Returns the desired state without the records that the connected user is not allowed to read. A plan cannot compare such
-/// records.
+/// Returns the desired state without the records that the connected user is not allowed to read. A plan cannot compare
+/// such records.
 pub(super) fn without_unreadable<'a>(context: &PlanContext<'a>) -> Cow<'a, Arc<Desired>> {
     let unreadable = &context.records.unreadable;
     if unreadable.is_empty() {
@@ -23,9 +23,8 @@ pub(super) fn without_unreadable<'a>(context: &PlanContext<'a>) -> Cow<'a, Arc<D
     Cow::Owned(Arc::new(desired))
 }
 
-/// Blocks the plan if it requires records that the connected user is not allowed to read. Adds a note for other kinds
-/// that are not compared. `context` contains the whole desired
-/// state.
+/// Blocks the plan if it requires records that the connected user is not allowed to read. Adds a note for other record
+/// kinds that are not compared. `context` contains the whole desired state.
 pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, options: &Options) {
     let is_reported = |address: &Address| {
         options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
@@ -49,7 +48,8 @@ pub(super) fn block_unreadable(part: &mut VhostPlan, context: &PlanContext<'_>, 
         };
         if named > 0 {
             let (records, tag) = (row.format_count(named), row.writer.as_str());
-            part.blocks.push(block(format!("{records} not compared: reading {} requires the {tag} tag", row.plural)));
+            part.blocks
+                .push(block(format!("{records} cannot be compared: reading {} requires the {tag} tag", row.plural)));
         } else if options.prune.contains(&ObjectKind::Record(*kind)) {
             let (plural, tag) = (row.plural, row.writer.as_str());
             part.blocks.push(block(format!("{plural} cannot be pruned: reading them requires the {tag} tag")));

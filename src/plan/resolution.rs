@@ -37,7 +37,7 @@ pub struct Resolution {
     pub kind: ResolutionKind,
     /// The extent to which the resolution applies.
     pub applicability: Applicability,
-    /// A description on one line.
+    /// A one-line description.
     pub text: String,
     /// Advice for individual fields: whether the resolution applies to the field, and the reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -69,7 +69,7 @@ pub struct FieldAdvice {
     pub field: String,
     /// True if the resolution applies to the field.
     pub applies: bool,
-    /// The reason why the resolution applies to the field, or does not.
+    /// The reason why the resolution does or does not apply to the field.
     pub why: String,
 }
 

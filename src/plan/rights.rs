@@ -12,7 +12,8 @@ use crate::model::{Arguments, Binding, ObjectId, QueueName, RecordKind};
 use crate::rabbitmq::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of names that a pattern lists. For more names, the pattern matches common prefixes.
+/// The maximum number of names that a pattern lists. If there are more names, the pattern matches common prefixes
+/// instead.
 const MAX_NAMES: usize = 8;
 /// The characters that end the first word of a name.
 const SEPARATORS: [char; 5] = ['.', '-', '_', ':', '/'];
@@ -72,7 +73,7 @@ pub struct Needs {
 /// The rights that a user lacks for a vhost's plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingRights {
-    /// True if the plan writes the vhost, and the user lacks the required `administrator` tag.
+    /// True if the plan creates or changes the vhost, and the user lacks the required `administrator` tag.
     pub administrator: bool,
     /// True if the plan writes or deletes policies, and the user lacks the required `policymaker` tag.
     pub policymaker: bool,
@@ -153,7 +154,7 @@ impl Needs {
         self.without_grant(permission, |granted| granted == Some(false))
     }
 
-    /// Returns the required permissions that a permission does not certainly grant.
+    /// Returns the required permissions that a permission does not grant or might not grant.
     pub(super) fn not_certain_in(&self, permission: &Permission) -> Self {
         self.without_grant(permission, |granted| granted != Some(true))
     }
@@ -258,7 +259,7 @@ pub fn pattern_for(names: &BTreeSet<String>) -> String {
 }
 
 /// Returns a pattern for all names that start with the common prefix of `names`. The names are sorted, so the first and
-/// the last name determine the prefix.
+/// last names determine the prefix.
 fn prefix_pattern(names: &[&str]) -> String {
     let (first, last) = names.first().zip(names.last()).map_or(("", ""), |(first, last)| (*first, *last));
     let common: String =
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn many_names_become_their_prefix() {
+    fn many_names_are_collapsed_to_their_prefix() {
         let many: BTreeSet<String> = (0..20).map(|number| format!("shop.$q{number}")).collect();
         assert_eq!(pattern_for(&many), r"^shop\.\$q");
         // Every plan requires permissions for the lock queue.
@@ -294,8 +295,8 @@ mod tests {
         let escaped: BTreeSet<String> = (0..20).map(|number| format!("a.b${number}")).collect();
         assert_eq!(pattern_for(&escaped), r"^a\.b\$");
         // The pattern must not match everything.
-        let apart: BTreeSet<String> = (0..20).map(|number| format!("{number}")).collect();
-        assert_eq!(pattern_for(&apart).split('|').count(), 20);
+        let unrelated: BTreeSet<String> = (0..20).map(|number| format!("{number}")).collect();
+        assert_eq!(pattern_for(&unrelated).split('|').count(), 20);
     }
 
     #[test]

@@ -45,14 +45,14 @@ pub struct RoutingChange {
     pub example: RoutedMessage,
     /// The queues that the example reaches before the plan; at most 20.
     pub before: BTreeSet<QueueName>,
-    /// The number of all queues that the example reaches before the plan.
+    /// The total number of queues that the example reaches before the plan.
     pub before_total: usize,
     /// The reason why the example may reach additional queues before the plan. Absent if the route is certain.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub before_unclear: Option<String>,
     /// The queues that the example reaches after the plan; at most 20.
     pub after: BTreeSet<QueueName>,
-    /// The number of all queues that the example reaches after the plan.
+    /// The total number of queues that the example reaches after the plan.
     pub after_total: usize,
     /// The reason why the example may reach additional queues after the plan. Absent if the route is certain.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -139,7 +139,7 @@ pub struct DeadLetterChange {
     /// The position of the queue in the spec.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<Source>,
-    /// The reasons for which the messages are dead-lettered: `rejected`, `expired`, `maxlen` or `delivery_limit`.
+    /// The reasons why the messages are dead-lettered: `rejected`, `expired`, `maxlen` or `delivery_limit`.
     pub reasons: Vec<String>,
     /// The queues that some messages no longer reach.
     pub lost: BTreeSet<QueueName>,

@@ -6,7 +6,7 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Options, Step, VhostPlan};
 use super::verdict::{Verdict, verdict};
-use super::{auto_delete, deletions, keeps, lock_out};
+use super::{auto_delete, deletions, keeps, lockout};
 use crate::diff::{Change, DeleteReason, diff};
 use crate::model::{Address, Binding, Destination, ExchangeName, ObjectId, Topology};
 use std::borrow::Cow;
@@ -29,8 +29,8 @@ pub fn topology_after(current: &Topology, plan: &VhostPlan) -> Result<Topology, 
     run(current, &plan.steps).map(Cow::into_owned)
 }
 
-/// Changes the topology as the broker would. Returns the exchanges that the broker deletes together with their last
-/// binding, each with the bindings to the exchange. The error is the reason why the action is not possible.
+/// Changes the topology as the broker would. Returns the exchanges that the broker deletes because their last
+/// binding is deleted, each with the bindings to that exchange. The error is the reason why the action is not possible.
 pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<Vec<(ExchangeName, BTreeSet<Binding>)>, String> {
     match action {
         Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
@@ -101,7 +101,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     if !left.is_empty() {
         let address = context.address(&ObjectId::Vhost);
         let text =
-            format!("defect in topo: this plan would not produce the topology of the spec ({})", left.join(", "));
+            format!("defect in topo: this plan would not produce the topology in the spec ({})", left.join(", "));
         builder.block(
             &address,
             text,
@@ -150,7 +150,7 @@ fn remaining_differences(
             Change::Delete { object, reason } => {
                 let id = object.id();
                 let is_kept =
-                    lock_out::belongs_to_this_user(context, &id) || deletions::has_declared_permissions(context, &id);
+                    lockout::belongs_to_this_user(context, &id) || deletions::has_declared_permissions(context, &id);
                 let is_pruned = options.prune.contains(&id.kind()) && !is_kept;
                 !desired.scope.protects_object(&id)
                     && !context.is_untouchable(&id)

@@ -69,8 +69,8 @@ pub(super) fn deleted_with(context: &PlanContext<'_>, id: &ObjectId) -> Option<V
     }
 }
 
-/// Returns the topic permissions in a keep that do not exist on the broker. topo never overwrites a newer topic
-/// permission of a user.
+/// Returns the topic permissions in a keep exchange that do not exist on the broker. topo never overwrites a newer
+/// topic permission of a user.
 pub(super) fn missing_permissions(context: &PlanContext<'_>, kept: Vec<TopicPermission>) -> Vec<TopicPermission> {
     let TopicPermissions::Known(all) = &context.activity.topic_permissions else { return Vec::new() };
     let known: BTreeSet<_> = all.iter().map(|live| (&live.user, &live.exchange)).collect();
@@ -79,7 +79,7 @@ pub(super) fn missing_permissions(context: &PlanContext<'_>, kept: Vec<TopicPerm
 
 /// Adds a hazard if the topic permissions in a keep exchange might not come from an interrupted recreation. topo
 /// restores topic permissions before bindings, so an exchange with bindings is suspicious. Any user who may declare
-/// exchanges can forge a keep.
+/// exchanges can forge a keep exchange.
 pub(super) fn restore_hazard(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -122,11 +122,11 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
                     let then = if is_declared {
                         "restricted users may then"
                     } else {
-                        "if it is declared again, restricted users may"
+                        "if the exchange is declared again, restricted users may"
                     };
                     let text = format!(
-                        "the broker deletes the topic permissions on it, if there are any, and this user cannot read \
-                         them (this requires the administrator tag): {then} use any routing key"
+                        "the broker deletes any topic permissions on this exchange, and this user cannot read them \
+                         (reading them requires the administrator tag): {then} use any routing key"
                     );
                     builder.hazard(HazardKind::AccessGain, &address, text, None);
                 }
@@ -138,11 +138,14 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
                 }
                 let permissions = describe(&permissions);
                 if is_declared {
-                    builder.info(&address, format!("{permissions} on it will be restored before its bindings"));
+                    builder.info(
+                        &address,
+                        format!("topo will restore {permissions} on this exchange before its bindings"),
+                    );
                 } else {
                     let text = format!(
-                        "{permissions} on it will be deleted with it; if it is declared again, any routing key may be \
-                         used"
+                        "the broker will also delete {permissions} on this exchange; if the exchange is declared again, \
+                         users may use any routing key"
                     );
                     builder.hazard(HazardKind::AccessGain, &address, text, None);
                 }

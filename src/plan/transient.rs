@@ -115,7 +115,7 @@ impl Reached {
     }
 
     /// Adds a queue, and the queues to which it dead-letters through the default exchange. Returns the next dead-letter
-    /// exchange, unless that exchange was already added.
+    /// exchange, unless that exchange has already been added.
     fn add_queue(&mut self, context: &PlanContext<'_>, name: &QueueName) -> Option<ExchangeName> {
         let mut next = Some(name.clone());
         while let Some(name) = next.take() {

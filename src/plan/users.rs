@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The spec fields that set a user's password.
 const PASSWORD_FIELDS: [&str; 3] = ["password", "initialPassword", "passwordHash"];
-/// The tags that allow a user to change policies and runtime parameters, or everything.
+/// The tags that allow a user to change everything, or only policies and runtime parameters.
 const WRITER_TAGS: [&str; 2] = ["administrator", "policymaker"];
 
 /// The maximum number of shovels and upstreams that a message lists.

@@ -1,6 +1,6 @@
 //! Adapts the generated dead-letter wiring policies to the current policies. An unmanaged policy, which no spec
-//! contains, may take precedence over a generated policy or be displaced by it. Therefore, topo recomputes each
-//! generated policy for every plan, from its wiring keys. The result depends only on these keys and on the policies.
+//! contains, may take precedence over a generated policy or be displaced by it. Therefore, for every plan, topo
+//! recomputes each generated policy from its wiring keys. The result depends only on these keys and on the policies.
 //!
 //! Also finds the exchanges that route dead-lettered messages. topo creates the bindings of these exchanges first, so
 //! that messages that are rejected during an apply can be routed.

@@ -2,7 +2,7 @@
 //! AMQP types.
 //!
 //! The broker lists arguments without their AMQP types, but the properties key contains a hash of the typed arguments.
-//! topo computes the hash of the arguments that HTTP would create, and compares it with the hash in the key.
+//! topo computes the hash of the arguments that an HTTP request would create, and compares it with the hash in the key.
 //!
 //! The key is `QUOTED-ROUTING-KEY~HASH` (`rabbit_mgmt_format:pack_binding_props`). The hash is `erlang:phash2` of the
 //! sorted AMQP table, such as `[{<<"n">>, long, 1}]`, in base64. `erlang:phash2` is the same in every Erlang version
@@ -23,8 +23,8 @@ pub fn is_reproducible_over_http(properties_key: &str, arguments: &Arguments) ->
     })
 }
 
-/// Returns the hash of the AMQP table that HTTP creates. The outer `None` means that the hash is unknown. The inner
-/// `None` means that the table contains null, which the management API does not accept.
+/// Returns the hash of the AMQP table that an HTTP request creates. The outer `None` means that the hash is unknown.
+/// The inner `None` means that the table contains null, which the management API does not accept.
 fn hash(arguments: &Arguments) -> Option<Option<u32>> {
     let contains_any =
         |predicate: fn(&ArgumentValue) -> bool| arguments.values().any(|value| contains(value, predicate));

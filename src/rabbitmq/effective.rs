@@ -164,7 +164,7 @@ impl EffectiveSettings {
         (limit >= 0 || !self.version.is_at_least(4, 0)).then_some(limit.max(0))
     }
 
-    /// Returns the delay before each redelivery in milliseconds. Returns an empty list if delayed retries are disabled
+    /// Returns the delay before each redelivery, in milliseconds. Returns an empty list if delayed retries are disabled
     /// or lack a minimum or a maximum, or if the queue has no delivery limit.
     pub fn redelivery_delays(&self) -> Vec<i64> {
         let delay_range = self.integer("delayed-retry-min").zip(self.integer("delayed-retry-max"));
@@ -177,7 +177,7 @@ impl EffectiveSettings {
         }
     }
 
-    /// Returns the exchange and the routing key with which the queue dead-letters messages; `None` if the queue has no
+    /// Returns the exchange and the routing key that the queue uses to dead-letter messages; `None` if the queue has no
     /// dead-letter exchange. A routing key without an exchange has no effect.
     pub fn dead_lettering(&self) -> Option<DeadLettering> {
         let exchange = ExchangeName::new(self.text("dead-letter-exchange")?);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The kind of object that a policy can govern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Governed {
-    /// A queue of this type; `None` for a type from a plugin, which supports every key.
+    /// A queue of this type; `None` if a plugin provides the type. Such a type supports every key.
     Queue(Option<QueueType>),
     /// An exchange.
     Exchange,

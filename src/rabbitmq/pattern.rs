@@ -47,7 +47,7 @@ pub struct Pattern {
 /// A property that all matching names have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Only this name matches, also with a newline at its end.
+    /// Only this name matches, with or without a trailing newline.
     Exact(String),
     /// Every matching name begins with this prefix.
     Prefix(String),
@@ -90,7 +90,8 @@ impl Pattern {
         self.regex.is_some() || matches!(self.shape, Shape::Exact(_))
     }
 
-    /// Returns the only name that the pattern matches, apart from a newline at its end; `None` if the pattern may match several names.
+    /// Returns the only name that the pattern matches, ignoring a trailing newline; `None` if the pattern may match
+    /// several names.
     pub fn only_name(&self) -> Option<&str> {
         match &self.shape {
             Shape::Exact(name) => Some(name),
@@ -135,7 +136,7 @@ fn shape(text: &str) -> Shape {
     if rest.starts_with(['*', '+', '?', '{']) {
         literal.pop();
     }
-    // An alternative outside all groups does not have to begin with the prefix. If parentheses can be literal or part
+    // An alternative outside all groups does not have to begin with the prefix. If parentheses may be literal or part
     // of a comment, topo assumes that every alternative is outside all groups.
     let mut depth = 0_usize;
     let unclear = ['[', '\\', '#'].iter().any(|c| rest.contains(*c));

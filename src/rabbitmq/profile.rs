@@ -43,7 +43,7 @@ impl BrokerProfile {
     }
 }
 
-/// The predeclared exchanges: name, type, and true if every vhost has the exchange. `rabbit_vhost:add` declares the
+/// The predeclared exchanges: name, type, and whether every vhost has the exchange. `rabbit_vhost:add` declares the
 /// exchanges that every vhost has. The `rabbitmq_event_exchange` plugin declares `amq.rabbitmq.event` in one vhost, and
 /// the exchange logger declares `amq.rabbitmq.log` in one vhost.
 const PREDECLARED: [(&str, &str, bool); 9] = [

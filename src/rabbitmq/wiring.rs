@@ -8,7 +8,7 @@ use crate::model::{
     ApplyTo, ArgumentValue, Arguments, ExchangeName, Policy, PolicyName, Priority, QueueName, Topology, naming,
 };
 
-/// The exchange and the routing key with which a queue dead-letters messages.
+/// The exchange and the routing key that a queue uses to dead-letter messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeadLettering {
     /// The dead-letter exchange.

@@ -244,11 +244,11 @@ pub(super) fn activity(live: &QueueActivity) -> String {
         .map_or_else(String::new, |count| format!(" ({} unacknowledged)", number(count)));
     let consumers = match &live.consumers {
         None => "consumers unknown".to_owned(),
-        // The consumer count is newer than the consumer list, which does not contain a new consumer yet.
+        // The consumer count is newer than the consumer list, which does not include new consumers yet.
         Some(hosts) if hosts.is_empty() && live.unlisted_consumers.is_some() => {
             format!("{} (not listed yet)", count(live.unlisted_consumers.unwrap_or(0), "consumer"))
         }
-        Some(_) if live.held_by_unlisted().is_some() => "no consumer listed".to_owned(),
+        Some(_) if live.held_by_unlisted().is_some() => "no consumers listed".to_owned(),
         Some(hosts) => {
             let mut by_host: BTreeMap<&str, usize> = BTreeMap::new();
             for host in hosts.iter().filter(|host| !host.is_empty()) {
@@ -284,7 +284,8 @@ pub(super) fn full_binding(binding: &Binding) -> String {
 
 /// Returns a remark if a broker error contains the integer type that the management API sends. Otherwise, returns an
 /// empty string. The error that an application receives can contain other types, because client libraries send other
-/// integer types ([`Library::integer_type`]). The type of the current value also depends on a client.
+/// integer types ([`Library::integer_type`]). Likewise, the type of the current value depends on the client that
+/// declared the object.
 ///
 /// [`Library::integer_type`]: crate::model::known_clients::Library::integer_type
 pub(super) fn integer_remark(broker_error: &str) -> &'static str {

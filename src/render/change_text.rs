@@ -1,4 +1,4 @@
-//! Renders one object of a plan as text, with the changed bindings to the object.
+//! Renders one object of a plan, and the changed bindings to that object, as text.
 
 use super::change_details::{activity, details, field_values, integer_remark, spec_line, symbol};
 use super::family::RetryChanges;
@@ -11,10 +11,10 @@ use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, Verdict};
 use anstyle::Style;
 use std::fmt::Write;
 
-/// An object with the changed bindings to the object.
+/// An object, and the changed bindings to it.
 pub(super) struct Entry<'a> {
     pub(super) id: ObjectId,
-    /// `None` if only its retries or the bindings to the object change.
+    /// `None` if only the object's retries or the bindings to it change.
     pub(super) change: Option<&'a PlannedChange>,
     pub(super) bindings: Vec<&'a PlannedChange>,
     /// The retries of the queue, with their generated objects.
@@ -35,7 +35,7 @@ pub(super) struct Shape {
     pub(super) lists_all: bool,
 }
 
-/// The column at which the text after a label starts. The other lines of the text start two columns later.
+/// The column at which the text after a label starts. Continuation lines start two columns farther right.
 const INDENT: usize = 17;
 
 /// Writes an object, its differences, its changed bindings and its retries.
@@ -44,7 +44,7 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Sh
     let (symbol, style) = entry.change.map_or(("   ", DIM), |change| symbol(change.kind));
     let mut details = entry.change.map_or_else(|| vec!["unchanged".to_owned()], details);
     let is_new = matches!(entry.change.map(|change| change.kind), Some(ChangeKind::Create) | None);
-    // The retry path is between the type and the arguments.
+    // The retry path goes between the type and the arguments.
     let path = entry.family.filter(|_| is_new).and_then(RetryChanges::path);
     details.splice(details.len().min(1)..details.len().min(1), path);
     let object = match &entry.id {
@@ -121,7 +121,7 @@ fn head(
 fn field_line(text: &mut String, field: &FieldVerdict) {
     let (name, before, after) = field_values(field);
     let remark = match field.verdict {
-        Verdict::Drift => "   (the broker ignores it in a redeclaration)",
+        Verdict::Drift => "   (the broker ignores it on redeclaration)",
         Verdict::Unknown => "   (not used by the broker; not changed)",
         Verdict::Invalid => "   (the broker refuses this value)",
         Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",

@@ -150,7 +150,7 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     }
     if let Some(original) = &contract.original {
         let unbroken = |field: &str| clean(field).replace(' ', "\u{a0}");
-        let by = match original.counted_by {
+        let by = match original.written_by {
             crate::contract::AttemptCounter::Broker => "",
             crate::contract::AttemptCounter::Worker => "headers that the worker writes: ",
         };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Renders a complete definitions file. Each object includes its vhost name, so a file can contain several vhosts.
-/// `version` is the broker's version. `extra_entries` contains additional entries, by the key of their list.
+/// `version` is the broker's version. `extra_entries` maps the key of a list to the additional entries for that list.
 pub fn definitions(
     topologies: &[Topology],
     permissions: &[(VhostName, TopicPermission)],

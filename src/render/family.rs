@@ -34,7 +34,7 @@ pub(super) struct RetryChanges<'a> {
     retired: BTreeMap<ObjectId, &'a PlannedChange>,
 }
 
-/// The created or the retired objects of a family.
+/// Either the created or the retired objects of a family.
 pub(super) struct Summary<'a> {
     /// The summary, such as `ladder: 4 exchanges, 3 tier queues, 8 bindings`.
     pub(super) what: String,

@@ -144,7 +144,8 @@ fn draw(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
                 }
             }
             State::Attempt { number } => {
-                // Only the first attempt has counts, because the broker does not report the attempts for each message.
+                // Only the first attempt shows counts, because the broker does not report the attempt number of each
+                // message.
                 let counts = if *number == 1 { own.as_str() } else { "" };
                 state(text, (BOLD, "●"), &format!("attempt {number}"), &format!("{time}{counts}"), width);
             }

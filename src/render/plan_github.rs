@@ -1,4 +1,4 @@
-//! Renders a plan as GitHub workflow annotations at the lines in the spec.
+//! Renders a plan as GitHub workflow annotations on lines in the spec.
 
 use super::change_details::integer_remark;
 use super::routing_text;
@@ -7,8 +7,8 @@ use crate::model::Address;
 use crate::plan::{Applicability, Blockers, ChangeKind, Plan, Source};
 use std::fmt::Write;
 
-/// Renders annotations, one on each line. Blockers are errors. Interrupted migrations are warnings, and so are hazards
-/// that do not block the plan. Changes and routing changes are notices. The last annotation is the summary.
+/// Renders annotations, one per line. Blockers are errors. Interrupted migrations are warnings, and so are hazards that
+/// do not block the plan. Changes and routing changes are notices. The last annotation is the summary.
 pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
     let mut text = String::new();
     for part in plan.parts() {
@@ -57,7 +57,7 @@ pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
             let mut lines = vec![format!("{}: {}", block.address, block.text)];
             let broker_error = conflict.and_then(|conflict| conflict.broker_error.as_deref());
             lines.extend(broker_error.map(|error| format!("{error}{}", integer_remark(error))));
-            // The applicable resolutions, one on each line. Only the other formats contain the YAML.
+            // The applicable resolutions, one per line. Only the other formats contain the YAML.
             let resolutions = conflict.map_or(&[][..], |conflict| &conflict.resolutions);
             lines.extend(
                 resolutions
@@ -91,7 +91,7 @@ pub fn annotate(text: &mut String, level: &str, at: Option<(&Source, Option<End>
     let property = |value: &str| data(value).replace(':', "%3A").replace(',', "%2C");
     let location = at.map_or_else(String::new, |(source, end)| {
         let end = match end {
-            // Columns are useful only within one line.
+            // Columns are useful only if the location starts and ends on the same line.
             Some((line, column)) if line == source.line => format!("endLine={line},endColumn={column},"),
             Some((line, _)) => format!("endLine={line},"),
             None => String::new(),

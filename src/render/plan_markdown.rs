@@ -37,7 +37,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     let blocked =
         if view.blockers.is_empty() { String::new() } else { format!(" · **{}**", blocked_summary(view.blockers)) };
     let _ = writeln!(out, "{}{blocked}\n", summary_line(plan));
-    // Interrupted migrations are first, because they affect all other changes. Their sentences contain commands in
+    // Interrupted migrations come first, because they affect all other changes. Their sentences contain commands in
     // backticks.
     for note in plan.vhosts.iter().flat_map(|part| &part.interrupted) {
         let text = with_code(&note.text);

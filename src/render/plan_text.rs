@@ -1,5 +1,5 @@
 //! Renders a plan for a terminal: the changes to each object, then the hazards, the summary and the next command. The
-//! command is last, because users read logs from the end.
+//! command comes last, because users read logs from the end.
 
 use super::change_text::{self, Entry, Shape};
 use super::family::FoldedRetries;
@@ -23,7 +23,7 @@ pub struct View<'a> {
     pub specs: &'a str,
     /// The apply command without the flags that resolve blockers, or `None` to omit the command.
     pub apply: Option<&'a str>,
-    /// True to list the HTTP requests and the YAML of every resolution.
+    /// True to list the plan's HTTP requests, and the YAML of every resolution.
     pub details: bool,
     /// True to list every object, including objects generated for retries.
     pub all: bool,
@@ -125,7 +125,7 @@ fn prune_flag(kind: ObjectKind) -> String {
     }
 }
 
-/// Names the flags that delete the unmanaged objects, such as `--prune deletes them`.
+/// Describes which flags delete the unmanaged objects, for example `--prune deletes them`.
 pub(super) fn pruning(part: &VhostPlan) -> String {
     let flags: BTreeSet<String> = part.unmanaged.iter().map(|unmanaged| prune_flag(unmanaged.object.kind())).collect();
     let verb = if flags.len() == 1 { "deletes" } else { "delete" };

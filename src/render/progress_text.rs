@@ -10,7 +10,7 @@ use std::fmt::{Display, Write};
 use std::time::Duration;
 
 /// Describes the progress of a transfer, such as `1,204 so far, 3,000 left: move messages orders → …`, with the
-/// reason for a stall. The counts are first, because a narrow terminal can truncate the names.
+/// reason for a stall. The counts come first, because a narrow terminal can truncate the names.
 pub fn transfer_progress(
     step: &Action,
     (moved, left): (Option<u64>, Option<u64>),
@@ -43,7 +43,7 @@ pub fn retry_reason(step: &Action, why: &dyn Display) -> String {
 
 /// Describes the check that precedes a deletion, such as `waiting: queue q: confirming that it is empty takes two ticks
 /// (12 s): delete queue q`.
-pub fn proof_progress(step: &Action, time: Duration) -> String {
+pub fn confirmation_progress(step: &Action, time: Duration) -> String {
     let state = if let Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } = step
         && *allowed > 0
     {
@@ -52,7 +52,7 @@ pub fn proof_progress(step: &Action, time: Duration) -> String {
         "is empty".to_owned()
     };
     let (object, time) = (clean(&step.object().to_string()), in_words(time));
-    format!("waiting: {object}: confirming that it {state} takes two ticks ({time}): {}", action(step))
+    format!("waiting: {object}: confirming that it {state} takes two broker ticks ({time}): {}", action(step))
 }
 
 /// Describes the start of a rollback, and its reason.

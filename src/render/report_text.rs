@@ -50,9 +50,9 @@ pub fn steps_done(reports: &[Report]) -> String {
     format!("{} of {} done", number(done), count(all, "step"))
 }
 
-/// Renders the results of all vhosts for an output of `width` columns. `remaining` contains the addresses that still
-/// differ after a complete run, or is `None` if topo could not read the broker. `resume_command` is the command that
-/// resumes the run.
+/// Renders the results of all vhosts for an output width of `width` columns. `remaining` contains the addresses that
+/// still differ after a complete run, or is `None` if topo could not read from the broker. `resume_command` is the
+/// command that resumes the run.
 pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command: &str, width: usize) -> String {
     let mut text = String::new();
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
@@ -73,7 +73,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
         let Some(remaining) = remaining else {
             let _ = writeln!(
                 text,
-                "Applied: {}. The result could not be verified: reading the broker failed.",
+                "Applied: {}. The result could not be verified: topo could not read from the broker.",
                 steps_done(reports)
             );
             let _ = writeln!(text, "To see the remaining changes and resume:\n  {resume_command}");
@@ -136,7 +136,9 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
         let why = if failed == 0 { "because the run was interrupted" } else { "because of the errors above" };
         let has_deleted_queue = reports.iter().flat_map(|it| &it.migrated).any(Migrated::has_deleted_queue);
         let state = match has_deleted_queue {
-            true => "The objects are as before, but a queue was temporarily deleted, which canceled its consumers.",
+            true => {
+                "The objects are back in their original state, but a queue was temporarily deleted, which canceled its consumers."
+            }
             false => "The objects on the broker are unchanged.",
         };
         let line = format!("Rolled back: {}, {why}. {state}", count(rollbacks, "migration"));
@@ -197,7 +199,7 @@ fn write_migrations(text: &mut String, reports: &[Report], width: usize) {
                 format!("{} returned, and the next run will resume the migration", count(*some, "message"))
             }
             Some(returned) => format!("{} returned", count(*returned, "message")),
-            None => "its messages returned".to_owned(),
+            None => "its messages were returned".to_owned(),
         }];
         if let Some((keeps, _)) = keeps.zip(*returned).filter(|(keeps, returned)| keeps < returned) {
             let rest = "messages over this limit were dropped or dead-lettered";
@@ -260,9 +262,9 @@ fn consumers_sentence(consumers: &Consumers) -> String {
     let after = after.map_or_else(|| "an unknown number".to_owned(), |after| number(after as u64));
     let mut sentence = format!("Queue {queue}: {} before, {after} now", count(*before as u64, "consumer"));
     if !missing.is_empty() {
-        let _ = write!(sentence, "; not returned: {} (restart applications that do not return)", missing.join(", "));
+        let _ = write!(sentence, "; did not subscribe again: {} (restart these applications)", missing.join(", "));
     } else if consumers.missing_count() > 0 {
-        sentence.push_str(" (restart applications that do not return)");
+        sentence.push_str(" (restart applications that do not subscribe again)");
     }
     sentence.push('.');
     sentence
@@ -271,7 +273,7 @@ fn consumers_sentence(consumers: &Consumers) -> String {
 /// Describes the messages that did not return, or might not have returned, with the reason.
 fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> Option<String> {
     let missing = missing.map(|Missing { messages, total }| {
-        format!("{} of {} moved out of the queue did not return", number(messages), count(total, "message"))
+        format!("{} of {} that topo moved out of the queue did not return", number(messages), count(total, "message"))
     });
     match (missing, conflicting_policy) {
         (Some(missing), Some(conflicting_policy)) => Some(format!("{missing}, because {conflicting_policy}")),
@@ -282,7 +284,7 @@ fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> 
 }
 
 /// Writes the result of a run that deferred the deletion of retired objects, because some of these objects still
-/// contain messages. Such a run did not fail.
+/// contain messages. Such a run has not failed.
 fn write_retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], resume_command: &str) {
     let line =
         format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));
@@ -304,8 +306,12 @@ fn write_retired_objects(text: &mut String, reports: &[Report], waiting: &[&Wait
     }
     let others = waiting.iter().filter(|step| step.why.is_none()).count() as u64;
     if others > 0 {
-        let _ =
-            writeln!(text, "  {} {} that must remain until then", Painted(DIM, "deferred"), count(others, "object"));
+        let _ = writeln!(
+            text,
+            "  {} {} that must remain until the messages have returned",
+            Painted(DIM, "deferred"),
+            count(others, "object")
+        );
     }
     let _ = writeln!(text, "To finish later:\n  {resume_command}");
 }

@@ -127,7 +127,7 @@ fn write_policy(lines: &mut Lines<'_>, label: &str, resolution: &Resolution) {
 fn without_label(resolution: &Resolution) -> &str {
     let words: &[&str] = match resolution.kind {
         ResolutionKind::Keep => &["keep "],
-        ResolutionKind::Policy => &["by a policy, ", "a policy "],
+        ResolutionKind::Policy => &["with a policy, ", "a policy "],
         ResolutionKind::Rename => &[],
         ResolutionKind::Recreate => &["recreate it, ", "recreate it "],
     };

@@ -1,5 +1,5 @@
-//! Renders the routing changes of a plan. For each changed binding, exchange or dead-lettering, the text contains the
-//! queues that lose and gain messages, and an example.
+//! Renders the routing changes of a plan. For each change to a binding, an exchange or dead-lettering, the text lists
+//! the queues that lose and gain messages, and gives an example.
 
 use super::change_details::{full_binding, place};
 use super::markdown::{inline, with_code};
@@ -74,8 +74,8 @@ impl<'a> Listed<'a> {
 
 /// Changes with the same cause and the same effect.
 struct Group<'a> {
-    /// The change for messages to the source of the binding, or the first change of the group if there is no such
-    /// change.
+    /// The change for messages that are published to the binding's source exchange. If there is no such change, the
+    /// first change in the group.
     change: &'a RoutingChange,
     /// The exchanges to which the messages are published.
     exchanges: BTreeSet<&'a ExchangeName>,

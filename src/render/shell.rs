@@ -85,10 +85,10 @@ pub fn environment_lines(groups: &[Vec<(String, String)>]) -> String {
     text
 }
 
-/// Returns the command to run after a plan. If nothing blocks the plan except hazards, returns the apply command with
+/// Returns the command to run after a plan. If nothing except hazards blocks the plan, returns the apply command with
 /// the flags that allow these hazards. If `--recreate` flags resolve all other blockers, and the apply command does not
-/// use a saved plan, returns the plan command with these flags, because a recreation can add hazards. Otherwise,
-/// returns a sentence.
+/// use a saved plan, returns the plan command with these flags. In that case, a new plan is necessary, because a
+/// recreation can add hazards. Otherwise, returns a sentence.
 pub fn next_command(apply: &str, blockers: &Blockers) -> String {
     if blockers.blocks.is_empty() {
         return with_allowances(apply, blockers);

@@ -100,7 +100,7 @@ pub fn fold(sentence: &str, width: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Wraps the paragraphs and list items of a Markdown page to `width` columns. Keeps headings, tables, quotes, indented
+/// Wraps the paragraphs and list items of a Markdown page to `width` columns. Leaves headings, tables, quotes, indented
 /// lines and code blocks unchanged.
 pub fn fold_page(page: &str, width: usize) -> String {
     let mut folded = String::new();

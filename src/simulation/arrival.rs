@@ -25,7 +25,7 @@ impl Run<'_, '_, '_> {
 
     /// Adds a dead-lettered copy to a queue.
     pub(super) fn add_dead_lettered(&mut self, DeadLetter { source, before, is_kept, target, copy }: DeadLetter) {
-        // Before 3.12, a queue with at-most-once dead-lettering cannot publish to a stream (measured on 3.9 to 3.11).
+        // Before 3.12, a queue with at-most-once dead-lettering cannot publish to a stream (observed on 3.9 to 3.11).
         let kind = self.simulation.settings.get(&target).and_then(|settings| settings.kind());
         if !is_kept && kind == Some(QueueType::Stream) && !self.simulation.profile.version.is_at_least(3, 12) {
             return self.record_end(&source, before, End::Dropped);
@@ -65,7 +65,7 @@ impl Run<'_, '_, '_> {
         let limit = limit.filter(|_| !is_stream && !self.has_ready_worker(queue));
         let overflow = settings.overflow_behavior();
         let waiting = self.state(queue).ready.len();
-        // A quorum queue that rejects messages holds one message more than its limit (measured on 3.10.8 and 4.3.6),
+        // A quorum queue that rejects messages holds one more message than its limit (measured on 3.10.8 and 4.3.6),
         // and does not reject dead-lettered messages.
         let more = usize::from(is_quorum);
         if let Some(limit) = limit.filter(|_| overflow.rejects() && !(is_quorum && is_dead_lettered))

@@ -174,8 +174,8 @@ impl<'s, 'r, 'a> Run<'s, 'r, 'a> {
         (queues, result)
     }
 
-    /// Returns the queues to which an exchange certainly routes a message. Records the reason if other queues are
-    /// possible.
+    /// Returns the queues to which an exchange is certain to route a message. If the message might also reach other
+    /// queues, records the reason.
     pub(super) fn route(&mut self, exchange: &ExchangeName, message: &Message) -> BTreeSet<QueueName> {
         let route = self.simulation.routing.route(exchange, message);
         if self.simulation.is_recording {

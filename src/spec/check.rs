@@ -160,7 +160,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
         if !is_external && key.name == OPTIONAL {
             let message = format!("`{OPTIONAL}` needs `external: true`");
             let hint = format!(
-                "topo creates an exchange that the spec declares, so it cannot be optional: remove `{OPTIONAL}`"
+                "topo creates every exchange that the spec declares, so this one cannot be optional: remove `{OPTIONAL}`"
             );
             diagnostics.push(Diagnostic::error("missing-key", message, entry.at).hint(hint));
             continue;
@@ -185,7 +185,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     Some(node.with(Value::Table(checked)))
 }
 
-/// Returns true, and reports an error, for an unsupported format version. topo skips the rest of such a document.
+/// Returns true, and reports an error, if the format version is unsupported. topo then skips the rest of the document.
 fn report_unsupported_version(document: &Node, diagnostics: &mut Diagnostics) -> bool {
     let Some(entry) = document.entry("version") else { return false };
     let is_other = matches!(entry.node.value, Value::Integer(version) if version != 1);

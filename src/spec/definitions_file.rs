@@ -1,5 +1,5 @@
-//! Recognizes specs, and RabbitMQ definitions files that users pass as specs. Also guesses the vhosts in specs before
-//! the files are parsed as YAML, from lines such as `vhost: shop`. The guess can be wrong, so callers must verify it
+//! Recognizes specs, and RabbitMQ definitions files that users pass as specs. Also guesses the vhosts in specs from
+//! lines such as `vhost: shop`, before the files are parsed as YAML. The guess can be wrong, so callers must verify it
 //! after parsing.
 
 use super::diagnostic::Diagnostic;

@@ -43,13 +43,13 @@ pub struct Diagnostic {
     pub message: String,
     /// The position of the problem.
     pub primary: Location,
-    /// A label of a few words at `primary`; can be empty.
+    /// A label of a few words at `primary`; may be empty.
     pub label: String,
     /// Related positions with their labels.
     pub secondary: Vec<(Location, String)>,
     /// A suggestion for fixing the problem, if there is one.
     pub hint: Option<String>,
-    /// The position of a value that can be a secret, which is masked in all excerpts.
+    /// The position of a value that might be a secret, which is masked in all excerpts.
     pub secret: Option<Location>,
 }
 
@@ -82,7 +82,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets the position of a value that can be a secret.
+    /// Sets the position of a value that might be a secret.
     pub(super) fn masking(mut self, secret: Location) -> Self {
         self.secret = Some(secret);
         self
@@ -121,7 +121,7 @@ impl Diagnostics {
         let is_repeated = |known: &Diagnostic| {
             known.primary == diagnostic.primary && known.code == diagnostic.code && known.message == diagnostic.message
         };
-        // Repeats come from consecutive aliases, so comparing the last few diagnostics is sufficient. Comparing all
+        // Repeats come from consecutive aliases, so checking the last few diagnostics is sufficient. Checking all
         // diagnostics would take quadratic time.
         if !self.0.iter().rev().take(64).any(is_repeated) {
             self.0.push(diagnostic);

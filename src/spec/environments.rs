@@ -77,7 +77,7 @@ fn environment(entry: &Entry, diagnostics: &mut Diagnostics) -> Environment {
     for variable in entry.node.get("variables").map_or(&[][..], Node::entries) {
         if !is_name(&variable.key) {
             let message = format!("invalid variable name `{}`", variable.key);
-            let hint = "use A-Z, a-z, 0-9 and `_`, without a digit at the start";
+            let hint = "use A-Z, a-z, 0-9 and `_`; the first character must not be a digit";
             diagnostics.push(Diagnostic::error("variable", message, variable.at).hint(hint));
             continue;
         }
@@ -87,7 +87,7 @@ fn environment(entry: &Entry, diagnostics: &mut Diagnostics) -> Environment {
             Value::Boolean(value) => value.to_string(),
             Value::Integer(_) | Value::Float(_) => {
                 let message =
-                    format!("YAML does not preserve the notation of the number in variable `{}`", variable.key);
+                    format!("YAML does not preserve how the number in variable `{}` is written", variable.key);
                 diagnostics
                     .push(Diagnostic::error("wrong-value", message, variable.at).hint("put the value in quotes"));
                 continue;
@@ -141,7 +141,7 @@ pub(super) fn check_all(environments: &[Environment], diagnostics: &mut Diagnost
     for environment in environments {
         for name in names.iter().filter(|name| !environment.variables.contains_key(**name)) {
             let message = format!("environment `{}` does not set the variable `{name}`", environment.name);
-            let diagnostic = Diagnostic::error("variable", message, environment.at).label("lacks the variable");
+            let diagnostic = Diagnostic::error("variable", message, environment.at).label("does not set it");
             let hint = format!("add `{name}` under `variables`: all environments must set the same variables");
             diagnostics.push(diagnostic.also(setters[name], "set here").hint(hint));
         }

@@ -203,7 +203,7 @@ const CODES: &[(&str, &str)] = &[
     ),
     (
         "too-large",
-        "An integer does not fit into 64 bits (signed), or a file or an argument contains too many values. The error \
+        "An integer does not fit in 64 bits (signed), or a file or an argument contains too many values. The error \
          also occurs if mappings and lists are nested too deeply, or if a file expands to far more values than it \
          contains.",
     ),

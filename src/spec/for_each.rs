@@ -122,7 +122,7 @@ fn items<'a>(each: &'a Entry, diagnostics: &mut Diagnostics) -> Option<(&'a str,
     };
     let name = variable.key.as_str();
     if !is_name(name) {
-        let hint = "use a-z, A-Z, 0-9 and `_`, without a digit at the start";
+        let hint = "use a-z, A-Z, 0-9 and `_`; the first character must not be a digit";
         return refuse(format!("invalid variable name `{name}`"), variable.at, hint);
     }
     let mut found = Vec::new();

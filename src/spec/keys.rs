@@ -23,7 +23,7 @@ const DESTINATION_TYPE: Shape = Shape::OneOf(&["queue", "exchange"]);
 /// The key that marks an external exchange that is allowed to be missing.
 pub(super) const OPTIONAL: &str = "optional";
 
-/// The document of a vhost.
+/// A vhost document.
 pub(crate) static DOCUMENT: Object = Object {
     what: "a spec",
     name: "Document",
@@ -102,7 +102,7 @@ static VHOST: Object = Object {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             static FIXED: &[Key] = &[
                 key("name", Shape::Name, "The name of the vhost.").required().with_example("shop"),
-                key("description", Shape::Text, "A description for readers."),
+                key("description", Shape::Text, "A human-readable description."),
                 key(
                     "tags",
                     Shape::List(&Shape::Text),

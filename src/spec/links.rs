@@ -39,7 +39,8 @@ fn check_endpoint(endpoint: &Entry, diagnostics: &mut Diagnostics) {
         ([_], _) => {}
         ([first, second, ..], _) => {
             let message = format!("`{}` and `{}` are mutually exclusive", first.key, second.key);
-            let diagnostic = Diagnostic::error("conflicting-keys", message, second.at).also(first.at, "first set here");
+            let diagnostic = Diagnostic::error("conflicting-keys", message, second.at)
+                .also(first.at, format!("`{}` is set here", first.key));
             diagnostics.push(diagnostic.hint("keep one of them"));
         }
         // The error about an unsupported key already contains the hint.

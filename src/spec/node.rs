@@ -11,7 +11,7 @@ pub(crate) struct Node {
     pub(crate) at: Location,
     /// The position of the alias, the merge key or the placeholder, if one of these inserts the value.
     pub(crate) used_at: Option<Location>,
-    /// The source text, if the value does not reproduce it: `1.0`, `007`, or a string with variables.
+    /// The source text, if it cannot be recovered from the value: `1.0`, `007`, or a string with variables.
     pub(crate) written: Option<Box<str>>,
 }
 
@@ -114,7 +114,7 @@ impl Node {
         1 + items + self.entries().iter().map(|entry| entry.node.size()).sum::<usize>()
     }
 
-    /// Returns the position of the whole tree. [`at`](Self::at) is only the start of a list or a mapping.
+    /// Returns the position of the whole tree. For a list or a mapping, [`at`](Self::at) covers only the start.
     pub(crate) fn extent(&self) -> Location {
         let items = self.items().iter().map(|item| item.extent().end);
         let entries = self.entries().iter().map(|entry| entry.node.extent().end.max(entry.at.end));

@@ -24,7 +24,7 @@ pub(super) enum Problem {
     Unknown(String),
     /// The value is null, a list or a mapping, and the placeholder is part of a longer string or of a key.
     NotAScalar(String),
-    /// Two keys in a mapping are equal after the replacement.
+    /// Two keys in a mapping are identical after the replacement.
     RepeatedKey(String),
     /// The files expand to too many values.
     TooLarge,

@@ -15,7 +15,7 @@ const SMALL_MAPPING: usize = 16;
 /// Returns all documents in a file. Each document is a mapping. Returns `None` if [`yaml`](super::yaml) must read the
 /// file.
 pub(super) fn documents(file: usize, text: &str) -> Option<Vec<Node>> {
-    // The parser does not include a byte order mark in its positions.
+    // The parser's positions do not account for a byte order mark.
     if text.starts_with('\u{feff}') {
         return None;
     }
@@ -45,7 +45,7 @@ struct Reader<'a> {
     file: usize,
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    /// The number of events that were read.
+    /// The number of events read so far.
     events: usize,
 }
 

@@ -86,7 +86,7 @@ fn queue_arguments() -> Key {
     key(
         "arguments",
         Shape::Arguments(true),
-        "Other arguments, which topo sends unchanged. Known arguments can be set here by their `x-` name.",
+        "Other arguments, which topo sends unchanged. Known arguments can be set here by their `x-` names.",
     )
 }
 

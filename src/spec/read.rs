@@ -117,8 +117,8 @@ pub(crate) struct StandInObjects {
     pub(crate) bindings: BTreeMap<Binding, BindingSpec>,
 }
 
-/// Reads the checked stand-ins in a test file in the same way as the objects in a spec. Restores the exchanges, queues
-/// and bindings of the spec.
+/// Reads the checked stand-ins in a test file in the same way as the objects in a spec. Leaves the spec's own
+/// exchanges, queues and bindings unchanged.
 pub(crate) fn read_stand_ins(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) -> StandInObjects {
     let known = StandInObjects {
         exchanges: std::mem::take(&mut spec.exchanges),
@@ -290,7 +290,7 @@ fn binding_spec(item: &Node, source_at: Location, destination_at: Location) -> B
 }
 
 fn add_binding(binding: Binding, written: BindingSpec, item: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
-    // The checked tree contains null instead of an invalid value, so this binding can appear to equal a different
+    // The checked tree contains null instead of an invalid value, so this binding might look identical to a different
     // binding.
     let is_invalid = item.entries().iter().any(|entry| matches!(entry.node.value, Value::Null(_)));
     if is_invalid && spec.bindings.contains_key(&binding) {

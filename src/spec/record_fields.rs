@@ -80,7 +80,7 @@ static MEMBER_OBJECT: Object = Object {
     is_queue: false,
 };
 
-/// Returns the members of an upstream set, with the field names that requests to the broker use.
+/// Returns the members of an upstream set, with the field names used in requests to the broker.
 pub(super) fn members(node: &Node) -> ArgumentValue {
     let name =
         |key: &str| member_fields().find(|field| field.key == key).map_or(key.to_owned(), |it| it.name.to_owned());

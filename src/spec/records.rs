@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 
 /// An entry in a document that declares a record, or several settings that are records.
 pub(super) struct Declaration<'a> {
-    /// The key without the setting; empty if records of the kind have no names.
+    /// The key without the setting; empty if records of this kind have no names.
     pub(super) key: Vec<&'a str>,
     /// The position of the last segment of the key.
     pub(super) at: Location,
@@ -103,7 +103,7 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
             for record in records(row, &key, at, node, &spec.vhost.value) {
                 let id = record.record.id.clone();
                 match spec.records.get(&id) {
-                    // `check_flags` reports different values.
+                    // `check_flags` reports an error if the values differ.
                     Some(_) if row.key.is_empty() && matches!(row.layout, Layout::Value(_)) => {}
                     Some(first) => diagnostics.push(declared_twice(row.word, &id.key.join(" "), record.at, first.at)),
                     None => drop(spec.records.insert(id, record)),
@@ -209,17 +209,17 @@ fn record(id: RecordId, of_kind: &[RecordField], at: Location, table: &Node, vho
     Some(RecordSpec { at, record: Record::new(id, fields)?, places })
 }
 
-/// The mappings that contain the settings of each kind, in the order of the rows.
+/// The mappings that contain the settings of each kind, in the order of [`RECORD_KINDS`].
 static OBJECTS: LazyLock<Vec<Object>> = LazyLock::new(|| RECORD_KINDS.iter().map(object).collect());
 
-/// The words that each kind accepts instead of a mapping, in the order of the rows.
+/// The words that each kind accepts instead of a mapping, in the order of [`RECORD_KINDS`].
 static WORDS: LazyLock<Vec<Option<Shape>>> =
     LazyLock::new(|| RECORD_KINDS.iter().map(|row| Some(Shape::OneOf(row.shorthand?.words))).collect());
 
 /// References to [`OBJECTS`], in the same order.
 static TABLES: LazyLock<Vec<&'static Object>> = LazyLock::new(|| OBJECTS.iter().collect());
 
-/// The shape of a record's value for each kind, in the order of the rows.
+/// The shape of a record's value for each kind, in the order of [`RECORD_KINDS`].
 static VALUES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     let shape = |((row, table), words): ((&RecordRow, &'static &'static Object), &'static Option<Shape>)| match (
         row.layout, words,
@@ -231,7 +231,8 @@ static VALUES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     RECORD_KINDS.iter().zip(TABLES.iter()).zip(WORDS.iter()).map(shape).collect()
 });
 
-/// The shape of an entry for each kind, in the order of the rows: the value of a record, or a mapping to such values.
+/// The shape of an entry for each kind, in the order of [`RECORD_KINDS`]: the value of a record, or a mapping that
+/// contains such values.
 static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     let shape = |(row, value): (&RecordRow, &'static Shape)| match row.key {
         [_, _] => Shape::FreeMap(value),
@@ -240,7 +241,8 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     RECORD_KINDS.iter().zip(VALUES.iter()).map(shape).collect()
 });
 
-/// The sections whose entries contain records, each with the scope of its kinds and the mapping of an entry.
+/// The sections whose entries contain records, each with the scope of its kinds and the mapping that describes an
+/// entry.
 static ENTRIES: LazyLock<Vec<(&Section, RecordScope, Object)>> = LazyLock::new(|| {
     let mut entries: Vec<(&Section, RecordScope, Object)> = Vec::new();
     for (row, shape) in RECORD_KINDS.iter().zip(SHAPES.iter()) {
@@ -268,7 +270,7 @@ fn object(row: &'static RecordRow) -> Object {
     Object { what: row.what, name: row.schema, keys: Keys::Built(keys_of(row)), external: &[], is_queue: false }
 }
 
-/// The mappings that group fields inside an entry, such as `source`, each with its kind.
+/// The mappings, such as `source`, that group fields inside an entry, each with the kind of its record.
 static GROUPS: LazyLock<Vec<(RecordKind, &'static str, Object)>> = LazyLock::new(|| {
     let mut groups: Vec<(RecordKind, &'static str, Object)> = Vec::new();
     for row in RECORD_KINDS {

@@ -13,10 +13,10 @@ use crate::model::record_kinds::RECORD_KINDS;
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, RecordId, RecordKind, Strategy};
 use std::collections::BTreeMap;
 
-/// The number of errors after which topo no longer searches for suggestions.
+/// The number of errors after which topo stops searching for suggestions.
 const MAX_SUGGESTIONS: usize = 200;
 
-/// The names that the documents of a vhost, or of the cluster, declare, with their positions.
+/// The names declared in the documents of a vhost or of the cluster, with their positions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declared {
     exchanges: BTreeMap<String, Location>,
@@ -67,7 +67,7 @@ impl Declared {
         }
     }
 
-    /// Marks the declared names as incomplete, because a file or document that cannot be read can declare more names.
+    /// Marks the declared names as incomplete: a file or document that cannot be read may declare more names.
     pub(crate) fn set_unknown(&mut self) {
         (self.are_queues_unknown, self.are_exchanges_unknown, self.are_retry_policies_unknown) = (true, true, true);
     }
@@ -231,7 +231,7 @@ impl Check<'_> {
         self.diagnostics.push(diagnostic.label("not in `retryPolicies`").hint(hint));
     }
 
-    /// Suggests a name, but only for the first errors, because the search is slow.
+    /// Suggests a name, but only for the first [`MAX_SUGGESTIONS`] errors, because the search is slow.
     fn closest<'a>(&self, name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
         if self.diagnostics.iter().len() < MAX_SUGGESTIONS { closest(name, names) } else { None }
     }
@@ -255,8 +255,8 @@ impl Check<'_> {
         self.diagnostics.push(diagnostic.hint(hint));
     }
 
-    /// Reports objects that are listed under `removed` but also declared, or that topo cannot remove. Also reports
-    /// removed bindings that refer to unknown objects.
+    /// Reports objects listed under `removed` that are also declared or that topo cannot remove. Also reports removed
+    /// bindings that refer to unknown objects.
     fn check_removed(&mut self, spec: &Spec) {
         let is_removed = |id: &ObjectId| spec.removed.iter().any(|removed| removed.value == *id);
         for removed in &spec.removed {

@@ -95,7 +95,7 @@ impl RetryKeys {
             self.jitter = jitter.map(|value| Setting { value, at: entry.node.at, set_by });
         }
         let (delays, backoff) = (node.entry("delays"), node.entry("backoff"));
-        // A null value can be the placeholder for a misspelled key, so it does not conflict with a valid key.
+        // A null value may be the placeholder for a misspelled key, so it does not conflict with a valid key.
         let is_set = |entry: &&Entry| !matches!(entry.node.value, Value::Null(_));
         if let (Some(delays), Some(backoff)) = (delays.filter(is_set), backoff.filter(is_set)) {
             let diagnostic = Diagnostic::error("conflicting-keys", "both `delays` and `backoff` are set", backoff.at);
@@ -125,7 +125,7 @@ fn integer(node: &Node) -> Option<i64> {
 fn explicit_delays(node: &Node) -> Option<Schedule> {
     let Value::List(items) = &node.value else { return None };
     let delays: Vec<i64> = items.iter().filter_map(integer).collect();
-    // Invalid delays were reported and omitted. Without any valid delay, there is no schedule.
+    // Invalid delays have been reported and omitted. If no delay is valid, there is no schedule.
     (!delays.is_empty()).then_some(Schedule::Delays(delays))
 }
 
@@ -163,7 +163,7 @@ pub(super) fn has_too_many_delays(
         let message = format!("there are more delays ({}) than retries ({})", delays.len(), count.value);
         let diagnostic =
             Diagnostic::error("too-many-delays", message, schedule.at).also(count.at, "the number of retries");
-        diagnostics.push(diagnostic.hint("remove delays, or increase `maxRetries`: a retry uses one delay"));
+        diagnostics.push(diagnostic.hint("remove delays, or increase `maxRetries`: each retry uses one delay"));
     }
     has_too_many
 }

@@ -29,8 +29,8 @@ impl<'a> Layers<'a> {
         Self(layers)
     }
 
-    /// Returns a setting from the nearest source that sets it, with the rank of the source. The nearest source has rank
-    /// 0.
+    /// Returns a setting from the nearest source that sets it, with the rank of that source. Rank 0 is the nearest of
+    /// all sources.
     fn nearest<T: Clone>(&self, get: impl Fn(&RetryKeys) -> &Option<Setting<T>>) -> Option<(usize, Setting<T>)> {
         self.0.iter().enumerate().find_map(|(index, keys)| get(keys).clone().map(|setting| (index, setting)))
     }
@@ -45,8 +45,8 @@ impl<'a> Layers<'a> {
         let strategy = self.nearest(|keys| &keys.strategy);
         let mut schedule = self.nearest(|keys| &keys.schedule);
         let mut jitter = self.nearest(|keys| &keys.jitter);
-        // If the strategy does not support a setting from a more distant source, the setting is intended for other
-        // queues.
+        // A setting that the strategy does not support is dropped if it comes from a more distant source: it is
+        // intended for other queues.
         if let Some((rank, strategy)) = &strategy {
             if strategy.value == Strategy::Redeliver {
                 schedule = schedule.filter(|(schedule_rank, _)| schedule_rank <= rank);
@@ -116,7 +116,7 @@ impl RetrySpec {
             (Strategy::Delayed, Some(schedule)) if !is_linear(&delays) => {
                 let shown: Vec<String> = delays.iter().take(8).filter_map(|delay| duration(*delay)).collect();
                 let message = format!(
-                    "strategy `delayed` only supports delays that grow by the first delay each time, up to a limit, not {}",
+                    "strategy `delayed` supports only delays that grow by the first delay each time, up to a limit, not {}",
                     shown.join(" ")
                 );
                 let hint = "use `ladder` or `republish` for these delays, or delays such as [5s, 10s, 15s, 15s]";
@@ -155,7 +155,7 @@ impl RetrySpec {
     }
 }
 
-/// Returns true if the k-th delay is k times the first delay, but at most the last delay. The `delayed` strategy
+/// Returns true if the k-th delay is k times the first delay, capped at the last delay. The `delayed` strategy
 /// supports only such delays.
 pub(crate) fn is_linear(delays: &[i64]) -> bool {
     let (Some(first), Some(last)) = (delays.first(), delays.last()) else { return true };

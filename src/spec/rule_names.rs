@@ -41,7 +41,7 @@ pub(super) const RULES: &[(&str, &str)] = &[
     ("policy-skipped-by-unsupported-key", "the broker skips the policy for a queue type that does not support one of its keys"),
     ("protect-misspelled", "`protect` lists a name that is not declared but resembles a declared name"),
     ("prune-reaches-undeclared", "`--prune` would delete queues that a policy in the spec targets"),
-    ("quorum-even-size", "an even number of replicas does not tolerate more failures than the next lower number"),
+    ("quorum-even-size", "an even number of replicas tolerates no more failures than the next lower number"),
     ("refused-by-broker", "the broker refuses to declare the object"),
     ("reject-comes-straight-back", "rejected messages return to the same queue immediately"),
     ("reject-publish-with-tiers", "a retry that returns to a full queue waits up to three minutes"),

@@ -19,7 +19,7 @@ const ID: &str = "urn:topo:topology:1";
 const EXCLUSIVE: [&str; 2] = ["delays", "backoff"];
 /// The pattern for names that only an external object can have.
 const RESERVED_NAMES: &str = r"^amq\.|^topo\.lock$|\.topo\.";
-/// The pattern for unknown policy keys that are accepted, because they follow RabbitMQ's spelling.
+/// The pattern for unknown policy keys that are accepted because they follow RabbitMQ's spelling.
 const OTHER_POLICY_KEYS: &str = "^(?!x-)[^A-Z_]+$";
 
 /// Returns the JSON Schema for a spec document.
@@ -78,7 +78,7 @@ fn anchors() -> Value {
 fn finish(document: Value) -> Value {
     let mut schema = Schema::try_from(document).unwrap_or_default();
     Markdown.transform(&mut schema);
-    // Draft-07 ignores siblings of a `$ref`, so the documentation of such keys needs an `allOf`.
+    // Draft-07 ignores the siblings of a `$ref`, such as the description, so the `$ref` must be inside an `allOf`.
     RemoveRefSiblings::default().transform(&mut schema);
     schema.to_value()
 }

@@ -7,8 +7,8 @@ use super::shared_keys::EXCHANGE_TYPES;
 use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
 use serde_json::{Value, json};
 
-/// The pattern for a string that starts with a variable or with a placeholder of `forEach`. The schema accepts such a
-/// string instead of any scalar, because an editor cannot check its value.
+/// The pattern for a string that starts with a variable or with a `forEach` placeholder. The schema accepts such a
+/// string in place of any scalar, because an editor cannot check its value.
 const VARIABLE: &str = r"^\$?\{";
 
 /// The pattern for a user tag. The broker separates tags with commas.
@@ -40,7 +40,7 @@ const WORDS: &[(&str, &str)] = &[
     ("drop-head", "The oldest messages are dropped or dead-lettered."),
     ("reject-publish", "A new message is rejected. If the publisher uses confirms, it receives a basic.nack."),
     ("reject-publish-dlx", "A new message is rejected and dead-lettered; only for classic queues."),
-    ("at-most-once", "Messages can be lost while they are dead-lettered."),
+    ("at-most-once", "Messages can be lost while they are being dead-lettered."),
     (
         "at-least-once",
         "The queue keeps a message until its dead-letter target confirms it; needs `overflow: reject-publish`.",
@@ -79,7 +79,7 @@ pub(super) fn delay() -> Value {
 fn with_unit() -> Value {
     let message = "a duration needs a unit, such as 500ms, 30s, 5m, 1h30m or 7d";
     json!({
-        "title": "duration, with its units",
+        "title": "duration with units",
         "type": "string",
         "pattern": DURATION_PATTERN,
         "patternErrorMessage": message,
@@ -88,7 +88,7 @@ fn with_unit() -> Value {
 
 pub(super) fn size(max: i64) -> Value {
     let text = json!({
-        "title": "size, with its unit",
+        "title": "size with a unit",
         "type": "string",
         "pattern": SIZE_PATTERN,
         "patternErrorMessage": "a size needs a unit, such as 64KiB, 1GiB or 10MB",

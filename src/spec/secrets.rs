@@ -1,5 +1,5 @@
-//! Checks users and references to secrets. A spec never contains the value of a secret, because specs, plans and logs
-//! are stored and shared.
+//! Checks users, and checks references to secrets. A spec never contains the value of a secret, because specs, plans
+//! and logs are stored and shared.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Value};
@@ -44,7 +44,7 @@ static FILE: Object = Object {
     is_queue: false,
 };
 
-/// Returns true if a spec can contain a literal secret in this mapping, or instead of this mapping, by mistake.
+/// Returns true if a spec may mistakenly contain a literal secret in this mapping or in place of it.
 pub(super) fn can_contain_secrets(kind: &Object) -> bool {
     let has_secret = |kind: &Object| kind.keys().iter().any(|key| matches!(key.shape, Shape::Secret(_)));
     let is_nested = |key: &Key| if let Shape::Object(nested) = key.shape { has_secret(nested) } else { false };
@@ -63,7 +63,7 @@ pub(super) fn report_value(
 ) -> bool {
     let found = match &node.value {
         Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
-            "a literal value, which can be a secret"
+            "a literal value, which may be a secret"
         }
         Value::List(_) => "a list",
         Value::Null(_) | Value::Table(_) => return false,

@@ -1,4 +1,4 @@
-//! Defines shapes, which describe the values that the keys of a spec accept. `keys` defines the grammar with shapes,
+//! Defines shapes, which describe the values that the keys of a spec accept. `keys` uses shapes to define the grammar,
 //! `check` validates trees against the grammar, and `schema` renders the grammar as a JSON Schema. Therefore, the
 //! parser and the JSON Schema accept the same keys.
 
@@ -58,20 +58,20 @@ pub(crate) enum Shape {
     NonEmptyList(&'static Self),
     /// A mapping from names to values.
     Map(&'static Self),
-    /// A mapping from any strings, such as titles or routing keys, to values.
+    /// A mapping from arbitrary strings, such as titles or routing keys, to values.
     FreeMap(&'static Self),
     /// A mapping with these keys.
     Object(&'static Object),
     /// A string, or one of these mappings. Each mapping has a different first key, which identifies it.
     Either(&'static Self, &'static [&'static Object]),
-    /// A value that can have several forms: a single value, a list or a mapping.
+    /// A value that can take one of several forms: a single value, a list or a mapping.
     OneForm(&'static Forms),
 }
 
-/// The shapes of a value, by its form. The shape of an invalid form is `None`.
+/// The shapes of a value, by form. The shape of an invalid form is `None`.
 #[derive(Debug)]
 pub(crate) struct Forms {
-    /// The description of the valid values in messages: `a behavior or a list of behaviors`.
+    /// How messages describe the valid values: `a behavior or a list of behaviors`.
     pub(crate) what: &'static str,
     /// The shape of a single value.
     pub(crate) scalar: Option<Shape>,

@@ -35,8 +35,8 @@ pub(super) const AUTO_DELETE: Key =
 pub(super) const CONFLICT: Key = key(
     "onConflict",
     ON_CONFLICT,
-    "The resolution of a conflict, which is a change that the broker refuses on an existing object: `refuse` shows the \
-     conflict, `ifEmpty` recreates the object if it is empty, `migrate` recreates it and keeps every message, and \
+    "How to resolve a conflict, which is a change that the broker refuses to make to an existing object: `refuse` shows \
+     the conflict, `ifEmpty` recreates the object if it is empty, `migrate` recreates it and keeps every message, and \
      `discard` recreates it without its messages.",
 )
 .with_default("refuse");
@@ -78,7 +78,7 @@ const STRATEGIES: Shape = Shape::OneOf(&[
 pub(super) const MAX_RETRIES: Key = key(
     "maxRetries",
     Shape::Count(0, MAX_RETRY_COUNT),
-    "The number of retries of a failed message after the first attempt: N retries are N + 1 deliveries. 0 means that \
+    "The number of retries of a failed message after the first attempt: N retries mean N + 1 deliveries. 0 means that \
      the first failure is final. The default is the number of `delays`.",
 )
 .with_example("5")
@@ -90,7 +90,7 @@ const MAX_RETRY_COUNT: i64 = 1_000_000;
 
 const NAME_OR_TABLE: Shape = Shape::Either(&Shape::Name, &[&RETRY_TABLE]);
 
-/// The strategy and delays of retries.
+/// The strategy and delays for retries.
 pub(super) const RETRY: Key = key(
     "retry",
     NAME_OR_TABLE,

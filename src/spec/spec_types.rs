@@ -1,5 +1,5 @@
-//! Defines the spec of one vhost or of the cluster, with positions. Documents and files are merged and defaults are
-//! applied, but short forms are not expanded.
+//! Defines the spec of one vhost or of the cluster, with positions. Documents and files have been merged and defaults
+//! have been applied, but short forms have not been expanded.
 
 use super::lint_keys::Level;
 use super::node::{Keyed, Location, Sourced};
@@ -56,8 +56,8 @@ pub struct Spec {
     pub bindings: BTreeMap<Binding, BindingSpec>,
     /// Policies.
     pub policies: BTreeMap<PolicyName, PolicySpec>,
-    /// The streams in each super stream, by exchange. [`Self::exchanges`], [`Self::queues`] and [`Self::bindings`]
-    /// contain the objects.
+    /// The streams in each super stream, by exchange. The objects themselves are in [`Self::exchanges`],
+    /// [`Self::queues`] and [`Self::bindings`].
     pub super_streams: BTreeMap<ExchangeName, BTreeSet<QueueName>>,
     /// Records.
     pub records: BTreeMap<RecordId, RecordSpec>,
@@ -261,7 +261,7 @@ impl Spec {
 }
 
 impl QueueSpec {
-    /// Creates the spec of an external queue, which has no other settings.
+    /// Creates the spec of an external queue without any settings.
     pub(crate) fn external(at: Location) -> Self {
         Self {
             at,

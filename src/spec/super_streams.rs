@@ -100,7 +100,8 @@ pub(super) fn streams(document: &Node) -> impl Iterator<Item = (&str, &[Entry])>
     families.map(|family| (family.key.as_str(), family.node.entries()))
 }
 
-/// Returns the routing keys of the partitions, in order. Reports an entry without valid partitions, and returns `None`.
+/// Returns the routing keys of the partitions, in order. Returns `None`, and reports an error, if the entry has no
+/// valid partitions.
 fn partitions(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
     let name = &entry.key;
     let (count, keys) = (entry.node.entry("partitions"), entry.node.entry("bindingKeys"));
@@ -138,7 +139,7 @@ fn partitions(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<String
     };
     if let Some(longest) = keys.iter().map(|key| name.len() + 1 + key.len()).max().filter(|it| *it > MAX_NAME_BYTES) {
         let message =
-            format!("a stream of super stream `{name}` has a name of {longest} bytes; the maximum is {MAX_NAME_BYTES}");
+            format!("a stream in super stream `{name}` has a name of {longest} bytes; the maximum is {MAX_NAME_BYTES}");
         diagnostics.push(Diagnostic::error("name", message, entry.at).hint("use a shorter name"));
         return None;
     }

@@ -9,7 +9,7 @@ use super::scalar::{MAX_DEPTH, MAX_NODES};
 use crate::model::count::number;
 use crate::model::printable::is_secret_key;
 
-/// YAML's limit for a key without a leading `? `, in characters.
+/// YAML's limit on the length of a key without a leading `? `, in characters.
 const MAX_KEY_LENGTH: usize = 1024;
 
 /// Creates the diagnostic for an error from the YAML library.
@@ -25,7 +25,7 @@ pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagno
         if before.trim_end().ends_with("<<:") {
             return diagnostic.hint(format!("define the anchor `&{name}` earlier in this file"));
         }
-        // The text is not repeated, because it can be a password.
+        // The message does not repeat the text, because the text may be a password.
         return diagnostic.hint("`*` starts an alias in YAML: put a string that starts with `*` in quotes");
     }
     if has(&["scanning an anchor or alias"]) {
@@ -102,7 +102,7 @@ pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagno
         return Diagnostic::error("syntax", "`#` starts a comment, so the bracket before it is not closed", at)
             .hint("put a string that starts with `#` in quotes");
     }
-    // The library reports the `-` of a list that follows an unclosed bracket.
+    // If a list follows an unclosed bracket, the library reports the error at the `-` of the list.
     let is_dash_inside = has(&["only valid inside a block"]) && innermost_open_bracket(text, at).is_some();
     if is_dash_inside || has(&["unclosed bracket", "did not find expected ',' or"]) {
         return unclosed_bracket(text, at);

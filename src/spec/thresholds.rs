@@ -48,9 +48,8 @@ static THRESHOLDS: Object = Object {
             .with_example("{warning: 50, critical: 200}"),
             key("growth", Shape::Object(&GROWTHS), "The number of messages by which the queue grows within a period.")
                 .with_example("{critical: {messages: 50, within: 5m}}"),
-            key("age", Shape::Object(&AGE), "The time for which the queue has not been empty.")
-                .with_example("{warning: 1h}"),
-            key("noConsumers", Shape::Delay, "The time for which the queue has contained messages without a consumer.")
+            key("age", Shape::Object(&AGE), "How long the queue has not been empty.").with_example("{warning: 1h}"),
+            key("noConsumers", Shape::Delay, "How long the queue has contained messages but had no consumer.")
                 .with_example("5m"),
         ];
         KEYS
@@ -117,7 +116,7 @@ static AGE: Object = Object {
     is_queue: false,
 };
 
-/// The thresholds that a queue or the `defaults` set, with the positions of their keys.
+/// The thresholds that a queue or `defaults` sets, with the positions of their keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThresholdsSpec {
     /// The position of `thresholds: none`.
@@ -126,9 +125,9 @@ pub struct ThresholdsSpec {
     pub depth: Option<Sourced<Levels<i64>>>,
     /// The growth.
     pub growth: Option<Sourced<Levels<Growth>>>,
-    /// The time for which the queue has not been empty, in milliseconds.
+    /// How long the queue has been non-empty, in milliseconds.
     pub age: Option<Sourced<Levels<i64>>>,
-    /// The time for which the queue has contained messages without a consumer, in milliseconds.
+    /// How long the queue has contained messages but had no consumer, in milliseconds.
     pub no_consumers: Option<Sourced<i64>>,
 }
 

@@ -41,7 +41,7 @@ pub(super) fn report_unknown_key(
     let keys = kind.keys_of(queue_type(table, kind));
     let names = || keys.iter().map(|key| key.name);
     if let Some((name, _)) = entry.key.split_once(':').filter(|_| can_contain_secrets(kind)) {
-        // The text after the colon can be a secret.
+        // The text after the colon may be a secret.
         let diagnostic =
             Diagnostic::error("unknown-key", format!("missing space after the colon of `{name}`"), entry.at);
         diagnostics.push(diagnostic.masking(entry.node.extent()).hint(format!("write `{name}: …`")));

@@ -4,7 +4,7 @@ use super::problem::{Problem, SECRET_AS_TEXT, bad, wrong_type};
 use crate::model::AmqpUri;
 use crate::model::amqp_uri::UriProblem;
 
-/// Checks a URI. Messages never contain any part of a URI that contains a password.
+/// Checks a URI. If the URI contains a password, messages never contain any part of the URI.
 pub(super) fn check(text: &str, subject: &str) -> Result<(), Problem> {
     let secret = |what: &str, hint: &str| {
         let message = format!("expected a URI without a password for {subject}, found {what}");
@@ -22,7 +22,7 @@ pub(super) fn check(text: &str, subject: &str) -> Result<(), Problem> {
         Err(problem) if can_contain_password(text, problem) => {
             let message = format!("{subject} is not a valid AMQP URI: {problem}");
             let hint = "remove the password from the URI, and add `password: {env: NAME}`".to_owned();
-            Err(bad(SECRET_AS_TEXT, message, "this string can contain a password", Some(hint)))
+            Err(bad(SECRET_AS_TEXT, message, "this string may contain a password", Some(hint)))
         }
         Err(problem) => {
             let message = format!("{subject} is not a valid AMQP URI: {problem}");
@@ -36,7 +36,7 @@ pub(super) fn not_a_uri() -> Problem {
     wrong_type("a URI", None)
 }
 
-/// Returns true if a string that is not a valid URI can contain a password.
+/// Returns true if a string that is not a valid URI may contain a password.
 fn can_contain_password(text: &str, problem: UriProblem) -> bool {
     let is_readable = matches!(problem, UriProblem::Scheme | UriProblem::Vhost);
     text.contains('@') || text.to_lowercase().contains("password") || !is_readable

@@ -113,7 +113,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
         (Shape::Delay, Value::Integer(number)) => {
             let hint =
                 format!("a number without a unit means milliseconds: write {number}s for seconds, or {number}ms");
-            Err(wrong_type("a duration with its unit", Some(hint)))
+            Err(wrong_type("a duration with a unit", Some(hint)))
         }
         (Shape::Delay, _) => duration_value(node, 1, MAX_DELAY, subject),
         (Shape::Seconds, _) => seconds_value(node, subject),
@@ -165,7 +165,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
         (Shape::MaxAge, _) => Err(wrong_type("an age such as `7D`", None)),
         (Shape::Text, Value::Text(_)) => Ok(node.value.clone()),
         (Shape::Name, Value::Text(text)) if text.is_empty() && ["`exchange`", "`source`"].contains(&subject) => {
-            let hint = "remove this binding: the default exchange routes to every queue by its name";
+            let hint = "remove this binding: the default exchange already routes to every queue by name";
             let message = "the default exchange cannot be bound".to_owned();
             Err(bad("name", message, "the default exchange", Some(hint.to_owned())))
         }
@@ -245,7 +245,7 @@ fn duration_value(node: &Node, min: i64, max: i64, subject: &str) -> Result<Valu
 fn seconds_value(node: &Node, subject: &str) -> Result<Value, Problem> {
     if let Value::Integer(number) = &node.value {
         let hint = format!("write {number}s for seconds");
-        return Err(wrong_type("a duration with its unit", Some(hint)));
+        return Err(wrong_type("a duration with a unit", Some(hint)));
     }
     let value = duration_value(node, 0, MAX_DELAY, subject)?;
     if let Value::Integer(milliseconds) = value
@@ -278,7 +278,7 @@ fn within(number: i64, min: i64, max: i64, subject: &str, show: impl Fn(i64) -> 
 }
 
 fn small_factor(subject: &str, number: impl std::fmt::Display) -> Problem {
-    let hint = "1 keeps the delay constant, 2 doubles it each time".to_owned();
+    let hint = "1 keeps the delay constant; 2 doubles it each time".to_owned();
     bad("out-of-range", format!("{subject} cannot be {number}"), "at least 1", Some(hint))
 }
 

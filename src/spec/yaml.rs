@@ -1,6 +1,6 @@
 //! Parses YAML into trees of nodes, one for each document. The YAML library handles anchors, merge keys, duplicate keys
-//! and the limits against alias bombs. `scalar` resolves plain scalars. [`plain_yaml`] reads most files, because it is
-//! faster.
+//! and the limits that guard against alias bombs. `scalar` resolves plain scalars. [`plain_yaml`] reads most files,
+//! because it is faster.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Absent, Entry, Location, Node, SourceFile, Value};
@@ -64,7 +64,7 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             continue;
         }
         let repair = syntax::repair(text, at, &error_text);
-        // An unrepairable error on the line of the previous repair can be a consequence of that repair.
+        // An unrepairable error on the line of the previous repair may be a consequence of that repair.
         if repair.is_some() || at.line != last_line {
             diagnostics.push(syntax::diagnostic(text, at, error_text));
         }
@@ -74,7 +74,7 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
         last_line = at.line;
         replaced_at.push(at.start);
         let repair = repair?;
-        // The replaced character can be before the position of the error.
+        // The replaced character may precede the position of the error.
         replaced_at.extend(repair.bytes().zip(text.bytes()).position(|(new, old)| new != old));
         repaired = Some(repair);
     }

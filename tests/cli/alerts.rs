@@ -199,7 +199,7 @@ fn other_files_are_not_replaced() {
     let topo = topo(SPEC).file("other.yaml", "groups: []\n");
     for flag in ["--out", "--dashboard"] {
         let refused = topo.run(["alerts", flag, "other.yaml"]).expect_code(64);
-        refused.expect_error("was not written by topo alerts").expect_text("--force");
+        refused.expect_error("was not created by topo alerts").expect_text("--force");
         assert_eq!(topo.read("other.yaml"), "groups: []\n");
     }
     topo.run(["alerts", "--out", "other.yaml", "--force"]).expect_code(0);

@@ -229,7 +229,7 @@ fn unsupported_objects_are_counted() {
     // A plan against the file takes into account policies of the file that govern new objects.
     let topo = topo.file("more.yaml", "version: 1\nvhost: shop\nqueues: {q2: {type: classic}}\n");
     let plan = topo.run(["plan", "--against", "definitions.json", "more.yaml"]).expect_code(0);
-    plan.expect_text("operator policy cap will govern queue q2, created by this plan: max-length 5");
+    plan.expect_text("operator policy cap will govern queue q2, which this plan creates: max-length 5");
 }
 
 fn object(fields: serde_json::Value, arguments: serde_json::Value) -> serde_json::Value {
@@ -302,7 +302,7 @@ fn shared_retry_queue_is_not_the_retry_of_one_queue() {
     // The queues of the workers dead-letter to the retry queue.
     let rejecting = |name: &str| object(json!({"name": name}), json!({"x-dead-letter-exchange": "retry"}));
     let (spec, _) = export_of(file(vec![rejecting("a"), rejecting("b"), queue("c"), wait]));
-    let shared = "a manual retry that queues share: messages that the workers of `a`, `b` reject wait here for 5s, and \
+    let shared = "a manual retry that several queues share: messages that the workers of `a`, `b` reject wait here for 5s, and \
                   then go to exchange `ev`, which routes them to every queue with a matching binding";
     assert!(spec.contains(shared) && !spec.contains("delays"), "{spec}");
 }

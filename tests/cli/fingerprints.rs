@@ -78,7 +78,7 @@ fn unused_allowance_suggests_the_right_address() {
     let plan = |allow: &str| topo.run(["plan", "--against", "live.json", "--allow", allow]).expect_code(0).stderr;
     assert_eq!(
         plan("message-loss@queues/shop/mroe"),
-        "warning: `--allow message-loss@queues/shop/mroe` has no effect: no such hazard at that address; \
+        "warning: `--allow message-loss@queues/shop/mroe` has no effect: there is no such hazard at that address; \
          use --allow message-loss@queues/shop/more\n"
     );
     assert_eq!(
@@ -87,7 +87,7 @@ fn unused_allowance_suggests_the_right_address() {
     );
     assert_eq!(
         plan("message-loss@queues/shop/more:5"),
-        "warning: `--allow message-loss@queues/shop/more:5` has a limit, and the number of messages at risk is unknown; \
+        "warning: `--allow message-loss@queues/shop/more:5` has a limit, but the number of messages at risk is unknown; \
          use --allow message-loss@queues/shop/more\n"
     );
     for sufficient in ["message-loss@queues/shop/more", "message-loss", "reorder"] {

@@ -220,7 +220,7 @@ fn unusable_files_exit_with_65() {
 fn missing_spec_lists_the_searched_paths() {
     let output = Topo::offline().run(["plan"]).expect_code(64).expect_no_result();
     output
-        .expect_error("the current directory has no topology.yaml and no topology/")
+        .expect_error("the current directory contains neither topology.yaml nor topology/")
         .expect_text("hint: specify one: topo plan FILE");
 }
 

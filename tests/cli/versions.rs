@@ -90,7 +90,7 @@ fn text_output_has_the_line_and_a_hint() {
     assert_eq!(
         output.stderr,
         r"warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` only on
-                            RabbitMQ 4.3 and later: 3.10.25 stores it and ignores it
+                            RabbitMQ 4.3 and later: 3.10.25 stores but ignores it
  --> topology.yaml:8:5
   |
 8 |     delayedRetryType: failed
@@ -99,7 +99,7 @@ fn text_output_has_the_line_and_a_hint() {
   = help: remove `delayedRetryType` until the broker runs RabbitMQ 4.3 or later
 
 warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` only on
-                            RabbitMQ 4.3 and later: 3.10.25 stores it and ignores it
+                            RabbitMQ 4.3 and later: 3.10.25 stores but ignores it
  --> topology.yaml:9:5
   |
 9 |     delayedRetryMin: 5s
@@ -201,6 +201,14 @@ fn version_variable_does_not_affect_a_plan() {
     topo.run(["plan", "--against", "empty"]).expect_code(0).expect_text("RabbitMQ 3.10.25");
 }
 
+/// `topo show --expanded` reads the variable: an invalid version is an error.
+#[test]
+fn version_variable_affects_an_expansion() {
+    let topo = Topo::offline().spec("queues: {orders: {type: quorum, deadLetter: none}}\n");
+    let output = topo.env("TOPO_BROKER_VERSION", "unknown").run(["show", "--expanded", "topology.yaml"]);
+    output.expect_code(64).expect_no_result().expect_text("invalid value 'unknown' for '--broker-version");
+}
+
 #[test]
 fn plan_prints_the_warnings() {
     let line = ["plan", "--against", "empty", "--broker-version", "4.0"];
@@ -210,7 +218,7 @@ fn plan_prints_the_warnings() {
     assert_eq!(
         first.join(" "),
         "warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` only on RabbitMQ \
-         4.3 and later: 4.0.9 stores it and ignores it topology.yaml:8"
+         4.3 and later: 4.0.9 stores but ignores it topology.yaml:8"
     );
     assert!(
         output.stderr.contains("\n  hint: did you mean `x-message-ttl`? In a spec, write `messageTtl`\n"),

@@ -8,7 +8,7 @@ use crate::examples::examples;
 use crate::support::Random;
 
 /// The maximum size of an input. Larger inputs find no additional failures and take longer.
-const LONGEST: usize = 32 * 1024;
+const MAX_LENGTH: usize = 32 * 1024;
 
 const PIECES: &[&str] = &[
     "",
@@ -197,7 +197,7 @@ fn text(seeds: &[String], random: &mut Random) -> String {
     for _ in 0..changes {
         text = changed(&text, seeds, random);
     }
-    let end = (0..=text.len().min(LONGEST)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=text.len().min(MAX_LENGTH)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.truncate(end);
     text
 }

@@ -33,7 +33,7 @@ fn channels(user: &User<'_>) -> Value {
 fn cluster_of_another_name_blocks_the_plan() {
     let vhost = Node::shared().vhost("cluster-name");
     let topo = topo(&vhost).spec("version: 1\ncluster: {name: elsewhere}\n");
-    let text = "the spec is for cluster elsewhere, and this broker belongs to cluster";
+    let text = "the spec is for cluster elsewhere, but this broker belongs to cluster";
     topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text);
     let name = Node::shared().http().get("/api/overview").expect_status(200)["cluster_name"].clone();
     topo.rewrite(&format!("version: 1\ncluster: {{name: {name}}}\n"));
@@ -171,7 +171,7 @@ fn environment_selects_the_broker_and_its_cluster() {
         url = Node::shared().url(),
     );
     let topo = Topo::new(&vhost).without_env("TOPO_URL").file("topology.yaml", &spec);
-    let text = "the spec is for cluster elsewhere, and this broker belongs to cluster";
+    let text = "the spec is for cluster elsewhere, but this broker belongs to cluster";
     let blocked = topo.run(["apply", "-y", "--env=wrong"]).expect_code(3).expect_text(text);
     blocked.expect_text("or select a different environment");
     topo.run(["plan", "--env=nowhere"]).expect_code(1).expect_text("cannot connect to http://127.0.0.1:1");

@@ -306,7 +306,7 @@ fn unacknowledged_messages_prove_a_client() {
     for how in ["discard", "migrate"] {
         let recreate = format!("--recreate={address}={how}");
         let screen = topo.run(["plan", &recreate]).expect_code(0);
-        let screen = screen.expect_text("2 messages (1 unacknowledged) · no consumer listed");
+        let screen = screen.expect_text("2 messages (1 unacknowledged) · no consumers listed");
         let screen =
             screen.expect_text("! consumer-disruption").expect_text("1 message is unacknowledged, and no consumer");
         screen.expect_text("with basic.get").expect_text(&format!("--allow consumer-disruption@{address}"));

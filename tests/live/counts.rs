@@ -100,7 +100,7 @@ fn default_intervals_are_observed_once_per_run() {
     let started = Instant::now();
     let output = topo.run(["apply", "-y", "--prune", "--allow", "mass-delete"]).expect_code(0);
     let took = started.elapsed();
-    output.expect_text("confirming that it is empty takes two ticks (12 s): delete queue own.q");
+    output.expect_text("confirming that it is empty takes two broker ticks (12 s): delete queue own.q");
     assert_eq!(vhost.names("queues"), ["other"]);
     assert!(took >= Duration::from_secs(12), "two ticks must pass: {took:?}");
     assert!(took < Duration::from_secs(50), "one by one it would be a minute: {took:?}");
@@ -170,7 +170,9 @@ fn a_longer_tick_lengthens_the_proof_that_a_queue_is_empty() {
     let output = topo.run(prune).expect_code(0);
     assert!(started.elapsed() >= Duration::from_secs(18), "two ticks of 8 s, and a margin: {:?}", started.elapsed());
     assert_eq!(vhost.names("queues"), ["other"]);
-    output.expect_text("waiting: queue own.q: confirming that it is empty takes two ticks (18 s): delete queue own.q");
+    output.expect_text(
+        "waiting: queue own.q: confirming that it is empty takes two broker ticks (18 s): delete queue own.q",
+    );
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn operator_resources_become_a_spec_without_changes() {
 fn unusable_files_are_refused() {
     let topo = Topo::offline();
     topo.write("plan.out", "PK\u{3}\u{4}");
-    let refused = topo.run(["import", "terraform", "plan.out"]).expect_code(65).expect_text("it is not JSON");
+    let refused = topo.run(["import", "terraform", "plan.out"]).expect_code(65).expect_text("it is not valid JSON");
     refused.expect_text("terraform show -json PLAN > plan.json");
     topo.write("broken.yaml", "a: [1\n");
     topo.run(["import", "operator", "broken.yaml"]).expect_code(65).expect_text("broken.yaml:");

@@ -1,5 +1,5 @@
-//! Tests shovels, federation upstreams, upstream sets and other parameters in a spec: topo compares them without a restart,
-//! never shows a password, and writes and deletes them in a safe order.
+//! Tests shovels, federation upstreams, upstream sets and other parameters in a spec: topo compares them without a
+//! restart, never shows a password, and writes and deletes them in a safe order.
 
 use serde_json::{Value, json};
 use topo::model::record_kinds::{Comparison, FieldShape, RecordField};
@@ -77,8 +77,8 @@ fn links_are_created_changed_and_deleted() {
     let places = order.map(place);
     assert!(places.is_sorted(), "{places:?}");
     // Changes.
-    let shovel_restarts = ("duplicates", "shovel from-old restarts; messages in flight can be delivered twice");
-    let links_restart = ("duplicates", "the links to upstream us restart; messages in flight can be delivered twice");
+    let shovel_restarts = ("duplicates", "shovel from-old restarts; messages in flight may be delivered twice");
+    let links_restart = ("duplicates", "the links to upstream us restart; messages in flight may be delivered twice");
     let mut spec = spec();
     for (old, new, (hazard, text)) in [
         ("prefetch: 500", "prefetch: 600", shovel_restarts),
@@ -530,8 +530,8 @@ fn policymaker_tag_is_required() {
     assert!(plan.says("reading plugins requires the monitoring tag"), "{plan}");
 }
 
-/// A plan sends one request for each section with records. A plan that writes such records also reads the plugins. Like every
-/// plan with changes, it also sends two requests for the user's rights.
+/// A plan sends one request for each section with records. A plan that writes such records also reads the plugins. Like
+/// every plan with changes, it also sends two requests for the user's rights.
 #[test]
 fn requests_of_a_plan_are_counted() {
     let vhost = Node::shared().vhost("links-requests");
@@ -622,7 +622,7 @@ fn changed_member_of_a_set_is_a_hazard() {
     let topo = Topo::new(&vhost).spec(&spec("[{upstream: us, exchange: x}]"));
     topo.run(["apply", "-y"]).expect_code(0);
     topo.rewrite(&spec("[{upstream: us, exchange: x, prefetch: 7, ackMode: no-ack}]"));
-    let text = "the links to upstream us in the set all-regions restart; messages in flight can be delivered twice";
+    let text = "the links to upstream us in the set all-regions restart; messages in flight may be delivered twice";
     let blocked = topo.run(["apply", "-y"]).expect_code(3);
     assert!(blocked.says(text), "{blocked}");
     assert!(blocked.says("us (exchange x) → us (ack-mode no-ack, exchange x, prefetch-count 7)"), "{blocked}");

@@ -134,7 +134,7 @@ fn dropped_messages_of_an_operator_policy_are_predicted() {
     );
     topo.rewrite(&SPEC.replace("maxLength: 5", "maxLength: 4"));
     let plan = topo.run(["plan"]).expect_code(0);
-    plan.expect_text("it governs no queue: operator policy others has precedence").expect_no_text("message-drop");
+    plan.expect_text("it governs no queue: operator policy others takes precedence").expect_no_text("message-drop");
 }
 
 #[test]

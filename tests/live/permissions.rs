@@ -272,7 +272,7 @@ fn connections_that_keep_permissions_are_counted() {
     until("both connections are listed", || (listed().expect_status(200).as_array()?.len() == 2).then_some(()));
     let plan = topo.run(["plan"]).expect_code(0);
     let plan = plan.expect_text(
-        "2 open connections: their channels keep the old permissions until they have been idle for about 1s",
+        "2 open connections: their channels keep the old permissions until they have been idle for about 1 s",
     );
     if Node::shared().at_least(3, 10) {
         plan.expect_text(&format!("DELETE /api/connections/username/{}", app.name));

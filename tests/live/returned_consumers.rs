@@ -24,7 +24,8 @@ fn version(vhost: &Vhost<'_>) -> BrokerVersion {
     vhost.node().version().parse().expect("a version")
 }
 
-/// Waits until the broker lists this number of consumers with their connections and clients, which it collects separately.
+/// Waits until the broker lists this number of consumers with their connections and clients, which it collects
+/// separately.
 fn until_listed(vhost: &Vhost<'_>, count: usize) {
     until("the clients of the consumers", || {
         let connections = vhost.http().list("/api/connections");
@@ -82,8 +83,8 @@ fn clients_that_do_not_return_are_named() {
         }
         output
             .expect_code(4)
-            .expect_text("Queue q: 2 consumers before, 0 now; not returned: 2 consumers using the unknown client lapin")
-            .expect_text(" at 127.0.0.1 (restart applications that do not return).")
+            .expect_text("Queue q: 2 consumers before, 0 now; did not subscribe again: 2 consumers using the unknown client lapin")
+            .expect_text(" at 127.0.0.1 (restart these applications).")
             .expect_text("Verified: the broker matches the spec.")
             .expect_error(" steps done, but 2 consumers have not returned");
         drop(held);
@@ -131,8 +132,8 @@ fn missing_consumers_are_no_failure_by_default() {
     drop(held);
 }
 
-/// The application declares the old queue whenever the broker cancels its consumer. From 3.9 to 3.13, topo must wait between
-/// the deletion and the declaration, so the application is always first.
+/// The application declares the old queue whenever the broker cancels its consumer. From 3.9 to 3.13, topo must wait
+/// between the deletion and the declaration, so the application is always first.
 #[test]
 fn queue_that_is_redeclared_twice_is_rolled_back() {
     let (vhost, topo) = with_queue("redeclaring-consumer");
@@ -159,7 +160,7 @@ fn queue_that_is_redeclared_twice_is_rolled_back() {
                 .expect_text("redeclared the old queue twice while topo was recreating it")
                 .expect_text("Queue q: 1 consumer before, ")
                 .expect_text(
-                    "The objects are as before, but a queue was temporarily deleted, which canceled its consumers.",
+                    "The objects are back in their original state, but a queue was temporarily deleted, which canceled its consumers.",
                 )
                 .expect_no_text("unchanged")
                 .expect_text("Rolled back: the migration of queue q");

@@ -160,7 +160,7 @@ fn invalid_plan_file_is_reported() {
     }
     topo.run(["apply", "--plan", "missing.json"]).expect_code(65).expect_text("cannot read missing.json");
     topo.run(["plan", "--against=empty", "--out=offline.json"]).expect_code(0);
-    topo.run(["apply", "--plan", "offline.json"]).expect_code(64).expect_text("made without a broker");
+    topo.run(["apply", "--plan", "offline.json"]).expect_code(64).expect_text("created without a broker");
     topo.run(["apply", "--plan", "plan.json", "--prune"]).expect_code(64);
     assert_eq!(vhost.names("queues"), [""; 0]);
 }

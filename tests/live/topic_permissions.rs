@@ -256,7 +256,10 @@ fn deletion_by_a_user_who_may_not_read_topic_permissions_must_be_allowed() {
     let spec = "exchanges: {other: {type: topic}}\nremoved: {exchanges: [events]}\n";
     let topo = Topo::new(&stage.vhost).user(&maker).spec(spec);
     let blocked = topo.run(APPLY).expect_code(3);
-    blocked.expect_text("access-gain").expect_text("this user cannot read them").expect_text("if it is declared again");
+    blocked
+        .expect_text("access-gain")
+        .expect_text("this user cannot read them")
+        .expect_text("if the exchange is declared again");
     assert_eq!(permissions(&stage.vhost).len(), 3);
     topo.run(ALLOWED).expect_code(0);
     assert_eq!(permissions(&stage.vhost).len(), 1);

@@ -1,5 +1,5 @@
-//! Applies the example of a whole broker, and exports it again. The test has its own node, because all tests of a node share its
-//! users.
+//! Applies the example of a whole broker, and exports it again. The test has its own node, because all tests of a node
+//! share its users.
 
 use crate::examples::copy_whole_broker;
 use crate::support::{Node, Options, Topo};
@@ -73,7 +73,7 @@ fn whole_broker_is_applied_exported_and_applied_again() {
     plan.expect_text("No changes. ");
     // The other environment requires a cluster with another name.
     let other = topo.run(["plan", ".", "--env=prod", &url, "--detailed-exitcode"]).expect_code(3);
-    assert!(other.says("the spec is for cluster prod-eu, and this broker belongs to cluster"), "{other}");
+    assert!(other.says("the spec is for cluster prod-eu, but this broker belongs to cluster"), "{other}");
     let original = counts(&node);
     // An export of all kinds has no changes, also without the variables.
     let exported = Topo::for_name(&node, "/");

@@ -14,8 +14,8 @@ static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The limits of the pause between two polls.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+const MAX_PAUSE: Duration = Duration::from_millis(250);
 
 /// Runs a future to completion in a synchronous test. Returns `None` if it takes longer than [`TIMEOUT`].
 pub(crate) fn try_block_on<T>(future: impl Future<Output = T>) -> Option<T> {
@@ -27,8 +27,8 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     try_block_on(future).unwrap_or_else(|| panic!("no answer within {TIMEOUT:?}"))
 }
 
-/// Sets flags when it is dropped, also by a panic, so that threads that run until a flag is set end. A failed test would
-/// otherwise never end, because a scope waits for its threads.
+/// Sets flags when it is dropped, also by a panic, so that threads that run until a flag is set end. A failed test
+/// would otherwise never end, because a scope waits for its threads.
 pub(crate) struct SetOnDrop<'a, const N: usize>(pub(crate) [&'a AtomicBool; N]);
 
 impl<const N: usize> Drop for SetOnDrop<'_, N> {
@@ -53,7 +53,7 @@ pub(crate) fn until_ok<T, E: std::fmt::Debug>(awaited: &str, mut poll: impl FnMu
             Ok(value) => return value,
             Err(last) if start.elapsed() >= TIMEOUT => panic!("waited {TIMEOUT:?} for {awaited}; last: {last:?}"),
             // A list costs the broker up to 30 ms of a processor, so the pause grows with the time that has passed.
-            Err(_) => std::thread::sleep((start.elapsed() / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)),
+            Err(_) => std::thread::sleep((start.elapsed() / 10).clamp(MIN_PAUSE, MAX_PAUSE)),
         }
     }
 }

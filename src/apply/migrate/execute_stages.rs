@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 /// How long topo keeps trying to prove that the old queue is empty, measured from the time at which the queue first
 /// seemed empty. Longer ticks extend this time.
-const LONGEST_PROOF: Duration = Duration::from_secs(120);
+const MAX_PROOF_TIME: Duration = Duration::from_secs(120);
 /// The maximum time until every channel has detected that a queue no longer exists.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
 
@@ -85,7 +85,7 @@ impl Run<'_> {
         let is_unclear = |error: &BrokerError| {
             error.is_transient() || error.may_have_been_processed() || matches!(error, BrokerError::NotFound { .. })
         };
-        let observe = |time| (self.observe)(Event::Proving(step, time));
+        let observe = |time| (self.observe)(Event::Confirming(step, time));
         let performed = self.broker.perform_observed(&step.action, &observe).await;
         performed.map_err(|error| StepFailure::from(error).retry_if(is_unclear))
     }
@@ -172,7 +172,7 @@ impl Run<'_> {
         }
         let checked_at = Instant::now();
         let proven = self.prove_deletable(step, &queue, seen).await;
-        // Consumers can subscribe during the proof, so topo counts them afterwards.
+        // Consumers can subscribe during the proof, so topo counts them afterward.
         let is_immediate = self.can_swap_immediately(&queue, is_quorum, seen).await;
         let amqp = self.moving.amqp().filter(|_| is_immediate).cloned();
         let started = Instant::now();
@@ -197,7 +197,7 @@ impl Run<'_> {
             }
             Err(error @ BrokerError::NotEmpty { .. }) => {
                 let since = *self.seems_empty_since.get_or_insert(checked_at);
-                Err(if since.elapsed() > self.broker.broker().intervals().scaled(LONGEST_PROOF) {
+                Err(if since.elapsed() > self.broker.broker().intervals().scaled(MAX_PROOF_TIME) {
                     StepFailure::GiveUp(error)
                 } else {
                     StepFailure::Retry(error)
@@ -209,12 +209,12 @@ impl Run<'_> {
                 self.is_old_deleted = true;
                 Err(StepFailure::Retry(error))
             }
-            Err(error @ BrokerError::BoundMeanwhile { .. }) => Err(StepFailure::Retry(error)),
+            Err(error @ BrokerError::BoundSincePlan { .. }) => Err(StepFailure::Retry(error)),
             Err(error) if error.may_have_been_processed() => {
                 self.missing_since.get_or_insert(started);
                 Err(StepFailure::Retry(error))
             }
-            Err(error @ (BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. })) => Err(error.into()),
+            Err(error @ (BrokerError::LockLost { .. } | BrokerError::DifferentBroker { .. })) => Err(error.into()),
             // The broker lists the old queue, but the queue has no running member, so a rollback is impossible.
             Err(error @ BrokerError::NoMembers { .. }) => Err(StepFailure::Stop(error)),
             Err(error) => {
@@ -228,7 +228,7 @@ impl Run<'_> {
     /// messages from the holding queues, that the lock is held, and that every binding to the queue has an equal
     /// binding to the tap. Returns false if the queue does not exist.
     async fn prove_deletable(&self, step: &Step, queue: &QueueName, seen: &Snapshot) -> Result<bool, BrokerError> {
-        let observe = |time| (self.observe)(Event::Proving(step, time));
+        let observe = |time| (self.observe)(Event::Confirming(step, time));
         if !self.broker.broker().prove_empty(self.broker.vhost(), queue, &observe).await? {
             return Ok(false);
         }

@@ -21,11 +21,11 @@ use tokio::time::{Instant, sleep, timeout};
 const POLL: Duration = Duration::from_millis(300);
 /// The pause between two checks of a transport that is about to end.
 const END_POLL: Duration = Duration::from_millis(1);
-/// The maximum time to wait for a transport to stop. AMQP takes up to 20 s to complete the messages in transit, and a
-/// shovel takes up to 30 s to disappear.
-const LONGEST_STOP: Duration = Duration::from_secs(60);
+/// The maximum time to wait for a transport to stop. AMQP takes up to 20 s to finish moving the messages in transit,
+/// and a shovel takes up to 30 s to disappear.
+const MAX_STOP_TIME: Duration = Duration::from_secs(60);
 /// The maximum time to wait for a blocked transport to stop. During an alarm, messages in transit make no progress.
-const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
+const MAX_BLOCKED_STOP_TIME: Duration = Duration::from_secs(5);
 /// How long a message count must not decrease before topo treats the count as steady. A steady count means that
 /// messages arrive as fast as topo moves them.
 const STEADY_TIME: Duration = Duration::from_secs(10);
@@ -167,7 +167,7 @@ impl<'a> Moving<'a> {
         let mut current = self.current.take()?;
         let before = current.handle.progress().await.ok();
         let is_blocked = before.as_ref().is_some_and(|before| before.state == State::Blocked);
-        let longest = if is_blocked { LONGEST_BLOCKED_STOP } else { LONGEST_STOP };
+        let longest = if is_blocked { MAX_BLOCKED_STOP_TIME } else { MAX_STOP_TIME };
         let (last, in_doubt) = match timeout(longest, current.handle.stop()).await {
             Ok(Ok(last)) => (last, 0),
             Ok(Err(_)) | Err(_) => match before {
@@ -240,9 +240,9 @@ impl<'a> Moving<'a> {
         self.fallback.is_some() || matches!(self.resources.transport, Some(Transport::Shovel(_)))
     }
 
-    /// Removes the shovels that killed runs of this migration left behind, even if the current transport is AMQP. These
-    /// shovels would continue to move messages, and would declare a deleted queue again. A shovel that the connected
-    /// user cannot remove blocks the plan. Does nothing while a move of this migration is in progress.
+    /// Removes the shovels that were left behind by killed runs of this migration, even if the current transport is
+    /// AMQP. These shovels would continue to move messages, and would declare a deleted queue again. A shovel that the
+    /// connected user cannot remove blocks the plan. Does nothing while a move of this migration is in progress.
     pub(super) async fn remove_leftovers(&self, migration: &Migration) -> Result<(), BrokerError> {
         if self.current.is_some() {
             return Ok(());

@@ -9,7 +9,7 @@ use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The maximum number of messages in a holding queue that new messages may overtake while a shovel moves them. A
+/// The maximum number of messages in a holding queue that new messages may overtake while a shovel empties the queue. A
 /// shovel does not report when it is idle, so topo can use only the queue's total.
 const MAX_OVERTAKEN: u64 = 50;
 /// How long a message count must not decrease before topo treats it as flat. A flat count may mean that a publisher is
@@ -33,7 +33,7 @@ pub(super) struct StallDetector {
     /// The number of messages that topo had moved at `last_decrease`.
     moved_at_decrease: u64,
     maximum: u64,
-    /// The time since which the queue has been empty; `None` if the queue is not empty.
+    /// The time at which topo found that the queue had become empty; `None` if the queue is not empty.
     empty_since: Option<Instant>,
     /// The last recorded message count; `None` if unknown.
     last: Option<u64>,
@@ -80,14 +80,14 @@ impl StallDetector {
     }
 
     /// Returns the number of messages that topo has moved since the message count last decreased. `None` if the count
-    /// has decreased within the drain timeout, or if the number of moved messages is at most twice the maximum count.
+    /// has decreased within the drain timeout, or if this number is at most twice the highest recorded count.
     pub(super) fn moved_without_decrease(&self) -> Option<u64> {
         let moved = self.moved - self.moved_at_decrease;
         (self.has_decrease_timed_out() && moved > self.maximum.saturating_mul(2)).then_some(moved)
     }
 
-    /// Returns true if the consumers do not seem to be making progress, because the message count has not decreased for the
-    /// stall timeout or a third of the drain timeout, whichever is shorter.
+    /// Returns true if the consumers do not seem to be making progress, because the message count has not decreased for
+    /// the stall timeout or a third of the drain timeout, whichever is shorter.
     pub(super) fn seems_stalled(&self) -> bool {
         self.last_decrease.elapsed() >= self.intervals.stall_timeout().min(self.drain_timeout / 3)
     }
@@ -144,8 +144,8 @@ pub(super) fn describe_stall(
     tick: Option<Duration>,
 ) -> String {
     let mut text = match (live.unacknowledged, live.messages) {
-        (Some(1), _) => "1 message is held unacknowledged".to_owned(),
-        (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
+        (Some(1), _) => "1 message is unacknowledged".to_owned(),
+        (Some(held), _) if held > 0 => format!("{} messages are unacknowledged", number(held)),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
             if messages == 1 {
                 "1 message is neither ready nor unacknowledged: it is waiting for a delayed retry, or for \

@@ -12,14 +12,14 @@ use tokio::time::Instant;
 /// An event of a running migration.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Event<'a> {
-    /// A step was done.
+    /// A step was completed.
     Done(&'a Step),
     /// Messages are being moved or consumed. The values are the step, the number of moved messages, the number of
     /// remaining messages, and the reason for a stall. A number is `None` if unknown.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
     /// The deletion of a queue is waiting for two ticks, which prove that its guard is satisfied. The duration is the
     /// expected length of this wait.
-    Proving(&'a Step, Duration),
+    Confirming(&'a Step, Duration),
     /// The migration is being rolled back. The error is the reason; `None` after an interruption.
     RollingBack(&'a QueueName, Option<&'a BrokerError>),
 }
@@ -46,7 +46,7 @@ pub(super) struct Run<'a> {
     pub(super) is_old_deleted: bool,
     /// The time at which the old queue first seemed to be empty; `None` if the queue has not seemed to be empty yet.
     pub(super) seems_empty_since: Option<Instant>,
-    /// The time from which the queue has been missing; `None` while the queue exists.
+    /// The earliest time at which the queue may have been deleted; `None` if the queue is known to exist.
     pub(super) missing_since: Option<Instant>,
     /// The binding that routes messages to the queue again. topo adds the binding when the holding queue is almost
     /// empty. `None` if no such binding remains to be added.
@@ -56,7 +56,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Removes shovels that killed runs left behind, and reads the vhost.
+    /// Removes shovels that were left behind by killed runs, and reads the vhost.
     pub(super) async fn read_state(&self) -> Result<Snapshot, BrokerError> {
         let vhost = self.broker.vhost().clone();
         self.moving.remove_leftovers(&self.migration).await?;
@@ -74,7 +74,7 @@ impl Run<'_> {
         })
     }
 
-    /// Names the consumers of the old queue whose clients may declare it again.
+    /// Names the clients that consume from the old queue and may declare the queue again.
     pub(super) fn clients_that_may_declare(&self, seen: &Snapshot) -> Vec<String> {
         let queue = &self.migration.queue;
         let exists = |name: &str| seen.topology.queues.contains_key(&QueueName::from(name));

@@ -20,7 +20,7 @@ pub(super) enum StepFailure {
 impl From<BrokerError> for StepFailure {
     fn from(error: BrokerError) -> Self {
         // A rollback over a connection to another broker is also impossible.
-        let is_fatal = matches!(error, BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. });
+        let is_fatal = matches!(error, BrokerError::LockLost { .. } | BrokerError::DifferentBroker { .. });
         if is_fatal { Self::Stop(error) } else { Self::GiveUp(error) }
     }
 }

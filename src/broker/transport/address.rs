@@ -173,7 +173,7 @@ struct ClusterName {
     cluster_name: Option<String>,
 }
 
-/// The fields of `GET /api/overview` that concern listeners.
+/// The fields in the response to `GET /api/overview` that concern listeners.
 #[derive(serde::Deserialize)]
 struct Listeners {
     /// The node that responded.

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-/// The numbers of the messages whose waker was called since the last [`Answers::take`].
+/// The numbers of the messages whose waker has been called since the last [`Answers::take`].
 #[derive(Default)]
 pub(super) struct Answers(Mutex<Answered>);
 

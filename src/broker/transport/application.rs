@@ -110,8 +110,8 @@ impl ApplicationChannel {
         })
     }
 
-    /// Subscribes to a queue with a prefetch of 1. A consumer of a stream receives the messages that are published from
-    /// now on.
+    /// Subscribes to a queue with a prefetch of 1. A consumer of a stream receives only messages that are published
+    /// after it subscribes.
     ///
     /// # Errors
     /// The queue does not exist, or the user is not allowed to read from it.

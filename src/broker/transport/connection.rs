@@ -1,5 +1,5 @@
-//! Implements an AMQP connection that reconnects after a loss, and converts the broker's error replies to the same
-//! errors as HTTP responses.
+//! Implements an AMQP connection that reconnects when the connection is lost. Converts the broker's error
+//! replies to the errors that the corresponding HTTP responses are converted to.
 
 use super::address::AmqpOptions;
 use super::socket;
@@ -86,8 +86,8 @@ impl Connection {
         loop {
             let connection = self.live().await?;
             match self.answer("channel.open", connection.create_channel()).await {
-                // Brokers do not answer `channel.open` with these errors. The error closed the previous channel with
-                // this number, and lapin 4 can report it for the new channel.
+                // Brokers do not answer `channel.open` with these errors. The error closed an earlier channel that
+                // had the same number, and lapin 4 can report the error for the new channel.
                 Err(BrokerError::Refused { .. } | BrokerError::Inequivalent { .. } | BrokerError::NotFound { .. })
                     if tries < CHANNEL_RETRIES =>
                 {

@@ -28,7 +28,7 @@ impl AmqpTransport {
     ///
     /// # Errors
     /// [`BrokerError::NotEmpty`] if `if_empty` is set and the queue contains ready messages, and
-    /// [`BrokerError::AnotherBroker`] if `known` does not exist. In both cases, nothing was changed.
+    /// [`BrokerError::DifferentBroker`] if `known` does not exist. In both cases, nothing was changed.
     ///
     /// [`BrokerError::Inequivalent`] if the broker processed a declaration from another client between the delete and
     /// the declaration. The other client's declaration must already have been in transit. The queue then exists with
@@ -141,7 +141,7 @@ impl AmqpTransport {
     /// declare a queue with the unique name.
     ///
     /// # Errors
-    /// [`BrokerError::AnotherBroker`] if the management API does not show the declared queue within 5 s.
+    /// [`BrokerError::DifferentBroker`] if the management API does not show the declared queue within 5 s.
     pub async fn expect_same_broker(&self, http: &Broker, queue: &QueueName) -> Result<(), BrokerError> {
         let mut tries = 1;
         loop {
@@ -189,7 +189,7 @@ async fn is_listed(connection: &Connection, http: &Broker, name: &QueueName) -> 
 }
 
 fn another_broker(connection: &Connection, http: &Broker, queue: &QueueName) -> BrokerError {
-    BrokerError::AnotherBroker {
+    BrokerError::DifferentBroker {
         amqp: connection.options.address.to_string(),
         url: http.base_url().to_string(),
         reason: format!("queue {queue}, declared at the AMQP address, does not exist at the management URL"),
@@ -209,7 +209,7 @@ pub(super) async fn expect_known_queue(
     let checked = channel.queue_declare(short(known.as_str()), passive, FieldTable::default());
     match connection.answer(&format!("queue.declare of {known}"), checked).await {
         Ok(_) => Ok(()),
-        Err(BrokerError::NotFound { .. }) => Err(BrokerError::AnotherBroker {
+        Err(BrokerError::NotFound { .. }) => Err(BrokerError::DifferentBroker {
             amqp: connection.options.address.to_string(),
             url: http.base_url().to_string(),
             reason: format!("queue {known}, which exists at the management URL, does not exist at the AMQP address"),

@@ -49,7 +49,7 @@ enum Answer {
 pub(super) enum Outcome {
     /// The target has confirmed the message.
     Confirmed,
-    /// The message was returned, because the target routes to no queue.
+    /// The message was returned, because the target routed it to no queue.
     Returned { reason: String },
     /// This message or another message was returned.
     Unknown { reason: String },

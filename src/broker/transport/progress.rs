@@ -34,7 +34,8 @@ impl Order {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     /// The number of messages that are at the target and acknowledged at the source. A message that was moved twice is
-    /// counted twice. `None` if the broker does not report the number, which is the case for shovels before 4.2.
+    /// counted twice. `None` if the broker does not report the number. Before 4.1, brokers do not report it for
+    /// shovels.
     pub moved: Option<u64>,
     /// The time at which the last message was moved; `None` if no message has been moved, and for shovels.
     pub last_moved: Option<Instant>,
@@ -98,8 +99,8 @@ impl State {
 /// The reason why a move failed. No fault loses messages, because unacknowledged messages stay in the source.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
-    /// The source was deleted or does not exist (`basic.cancel` or 404).
-    #[error("the source queue does not exist: {reason}")]
+    /// The source was deleted or does not exist (`basic.cancel` or 404), or the broker canceled the consumer.
+    #[error("cannot consume from the source queue: {reason}")]
     SourceGone {
         /// The broker's error message.
         reason: String,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// The maximum time without a confirm.
-const MAX_UNANSWERED: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A message to publish.
 pub struct OutgoingMessage {
@@ -52,7 +52,7 @@ pub struct Publisher {
 }
 
 impl AmqpTransport {
-    /// Opens a publisher with at most `window` unconfirmed messages.
+    /// Opens a publisher that allows at most `window` unconfirmed messages.
     ///
     /// # Errors
     /// The channel cannot be opened.
@@ -65,8 +65,8 @@ impl AmqpTransport {
 }
 
 impl Publisher {
-    /// Returns true if the maximum number of messages is unconfirmed. In this case, call [`Self::confirm_next`] before
-    /// publishing the next message.
+    /// Returns true if the number of unconfirmed messages has reached the maximum. In this case, call
+    /// [`Self::confirm_next`] before publishing the next message.
     pub fn is_full(&self) -> bool {
         self.unconfirmed.len() >= self.window
     }
@@ -95,11 +95,11 @@ impl Publisher {
     /// The message was not accepted, the broker did not confirm it in time, or the connection failed.
     pub async fn confirm_next(&mut self) -> Result<u64, PublishFault> {
         let request = format!("basic.publish to {}", self.exchange);
-        let next = timeout(MAX_UNANSWERED, self.unconfirmed.next()).await;
+        let next = timeout(RESPONSE_TIMEOUT, self.unconfirmed.next()).await;
         let url = self.transport.0.options.address.to_string();
         match next {
             Err(_) if self.transport.0.is_blocked() => Err(BrokerError::Alarm { url, request }.into()),
-            Err(_) => Err(BrokerError::Timeout { url, request, after: MAX_UNANSWERED }.into()),
+            Err(_) => Err(BrokerError::Timeout { url, request, after: RESPONSE_TIMEOUT }.into()),
             Ok(None) => Ok(0),
             Ok(Some(Ok(Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned))))) => {
                 Err(PublishFault::Unroutable(returned.reply_text.to_string()))

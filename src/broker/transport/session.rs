@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The first pause between two attempts to publish a rejected message. The pause doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The maximum pause between two attempts to publish a rejected message.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// A running move, which consists of one or more consecutive sessions.
 pub(super) struct Job {
@@ -126,13 +126,15 @@ impl Session {
         self.write_acknowledgements(job).await
     }
 
-    /// Handles a cancellation by the broker, which usually means that the queue was deleted. Settles the received
-    /// messages if possible, because a deleted queue cannot requeue them.
+    /// Handles a cancellation by the broker. Usually, the queue was deleted. On 4.3 and later, a quorum queue also
+    /// cancels a consumer whose acknowledgement timeout has expired. Settles the received messages if possible, because
+    /// a deleted queue cannot requeue them.
     async fn handle_cancel(&mut self, job: &mut Job) -> SessionEnd {
-        let reason = "the broker canceled the consumer".to_owned();
+        let reason = "the broker canceled the consumer, because the queue was deleted or the acknowledgement timeout \
+                      has expired";
         match tokio::time::timeout(GRACE, self.settle_all(job)).await {
             Ok(Err(end @ (SessionEnd::Fault(_) | SessionEnd::Lost(_)))) => end,
-            Ok(Ok(()) | Err(SessionEnd::Stopped)) | Err(_) => Fault::SourceGone { reason }.into(),
+            Ok(Ok(()) | Err(SessionEnd::Stopped)) | Err(_) => Fault::SourceGone { reason: reason.to_owned() }.into(),
         }
     }
 
@@ -251,7 +253,7 @@ impl Session {
                     }
                     Outcome::Failed => {}
                     Outcome::Rejected(rejected) => {
-                        *pause = LONGEST_PAUSE.min(FIRST_PAUSE.max(*pause * 2));
+                        *pause = MAX_PAUSE.min(FIRST_PAUSE.max(*pause * 2));
                         delivery = Some(*rejected);
                     }
                     Outcome::Returned { reason } | Outcome::Unknown { reason } => {
@@ -275,7 +277,7 @@ impl Session {
         Ok(())
     }
 
-    /// Adds the messages that a written acknowledgement covers to the progress.
+    /// Adds to the progress the messages that a written acknowledgement covers.
     fn count_acknowledged(&self, job: &Job, written: lapin::Result<u64>) -> Result<(), SessionEnd> {
         let count = written.map_err(|error| job.end(&error))?;
         job.progress.send_modify(|progress| {

@@ -30,7 +30,7 @@ pub(super) const PRIORITY: i64 = 1000;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long the broker waits before it restarts a failed shovel.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// The maximum time within which a shovel must start or disappear.
+/// The time within which a shovel must start or disappear.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A transport that uses shovels on the broker. Cheap to clone.

@@ -20,7 +20,7 @@ const MAX_TAPPED: i64 = 10_000;
 /// The argument that marks topo's own objects.
 const MARK: &str = "x-topo-run";
 
-/// The exclusive queue of a run. The queue exists for as long as its connection, so the broker deletes the queue
+/// The exclusive queue of a run. The queue exists only as long as its connection does, so the broker deletes the queue
 /// immediately if topo is killed. While the queue exists, no other run can declare it.
 pub struct RunLock {
     connection: Arc<Connection>,

@@ -21,8 +21,8 @@ impl Started {
         self.0.set(Some(done));
     }
 
-    /// Returns a function that writes the audit record of a stopped run. The function writes no record if the run did
-    /// not start.
+    /// Returns a function that writes the audit record of a stopped run. The function writes no record if the run has
+    /// not started.
     pub(super) fn record_stopped<'a>(
         &'a self,
         path: Option<&'a Path>,

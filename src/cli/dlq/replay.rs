@@ -87,7 +87,7 @@ async fn run_with(
     }
     if plan.waits_too_long(options.breaker) {
         return Err(Failure::failed(
-            "the outcome of the first messages is known only after all of their retries, but topo waits at most 10 minutes",
+            "the outcome of the first messages is known only after all of their retries, but topo waits for at most 10 minutes",
         )
         .exit(Exit::Blocked)
         .hint("replay without waiting for the outcome: --canary 0"));
@@ -194,7 +194,8 @@ pub(super) struct ReplayArguments {
     /// Maximum number of messages per second, such as 50/s; `none` for no maximum
     #[arg(long, value_name = "RATE", default_value = "50/s", value_parser = rate)]
     rate: Rate,
-    /// Stop if more than this share of the replayed messages comes back; after the first messages (--canary), only if at least 5 come back
+    /// Stop if more than this share of the replayed messages comes back; after the first messages (--canary), only if
+    /// at least 5 come back
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
     stop_after: f64,
     /// Number of messages to replay first; topo waits for their outcome before it continues (0 to disable)
@@ -203,7 +204,7 @@ pub(super) struct ReplayArguments {
     /// Time to wait after the last retry before a message counts as successful
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     settle: Duration,
-    /// Maximum number of messages that can be duplicated if topo crashes (1 to 10000)
+    /// Maximum number of messages that may be duplicated if topo crashes (1 to 10000)
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     window: u16,
     /// Show the plan without moving messages

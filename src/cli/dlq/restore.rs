@@ -224,7 +224,7 @@ pub(super) struct RestoreArguments {
     /// Accept messages from another vhost
     #[arg(long)]
     other_vhost: bool,
-    /// Maximum number of messages that can be duplicated if topo crashes (1 to 10000)
+    /// Maximum number of messages that may be duplicated if topo crashes (1 to 10000)
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     window: u16,
     /// Allow the message-drop hazard

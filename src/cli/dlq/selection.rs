@@ -7,8 +7,8 @@ use crate::rabbitmq::routing::Reason;
 use clap::Args;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The messages to select. A message must meet all conditions. A repeated flag is met if one of its values matches,
-/// except for `--header`, whose values must all match.
+/// The messages to select. A message must meet all conditions. If a flag is repeated, one matching value is sufficient.
+/// Exception: all values of `--header` must match.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub(super) struct SelectionArguments {
@@ -75,7 +75,7 @@ fn reason(word: &str) -> Result<Reason, String> {
         .ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }
 
-/// Parses a duration before now, or an RFC 3339 time. Returns the time in seconds since 1970.
+/// Parses an RFC 3339 time, or a duration to subtract from the current time. Returns the result in seconds since 1970.
 fn time(text: &str) -> Result<u64, String> {
     let parsed = match humantime::parse_duration(text) {
         Ok(before) => SystemTime::now().checked_sub(before),

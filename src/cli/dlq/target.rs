@@ -137,7 +137,7 @@ impl TargetArguments {
                 .hint("wait until the other run ends; the broker releases its lock when its connection closes"),
             DlqError::Hazards(hazards) => {
                 let mut failure =
-                    Failure::failed("the command is blocked by hazards; no message was moved").exit(Exit::Blocked);
+                    Failure::failed("the command is blocked by hazards; no messages were moved").exit(Exit::Blocked);
                 let mut flags = String::new();
                 for (hazard, text) in hazards {
                     failure = failure.because(format!("{}: {}", hazard.as_str(), clean(&text)));
@@ -150,7 +150,7 @@ impl TargetArguments {
             }
             DlqError::Target { .. } => Failure::failed(clean(&message))
                 .exit(Exit::Blocked)
-                .hint("select other messages with --source, or use another target: --to QUEUE"),
+                .hint("select different messages with --source, or use a different target: --to QUEUE"),
             DlqError::Amqp { .. } => {
                 Failure::failed(clean(&message)).hint("topo reads messages over AMQP; set the address with --amqp-url")
             }
@@ -188,7 +188,8 @@ pub(super) fn inspection_exit(inspection: &Inspection, interrupt: &Interrupt) ->
     }
 }
 
-/// Asks the user for confirmation. Returns false after a signal, because [`until_second_signal`] handles signals.
+/// Asks the user for confirmation. Also returns false after a signal. [`until_second_signal`] handles signals, so a
+/// signal does not end the process.
 pub(super) async fn confirm(question: String, interrupt: &Interrupt) -> Result<bool, Failure> {
     let mut answer = tokio::task::spawn_blocking(move || interaction::confirm(&question));
     while !interrupt.is_requested() {
@@ -217,7 +218,7 @@ pub(super) async fn until_second_signal<T>(
     run: impl Future<Output = Result<T, Failure>>,
     stopped: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<T, Failure> {
-    let hint = "messages that were already published may be duplicated";
+    let hint = "messages that have already been published may be duplicated";
     run_until_second_signal(interrupt, run, stopped, (Exit::Partial, hint)).await
 }
 

@@ -203,7 +203,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Returns true if the text is a plan and not a definitions file.
+/// Returns true if the text is a plan rather than a definitions file.
 fn is_saved_plan(text: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Plan {

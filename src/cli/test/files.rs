@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct ReadFile {
     /// The path.
     pub(super) path: PathBuf,
-    /// The text, with the name in messages.
+    /// The text, with the name that messages show.
     pub(super) source: SourceFile,
     /// The cases.
     pub(super) file: TestFile,

@@ -1,4 +1,4 @@
-//! `topo test --live`: also runs the cases on a broker, in scratch vhosts that topo deletes afterwards.
+//! `topo test --live`: also runs the cases on a broker, in scratch vhosts that topo deletes afterward.
 
 use super::arguments::TestArguments;
 use super::files::ReadFile;
@@ -66,7 +66,7 @@ impl<'a> LiveBroker<'a> {
         }
         let (interrupt, abort) = (Interrupt::default(), Interrupt::default());
         let (first, second) = (interrupt.clone(), abort.clone());
-        // From now on, a signal does not end the process.
+        // From this point on, a signal no longer ends the process.
         let waiting = interaction::second_signal(first);
         tokio::spawn(async move {
             waiting.await;
@@ -136,7 +136,7 @@ impl<'a> LiveBroker<'a> {
                 (0..number).map(|_| live::new_name()).collect()
             }
         };
-        // The vhosts that may exist.
+        // The vhosts that the run may have created, or the provided vhost.
         let mut used = Vec::new();
         let ran = self.run_in((&vhosts, is_provided), &mut used, preparation, results).await;
         let ran = match ran {
@@ -186,7 +186,7 @@ impl<'a> LiveBroker<'a> {
                 used.push(vhost.clone());
                 continue;
             }
-            // A signal must not cancel this request: the broker could create the vhost after topo deleted it.
+            // A signal must not cancel this request. Otherwise, the broker could create the vhost after the cleanup.
             let created = live::create(&self.access, vhost, default_type.clone()).await;
             if !created.as_ref().is_err_and(is_refused) {
                 used.push(vhost.clone());
@@ -201,7 +201,7 @@ impl<'a> LiveBroker<'a> {
         let observe = || {
             done.set(done.get() + 1);
             if is_terminal {
-                running.update(&format!("{} of {total} run", number(done.get())));
+                running.update(&format!("ran {} of {total}", number(done.get())));
             }
         };
         let has_declared = Cell::new(false);

@@ -88,7 +88,7 @@ pub(super) async fn run(arguments: &TestArguments, global: &Global) -> Result<Ex
     }
     if reports.iter().all(|report| report.results.is_empty()) {
         if !arguments.run.is_empty() && !reports.is_empty() {
-            return Err(Failure::usage(format!("no case has a name that contains `{}`", clean(&arguments.run))));
+            return Err(Failure::usage(format!("no case name contains `{}`", clean(&arguments.run))));
         }
         return Err(Failure::usage("no test cases found")
             .hint("write cases to a file next to the spec, such as topology.test.yaml")

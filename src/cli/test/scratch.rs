@@ -26,7 +26,7 @@ impl NotCleaned {
         match is_provided {
             true => Self {
                 text: format!("could not empty {names}: {reason}"),
-                hint: "before the next run, delete the objects of the topology from the vhost".to_owned(),
+                hint: "before the next run, delete the topology's objects from the vhost".to_owned(),
             },
             false => Self {
                 text: format!("could not delete {names}: {reason}"),

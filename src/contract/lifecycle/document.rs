@@ -28,7 +28,7 @@ pub struct Lifecycle {
     pub broker_version: BrokerVersion,
     /// The spec line that declares the queue.
     pub at: SpecLine,
-    /// The queues that dead-letter all or some of their messages to this queue.
+    /// The queues that dead-letter some or all of their messages to this queue.
     #[serde(rename = "deadLettersFrom")]
     pub dead_letter_sources: Vec<QueueName>,
     /// True for a declared dead-letter queue, which has no worker.
@@ -112,8 +112,8 @@ pub struct SpecLine {
 pub struct Step {
     /// The state.
     pub state: State,
-    /// The time since the message was published, without processing times; null for the first state, or if the time is
-    /// unknown.
+    /// The time since the message was published, excluding processing time; null for the first state, or if the time
+    /// is unknown.
     pub after: Option<Wait>,
     /// The transition to the next state, in words; empty if the transition needs no description.
     pub then: String,

@@ -1,7 +1,7 @@
 //! Lists the ways in which a message can leave a queue, with the destination of each. Also describes the routing and
 //! the `x-death` header of a message that is dead-lettered after its last retry.
 //!
-//! `tests/live/contract.rs` compares the exits with live brokers.
+//! `tests/live/contract.rs` checks the exits against live brokers.
 
 use super::document::{DeadLetteredProperties, Death, Exit};
 use super::{Describer, time};
@@ -66,8 +66,8 @@ impl Describer<'_, '_> {
         }
     }
 
-    /// Describes when a queue that counts deliveries redelivers a message, after a counted delivery and after an
-    /// uncounted delivery.
+    /// Returns two descriptions of when a queue that counts deliveries redelivers a message: after a counted delivery,
+    /// and after an uncounted delivery.
     ///
     /// The delay applies to every returned message (`x-delayed-retry-type: all`) and grows with the number of counted
     /// deliveries.
@@ -78,7 +78,7 @@ impl Describer<'_, '_> {
             [] => (immediately.clone(), immediately),
             [only] => (format!("after {}", only.text), format!("after {}", only.text)),
             [first, .., last] => {
-                let counted = format!("after the delay of the attempt, {} to {}", first.text, last.text);
+                let counted = format!("after the delay for the attempt ({} to {})", first.text, last.text);
                 (counted, format!("after {}", first.text))
             }
         }
@@ -86,13 +86,15 @@ impl Describer<'_, '_> {
 
     /// Describes the redeliveries of a requeued message.
     fn describe_requeue(&self) -> String {
-        let again = if self.is_dead_letter_queue() { "stays" } else { "redelivered immediately (not a retry)" };
+        let again =
+            if self.is_dead_letter_queue() { "stays in the queue" } else { "redelivered immediately (not a retry)" };
         match self.queue.delivery_limit() {
             Some(limit) => {
                 let exception =
                     if self.queue.profile.version.is_at_least(4, 3) { " (basic.nack is not counted)" } else { "" };
                 format!("{again}; after {limit} redeliveries{exception}, {}", self.end("delivery_limit"))
             }
+            None if self.is_dead_letter_queue() => format!("{again}, however often it is requeued"),
             None => format!("{again}, without limit"),
         }
     }
@@ -139,7 +141,8 @@ impl Describer<'_, '_> {
         // expired message enters a tier, and the broker drops the message when the tier returns it.
         let is_unguarded = matches!(self.queue.retry, Some(Retry::Ladder(_))) && !version.is_at_least(3, 13);
         let to = if is_unguarded {
-            "lost: it enters a tier, and RabbitMQ before 3.13 drops it as a cycle".to_owned()
+            "lost: it enters a tier, and RabbitMQ versions before 3.13 drop it because of a dead-letter cycle"
+                .to_owned()
         } else {
             self.end("expired")
         };

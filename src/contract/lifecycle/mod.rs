@@ -1,4 +1,4 @@
-//! Describes the lifecycle of a queue's messages. Uses only the spec and its expansion, without a broker.
+//! Describes the lifecycle of a queue's messages. Needs only the spec and its expansion, not a broker.
 //!
 //! A lifecycle contains the timed path of a message that always fails, all exits from the queue, and the origin of each
 //! setting. It also describes the headers and the replay of a dead-lettered message.
@@ -75,7 +75,7 @@ impl Describer<'_, '_> {
         self.context.spec.dead_letter_queues.contains_key(self.queue.name)
     }
 
-    /// Returns the queues that dead-letter all or some of their messages to this queue.
+    /// Returns the queues that dead-letter some or all of their messages to this queue.
     fn dead_letter_sources(&self, name: &QueueName) -> Vec<QueueName> {
         let spec = self.context.spec;
         let all = spec.queues.keys().chain(spec.dead_letter_queues.keys());
@@ -103,9 +103,9 @@ impl Describer<'_, '_> {
         let cc = if self.queue.can_route_by_cc() { ", unless its publisher set the CC or BCC header" } else { "" };
         match &self.queue.dead_letters {
             Some(to) if self.queue.keeps_unroutable_messages() => {
-                format!("stays in the queue, not redelivered: {} routes it to no queue{cc}", exchange(to))
+                format!("stays in the queue and is not redelivered: {} does not route it to a queue{cc}", exchange(to))
             }
-            Some(to) => format!("dropped: {} routes it to no queue{cc}", exchange(to)),
+            Some(to) => format!("dropped: {} does not route it to a queue{cc}", exchange(to)),
             None => "dropped".to_owned(),
         }
     }
@@ -128,7 +128,9 @@ fn destination(to: &DeadLetters) -> String {
         (None, false, 1..=MAX_NAMED) => format!("{}; possibly {}", list(&to.queues), list(&to.possible_queues)),
         (None, false, _) => format!("{}; possibly other queues", list(&to.queues)),
         (None, true, _) if to.exchange.as_str().is_empty() => "the queue named by its routing key".to_owned(),
-        (None, true, 1..=MAX_NAMED) => format!("{}, possibly to {}", exchange(to), list(&to.possible_queues)),
+        (None, true, 1..=MAX_NAMED) => {
+            format!("{}, and possibly from there to {}", exchange(to), list(&to.possible_queues))
+        }
         (None, true, _) => exchange(to),
     }
 }
@@ -137,8 +139,8 @@ fn spec_line(spec: &Spec, at: Location) -> SpecLine {
     SpecLine { file: spec.files.get(at.file).cloned().unwrap_or_default(), line: at.line }
 }
 
-/// Describes a tier of a declared queue. The tier can be retired. Returns `None` if the name does not have the form of
-/// a tier name, or if its queue is not declared.
+/// Describes a tier of a declared queue. The tier may be a retired one. Returns `None` if the name does not have the
+/// form of a tier name, or if its queue is not declared.
 fn tier(name: &QueueName, spec: &Spec, expansion: &Expansion) -> Option<TierDescription> {
     let parsed = TierName::parse(name)?;
     let declaration = spec.queues.get(&parsed.queue)?;
@@ -155,7 +157,7 @@ fn tier(name: &QueueName, spec: &Spec, expansion: &Expansion) -> Option<TierDesc
     })
 }
 
-/// Formats milliseconds as `30s`; zero and negative values become plain numbers.
+/// Formats milliseconds as a duration such as `30s`; zero and negative values become plain numbers.
 fn time(milliseconds: i64) -> String {
     duration(milliseconds).unwrap_or_else(|| milliseconds.to_string())
 }

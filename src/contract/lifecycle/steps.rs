@@ -97,7 +97,7 @@ impl Describer<'_, '_> {
                 State::DeadLetter { place, queues: queues.unwrap_or_default() }
             }
             None if self.queue.dead_letters.is_some() && self.queue.keeps_unroutable_messages() => {
-                State::Kept { until: "until a queue that receives it is bound".to_owned() }
+                State::Kept { until: "until a queue is bound that can receive it".to_owned() }
             }
             None => State::Dropped,
         };

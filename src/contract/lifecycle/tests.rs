@@ -44,7 +44,10 @@ fn attempts_follow_all_previous_delays() {
     assert_eq!(times(&delayed), ["0ms", "1s", "3s"]);
     assert_eq!(delayed.steps.last().unwrap().state, State::Dropped);
     // The delay applies to every returned message, regardless of the cause (`tests/live/retry/counting.rs`).
-    assert_eq!(exit(&delayed, "crashed"), "redelivered after the delay of the attempt, 1s to 2s; uses up one attempt");
+    assert_eq!(
+        exit(&delayed, "crashed"),
+        "redelivered after the delay for the attempt (1s to 2s); uses up one attempt"
+    );
     assert_eq!(exit(&delayed, "requeued"), "redelivered after 1s, not counted, without limit");
     let once = lifecycle("type: quorum, retry: {strategy: delayed, delays: [1s]}", (4, 3));
     assert_eq!(exit(&once, "crashed"), "redelivered after 1s; uses up one attempt");
@@ -69,7 +72,7 @@ fn many_attempts_are_abbreviated() {
 }
 
 #[test]
-fn exits_have_the_destinations_of_the_broker() {
+fn exits_have_the_same_destinations_as_on_the_broker() {
     let keys = "type: classic, messageTtl: 1m, maxLength: 5, deadLetter: dead";
     let plain = lifecycle(keys, (4, 3));
     assert_eq!(exit(&plain, "expired"), "dead (expired)");
@@ -143,7 +146,7 @@ fn tier_names_are_explained() {
     assert!(matches!(explain("q.retry.7.1s", yaml, (4, 3)), Some(Explanation::Queue(_))));
     let Some(Explanation::Queue(dead)) = explain("dead", yaml, (4, 3)) else { panic!("a queue") };
     assert_eq!(dead.dead_letter_sources, [QueueName::new("q")]);
-    assert_eq!(exit(&dead, "inspected"), "stays, without limit");
+    assert_eq!(exit(&dead, "inspected"), "stays in the queue, however often it is requeued");
 }
 
 #[test]

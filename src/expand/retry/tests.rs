@@ -325,8 +325,8 @@ fn ladder_needs_a_target_that_accepts_every_key() {
     };
     for (dead_letter, rest, expected) in [
         ("none", "", "the ladder of queue `q` needs a dead-letter queue for messages that have no retries left"),
-        ("{exchange: plain}", "", "keep their own keys, which direct exchange `plain` does not route"),
-        ("{exchange: amq.direct}", "", "keep their own keys, which direct exchange `amq.direct` does not route"),
+        ("{exchange: plain}", "", "so direct exchange `plain` does not route them"),
+        ("{exchange: amq.direct}", "", "so direct exchange `amq.direct` does not route them"),
         ("{exchange: \"\", routingKey: q}", "", "cannot dead-letter messages to the default exchange"),
         ("{exchange: corp, routingKey: k}", "", "so the routing key \"k\" cannot be set"),
         ("{exchange: wide, routingKey: k}", "", "so the routing key \"k\" cannot be set"),

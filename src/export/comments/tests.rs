@@ -151,7 +151,7 @@ queues:
     let whole = "manual retries: messages that waited in `orders.5s`, `orders.30s` return here; `retry: {delays: [5s, 30s]}` has the same effect and counts attempts";
     assert_eq!(waits(ladder), [whole, &on("5s"), &on("30s")]);
     let by_key = ladder.replace("routingKey: 5s", "routingKey: o");
-    let manual_retries = "a manual retry: messages that the worker of `orders` rejects wait here for 5s and go back, without limit unless the worker counts attempts";
+    let manual_retries = "a manual retry: messages that the worker of `orders` rejects wait here for 5s and then return, without limit unless the worker counts attempts";
     assert_eq!(waits(&by_key), [whole, manual_retries, &on("30s")]);
 }
 
@@ -181,8 +181,7 @@ queues:
   b: {type: classic, bindings: [{exchange: e}], deadLetter: {exchange: retry}}
   wait: {type: classic, messageTtl: 5s, bindings: [{exchange: retry}], deadLetter: {exchange: '', routingKey: a}}
 ";
-    let shared =
-        "a manual retry that queues share: messages that the workers of `a`, `b` reject wait here for 5s, and then";
+    let shared = "a manual retry that several queues share: messages that the workers of `a`, `b` reject wait here for 5s, and then";
     assert_eq!(waits(queues), [format!("{shared} all go to queue `a`")]);
     let queues = "
 exchanges: {retry: {type: fanout}}

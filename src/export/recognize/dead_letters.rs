@@ -105,8 +105,8 @@ impl<'a> WorkQueues<'a> {
     }
 }
 
-/// Returns true if the name of a queue consists of the name of a different queue and a suffix, such as `orders.5s` and
-/// `orders`.
+/// Returns true if the name of a queue consists of the name of a different queue and a suffix. For example, `orders.5s`
+/// is named after `orders`.
 fn is_named_after(name: &QueueName, other: &QueueName) -> bool {
     let rest = name.as_str().strip_prefix(other.as_str());
     rest.is_some_and(|rest| rest.starts_with(['.', '-', '_', ':', '/']))

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 /// The possible tiers of a queue, by retry number.
 type TierCandidates = BTreeMap<u32, Vec<TierName>>;
 
-/// The destination of the last binding of each exchange. Only exhausted exchanges are looked up, and each of them has
-/// one binding.
+/// The destination of the last binding of each exchange. Used only for exhausted exchanges, which have at most one
+/// binding each.
 type DestinationBySource<'a> = BTreeMap<&'a ExchangeName, &'a Destination>;
 
 /// Adds every queue with a complete set of tiers.
@@ -44,8 +44,8 @@ pub(super) fn find(recognized: &mut Recognized, profile: &BrokerProfile, kept: &
     }
 }
 
-/// Returns the tiers of a queue with the generated objects. Returns `Err` with the first difference if the objects only
-/// resemble tiers, and `None` if the objects are unrelated to tiers.
+/// Returns the tiers of a queue, together with the generated objects. Returns `Err` with the first difference if the
+/// objects only resemble tiers, and `None` if the objects are unrelated to tiers.
 fn find_tiers(
     recognized: &Recognized,
     profile: &BrokerProfile,

@@ -1,4 +1,4 @@
-//! Defines the patterns that the export recognizes, and the patterns that the export has given up.
+//! Defines the patterns that the export recognizes, and the patterns that the export has given up on.
 
 use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName, Topology};
 use crate::plan::spec_keys::Tiered;
@@ -60,12 +60,12 @@ impl Recognized {
 }
 
 impl GivenUp {
-    /// Returns the number of patterns that were given up.
+    /// Returns the number of patterns that the export has given up on.
     pub(in crate::export) fn len(&self) -> usize {
         self.retries.len() + self.dead_letter_queues.len() + self.wirings.len()
     }
 
-    /// Gives up the next pattern that involves an object: first retries, then a dead-letter queue, then a
+    /// Gives up on the next pattern that involves an object: first retries, then a dead-letter queue, then a
     /// dead-lettering policy. Returns false if no pattern is left.
     pub(in crate::export) fn give_up(&mut self, id: &ObjectId, recognized: &Recognized) -> bool {
         let owner = match id {

@@ -1,4 +1,5 @@
-//! Recognizes super streams. A super stream is a direct exchange that is marked as a super stream, with its partitions.
+//! Recognizes super streams. A super stream consists of a direct exchange that is marked as a super stream, and its
+//! partitions.
 
 use super::patterns::{Partitions, Recognized};
 use crate::model::names::{PARTITION_ORDER, SUPER_STREAM};
@@ -7,7 +8,7 @@ use crate::model::{Queue, QueueType, Topology};
 use crate::plan::spec_keys::{Parts, is_deletable_routing_key, queue_keys};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Adds the super streams that an entry of `superStreams` reproduces exactly.
+/// Adds each super stream that an entry in `superStreams` reproduces exactly.
 pub(super) fn find(recognized: &mut Recognized, kept: &Topology) {
     for name in kept.exchanges.iter().filter(|(_, exchange)| is_marked(exchange)).map(|(name, _)| name) {
         let is_generated = recognized.generated.contains_key(&ObjectId::Exchange(name.clone()));
@@ -25,7 +26,7 @@ fn is_marked(exchange: &Exchange) -> bool {
     is_direct && exchange.arguments == Arguments::from([(SUPER_STREAM.to_owned(), ArgumentValue::Boolean(true))])
 }
 
-/// Returns the partitions of an exchange, with their streams and bindings. Returns `None` if an entry of `superStreams`
+/// Returns the partitions of an exchange, with their streams and bindings. Returns `None` if an entry in `superStreams`
 /// cannot reproduce these objects.
 fn partitions(name: &ExchangeName, kept: &Topology) -> Option<(Partitions, Vec<ObjectId>)> {
     let mut by_order: BTreeMap<i64, &Binding> = BTreeMap::new();

@@ -27,7 +27,7 @@ queues:
     assert!(is_dead(&to_dead_letter_exchanges_only));
     // The name of the queue takes precedence over the second binding.
     assert!(is_dead(&retried.replace("jobs", "jobs.dead")));
-    // A policy returns the queue's dead-lettered messages.
+    // A policy dead-letters the queue's messages to a queue that returns them.
     let policy = "policies: {p: {pattern: '^jobs$', definition: {deadLetterExchange: back}}}\n";
     let side = "side: {type: classic, bindings: [{exchange: back}],";
     let back =

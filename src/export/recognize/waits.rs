@@ -71,13 +71,13 @@ pub(in crate::export) fn notes(recognized: &Recognized, live: &CurrentVhost<'_>,
         }
         let text = match back_to {
             Some(_) if is_shared => format!(
-                "a manual retry that queues share: messages that {} wait here for {wait}, and then {}",
+                "a manual retry that several queues share: messages that {} wait here for {wait}, and then {}",
                 describe_senders(arriving),
                 describe_common_destination(&it.target)
             ),
             Some(target) => format!(
-                "a manual retry: messages that the worker of `{target}` rejects wait here for {wait} and go back, \
-                 without limit unless the worker counts attempts"
+                "a manual retry: messages that the worker of `{target}` rejects wait here for {wait} and then \
+                 return, without limit unless the worker counts attempts"
             ),
             None if is_for_waiting => {
                 format!("messages wait here for {wait}, and then go to {}", describe_target(&it.target))
@@ -195,7 +195,7 @@ impl RetryRoutes<'_, '_> {
     }
 
     /// Returns the routing keys of messages that the queue may dead-letter. If no key is known and dead-lettering
-    /// replaces the key, returns any key.
+    /// replaces the key, returns [`Keys::any`].
     fn keys(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
         let keys = self.arrivals.keys_at_queue(queue);
         if keys.is_empty() && to.routing_key.is_some() { [Keys::any()].into() } else { keys.clone() }

@@ -1,5 +1,6 @@
-//! Assigns boxes to layers, and divides wires into chains with one stop in each layer. Boxes are in even layers, and
-//! labels in odd layers. A wire that closes a cycle is reversed, so that the layered graph has no cycle.
+//! Assigns boxes to layers, and turns each wire into a chain with one stop in each layer that it crosses. Boxes are in
+//! even layers, and labels in odd layers. A wire that closes a cycle is reversed, so that the layered graph has no
+//! cycle.
 
 /// A width and a height.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,7 +27,7 @@ pub struct Wire {
     pub from: usize,
     /// The index of the box where the arrow ends.
     pub to: usize,
-    /// The size of the label above the arrow, or `None` without a label.
+    /// The size of the label above the arrow, or `None` if the arrow has no label.
     pub label: Option<Size>,
 }
 

@@ -127,8 +127,8 @@ fn rows(sizes: &[Size], widest: f64) -> Layout {
     layout
 }
 
-/// The candidate heights of a page, in tenths of the minimum height for the area of its parts. Without taller pages, a
-/// few tall parts would form one long row.
+/// The candidate heights of a page, in tenths of the minimum height. The minimum height is computed from the total area
+/// and the tallest of the parts. Without taller pages, a few tall parts would form one long row.
 const PAGE_HEIGHTS: std::ops::RangeInclusive<u32> = 10..=22;
 
 /// Returns the corners of the parts on the page whose aspect ratio is closest to [`ASPECT`].

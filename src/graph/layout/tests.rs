@@ -33,16 +33,16 @@ fn areas(boxes: &[Size], wires: &[Wire], layout: &Layout) -> Vec<Area> {
     boxes.chain(labels).collect()
 }
 
-fn do_overlap((one, size): &Area, (other, of_other): &Area) -> bool {
-    let apart = 0.5;
-    one.x + size.width > other.x + apart
-        && other.x + of_other.width > one.x + apart
-        && one.y + size.height > other.y + apart
-        && other.y + of_other.height > one.y + apart
+fn overlap((one, one_size): &Area, (other, other_size): &Area) -> bool {
+    let tolerance = 0.5;
+    one.x + one_size.width > other.x + tolerance
+        && other.x + other_size.width > one.x + tolerance
+        && one.y + one_size.height > other.y + tolerance
+        && other.y + other_size.height > one.y + tolerance
 }
 
 #[test]
-fn boxes_and_labels_do_not_overlap_and_are_inside() {
+fn boxes_and_labels_are_within_the_layout_and_do_not_overlap() {
     let mut labels = 0;
     for seed in 0..300 {
         let (boxes, wires) = random_graph(seed);
@@ -56,15 +56,15 @@ fn boxes_and_labels_do_not_overlap_and_are_inside() {
             assert!(corner.x >= -0.01 && corner.y >= -0.01, "{seed}: {area:?}");
             assert!(corner.x + size.width <= layout.size.width + 0.01, "{seed}: {area:?} in {:?}", layout.size);
             assert!(corner.y + size.height <= layout.size.height + 0.01, "{seed}: {area:?} in {:?}", layout.size);
-            let other = areas[index + 1..].iter().find(|other| do_overlap(area, other));
+            let other = areas[index + 1..].iter().find(|other| overlap(area, other));
             assert_eq!(other, None, "{seed}: overlaps {area:?}");
         }
     }
     assert!(labels > 1000, "{labels}");
 }
 
-/// The horizontal lines of a wire cross no box, and no label of another wire. The curves are between columns, where
-/// there are no boxes or labels.
+/// The horizontal lines of a wire do not cross any box, or the label of any other wire. The curves are between columns,
+/// where there are no boxes or labels.
 #[test]
 fn wires_pass_between_boxes() {
     let mut levels = 0;
@@ -83,8 +83,8 @@ fn wires_pass_between_boxes() {
                 let line =
                     (Point { x: from.x.min(to.x), y: from.y }, Size { width: (to.x - from.x).abs(), height: 0.0 });
                 let own = route.label;
-                let met = areas.iter().find(|area| Some(area.0) != own && do_overlap(&line, area));
-                assert_eq!(met, None, "{seed}: {wire:?} crosses it");
+                let crossed = areas.iter().find(|area| Some(area.0) != own && overlap(&line, area));
+                assert_eq!(crossed, None, "{seed}: {wire:?} crosses a box or a label");
                 levels += 1;
             }
         }
@@ -101,19 +101,19 @@ fn wire(from: usize, to: usize) -> Wire {
 }
 
 #[test]
-fn row_is_horizontal_from_left_to_right() {
+fn chain_is_a_horizontal_row_from_left_to_right() {
     let layout = arrange(&square(4), &[wire(2, 0), wire(0, 3), wire(3, 1)]);
     let row: Vec<Point> = [2, 0, 3, 1].iter().map(|index| layout.boxes[*index]).collect();
     assert!(row.windows(2).all(|pair| pair[0].x < pair[1].x && (pair[0].y - pair[1].y).abs() < 0.01), "{row:?}");
 }
 
 #[test]
-fn cycle_has_one_wire_to_the_left() {
+fn cycle_has_one_wire_that_points_left() {
     let wires = [wire(0, 1), wire(1, 2), wire(2, 0)];
     let layout = arrange(&square(3), &wires);
     let is_back = |wire: &&Wire| layout.boxes[wire.to].x < layout.boxes[wire.from].x;
     assert_eq!(wires.iter().filter(is_back).collect::<Vec<_>>(), [&wires[2]]);
-    // The reversed wire keeps its beginning and its end.
+    // The reversed wire keeps its original start and end.
     let back = &layout.routes[2].levels;
     assert!(back[0].0.x > back[back.len() - 1].1.x);
 }
@@ -139,7 +139,7 @@ fn source_is_close_to_its_destination() {
 }
 
 #[test]
-fn single_boxes_fill_a_page() {
+fn unconnected_boxes_fill_a_page() {
     let layout = arrange(&square(400), &[]);
     let ratio = layout.size.width / layout.size.height;
     assert!((0.8..2.5).contains(&ratio), "{:?}", layout.size);

@@ -55,7 +55,7 @@ const UPSTREAM: &[(&str, &str)] = &[
 /// The maximum number of partitions in a super stream that topo converts.
 const MAX_PARTITIONS: u64 = 1000;
 /// The reason why a user is left out if the user's name is in a secret that the files do not contain.
-const UNKNOWN_USER: &str = "the name of the user is unknown: add its secret to the files, or export the object with its \
+const UNKNOWN_USER: &str = "the user name is unknown: add the user's secret to the files, or export the object with its \
                             status (kubectl get -o yaml)";
 
 fn required<'a>(spec: &'a Value, name: &str) -> Result<&'a str, String> {

@@ -1,4 +1,4 @@
-//! The custom resources, their user names, and the variables that replace secrets.
+//! The custom resources, the user names of `User` objects, and the variables that replace secrets.
 
 use super::super::definitions::text;
 use crate::model::SecretRef;
@@ -48,7 +48,7 @@ impl<'a> Object<'a> {
         Some(Self { kind, name, namespace, cluster, spec, username, credentials, super_stream })
     }
 
-    /// Returns the object's address for messages: `Queue/orders`.
+    /// Returns the object's address as it appears in the output, such as `Queue/orders`.
     pub(super) fn address(&self) -> String {
         format!("{}/{}", self.kind, self.name)
     }

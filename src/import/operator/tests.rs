@@ -32,7 +32,7 @@ fn invalid_objects_are_reported() {
     assert_eq!(
         left_out,
         [
-            "Queue: it has no `metadata.name` or no `spec`",
+            "Queue: it lacks `metadata.name` or `spec`",
             "Queue/a: the field `name` is missing",
             "Queue/b: `durable` is neither true nor false",
             "SuperStream/t: `partitions` is not between 1 and 1000, or a routing key is not a string",

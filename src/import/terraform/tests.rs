@@ -86,7 +86,7 @@ fn plans_with_modules_are_read() {
 #[test]
 fn other_files_are_refused() {
     let error = |text: &str| import(text).unwrap_err().to_string();
-    assert!(error("PK\u{3}\u{4}").starts_with("it is not JSON"));
+    assert!(error("PK\u{3}\u{4}").starts_with("it is not valid JSON"));
     assert_eq!(error("{}"), "it is neither a Terraform state nor the output of `terraform show -json`");
     assert_eq!(error(&state(&json!([]))), "no resources of the rabbitmq provider found");
 }

@@ -22,8 +22,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (name, queue) in subject.spec.queues.iter().chain(dead_letter_queues) {
         for (argument, known) in queue.arguments.keys().filter_map(|it| Some((it, KnownArgument::named(it)?))) {
             let Some(key) = known.policy_key else { continue };
-            let text =
-                format!("to change `{}` later, the queue must be recreated; a policy can change in place", known.key);
+            let text = format!(
+                "to change `{}` later, you must recreate the queue; a policy can be changed in place",
+                known.key
+            );
             let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), argument, text);
             findings.push(finding.hint(format!("set `{key}` in a policy for the queue")));
         }

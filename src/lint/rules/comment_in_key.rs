@@ -1,5 +1,5 @@
-//! Reports routing keys that are followed by a lone `#` or a one-word comment: `routingKey: order. #` sets the key `order.`,
-//! because ` #` begins a comment in YAML.
+//! Reports routing keys that are followed by a lone `#` or a one-word comment: `routingKey: order. #` sets the key
+//! `order.`, because ` #` begins a comment in YAML.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

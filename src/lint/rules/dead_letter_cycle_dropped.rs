@@ -49,7 +49,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the reasons other than a rejection for which a queue dead-letters messages, each with the policy key of the
+/// Returns the reasons, other than a rejection, why a queue dead-letters messages, each with the policy key of the
 /// setting that causes it. Ignores the default delivery limit, which would cause a finding for every hand-written retry
 /// loop.
 fn reasons(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {

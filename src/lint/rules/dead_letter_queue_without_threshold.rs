@@ -24,7 +24,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let set = &it.queue.thresholds;
             let at = set.none.or(set.depth.as_ref().map(|depth| depth.at)).unwrap_or(it.queue.at);
             let text = "without a threshold for `depth` or `age`, no alert reports dead-lettered messages";
-            let hint = "remove `none` for the default threshold, or set `thresholds: {depth: {critical: 1}}`";
+            let hint = "remove `none` to use the default threshold, or set `thresholds: {depth: {critical: 1}}`";
             findings.push(RULE.finding_at(ObjectId::Queue(name.clone()), at, text).hint(hint));
         }
     }

@@ -42,7 +42,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Creates the finding about a generated retry exchange; `None` for other exchanges. The hint names the exchange that
+/// Returns the finding about a generated retry exchange; `None` for other exchanges. The hint names the exchange that
 /// receives messages after the last retry, because a queue that is bound to the generated exchange would receive
 /// messages that must be retried.
 fn retry_finding(
@@ -99,7 +99,7 @@ fn finding(
     let (severity, but) = match subject.routing().can_route_by_cc(queue.name, to.routing_key.as_deref()) {
         true => (
             Severity::Info,
-            ", unless publishers set the `CC` or `BCC` header, by which the broker also routes dead-lettered messages",
+            ", unless publishers set the `CC` or `BCC` header, which the broker also uses to route dead-lettered messages",
         ),
         false => (Severity::Warning, ""),
     };

@@ -34,8 +34,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             Some(Kind::Topic) => ((Some(key), None), "a topic exchange compares only the key"),
             Some(Kind::Fanout) => ((None, None), "a fanout exchange ignores keys and arguments"),
             Some(Kind::Headers) => ((None, Some(arguments)), "a headers exchange ignores the key"),
-            // The default exchange has no explicit bindings. On other exchanges of these kinds, an additional binding
-            // can change the distribution of messages, or topo does not know its effect.
+            // The default exchange has no explicit bindings. On exchanges of the other kinds, an additional binding can
+            // change the distribution of messages, or can have an effect that topo does not know.
             Some(Kind::Default | Kind::OneOf | Kind::Unknown) | None => continue,
         };
         let effect_key = (&binding.source, &binding.destination, key, arguments);

@@ -1,4 +1,4 @@
-//! Reports queues that can expire without consumers while their messages wait for the next retry.
+//! Reports queues that can expire, for lack of consumers, while their messages wait for the next retry.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::duration;

@@ -35,7 +35,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             format_duration(expires),
             format_duration(ttl)
         );
-        // Without a dead-letter exchange, the messages are deleted whether the queue or the TTL expires first.
+        // Without a dead-letter exchange, the messages are deleted whether the queue or the messages expire first.
         let severity = if queue.has_dead_letter_exchange() { Severity::Warning } else { Severity::Info };
         let finding = RULE.effective_finding(subject, queue, "expires", text).severity(severity);
         findings.push(finding.hint(format!("set `expires` to more than {}", format_duration(ttl))));

@@ -36,7 +36,7 @@ fn problem(setting: &KnownSetting<'_>) -> Option<(String, String)> {
     match (setting.known.name, setting.value.as_integer(), setting.value.as_text()) {
         ("x-max-length" | "x-max-length-bytes", Some(0), _) => {
             let text = format!("`{key}: 0` sets a limit of zero, which even the first message exceeds");
-            Some((text, format!("remove `{key}` for no limit")))
+            Some((text, format!("remove `{key}` to disable the limit")))
         }
         ("x-max-length-bytes", Some(bytes), _) if bytes <= FEW_BYTES => {
             let text = format!(

@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
 type Reason = (String, String);
 
 const REMOVE: &str =
-    "remove the setting, unless an existing queue has it as an argument: removing an argument is a conflict";
+    "remove the setting, unless an existing queue has it as an argument: removing an argument causes a conflict";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let topology = &subject.expansion.topology;
@@ -88,13 +88,13 @@ fn explain_argument(known: &KnownArgument, why: NoEffect, version: BrokerVersion
         NoEffect::Since(_) if name == "x-queue-mode" => return None,
         NoEffect::WithoutRejectPublish => return None,
         NoEffect::Type(kind) => (
-            format!("{kind} queues do not read `{name}`: RabbitMQ {version} stores it and ignores it"),
+            format!("{kind} queues do not read `{name}`: RabbitMQ {version} stores but ignores it"),
             format!("remove `{key}`"),
         ),
         NoEffect::NotYet(kind, since) => {
             let since = since.series();
             let text = format!(
-                "{kind} queues read `{name}` only on RabbitMQ {since} and later: {version} stores it and ignores it"
+                "{kind} queues read `{name}` only on RabbitMQ {since} and later: {version} stores but ignores it"
             );
             (text, format!("remove `{key}` until the broker runs RabbitMQ {since} or later"))
         }
@@ -105,7 +105,7 @@ fn explain_argument(known: &KnownArgument, why: NoEffect, version: BrokerVersion
         NoEffect::NoLonger => (format!("RabbitMQ {version} no longer reads `{name}`"), REMOVE.to_owned()),
         NoEffect::RemovedQueueVersion => {
             let text = format!(
-                "RabbitMQ 4.0 removed version 1 of classic queues (the broker is {version}): the queue uses version 2"
+                "RabbitMQ 4.0 removed version 1 of classic queues (the broker runs {version}): the queue uses version 2"
             );
             (text, REMOVE.to_owned())
         }
@@ -124,7 +124,7 @@ fn explain_argument(known: &KnownArgument, why: NoEffect, version: BrokerVersion
     })
 }
 
-/// Explains why a policy key has no effect, and how to fix it. Returns `None` for an unknown key, and if
+/// Explains why a policy key has no effect, and how to fix it. Returns `None` if the key is unknown, or if
 /// [`explain_argument`] returns `None`.
 fn explain_policy_key(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
     let known = KnownArgument::of_policy_key(key)?;

@@ -42,9 +42,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Describes how a pattern differs from the glob that it looks like, with a severity. Returns `None` if the pattern
-/// does not look like a glob. A pattern such as `orders.*` is reported only if the glob matches a name in `names`, and
-/// the pattern also matches a name that the glob does not match.
+/// Describes how a pattern differs from the glob that it looks like. Also returns the severity. Returns `None` if the
+/// pattern does not look like a glob. A pattern such as `orders.*` is reported only if the glob matches a name in
+/// `names`, and the pattern also matches a name that the glob does not match.
 fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     if text.starts_with('*') {
         return Some((

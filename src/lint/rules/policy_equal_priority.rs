@@ -1,5 +1,5 @@
-//! Reports policies with equal priorities and different definitions that match the same object. The broker applies the
-//! policy that its store lists first (`rabbit_policy:match_all`).
+//! Reports policies that match the same object and have the same priority, but different definitions. The broker
+//! applies the policy that its store lists first (`rabbit_policy:match_all`).
 
 use crate::lint::policy_targets::summarize_names;
 use crate::lint::{Finding, Rule, Subject};
@@ -28,7 +28,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             .map(|matching| matching.named);
         let Some(first) = matching_policies.next() else { continue };
         let equal = matching_policies.take_while(|other| other.policy.priority == first.policy.priority);
-        // With equal definitions, it does not matter which policy applies.
+        // If the definitions are identical, it does not matter which policy applies.
         for other in equal.filter(|other| other.policy.definition != first.policy.definition) {
             pairs.entry((first.name, other.name)).or_default().push(it.name);
         }

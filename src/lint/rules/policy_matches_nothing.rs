@@ -30,7 +30,7 @@ pub(super) const GENERATED_NAMES: &[&str] = &[
     "celeryev.0a1b2c3d",
 ];
 
-/// The minimum length of a prefix that is compared with names. A shorter prefix resembles many names.
+/// The minimum length of a prefix that is compared with names. A shorter prefix would resemble too many names.
 const MIN_PREFIX_LENGTH: usize = 6;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {

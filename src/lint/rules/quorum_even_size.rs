@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     other_severities: &[],
     is_optional: false,
-    summary: "an even number of replicas does not tolerate more failures than the next lower number",
+    summary: "an even number of replicas tolerates no more failures than the next lower number",
     check,
     page: include_str!("quorum_even_size.md"),
 };

@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 "" => "the default exchange".to_owned(),
                 name => format!("exchange `{name}`"),
             };
-            let text = format!("{by} returns rejected messages immediately, as long as consumers reject them");
+            let text = format!("{by} returns rejected messages immediately, for as long as consumers reject them");
             let hint = "delay the retries: `retry: {delays: [5s, 30s]}`; or dead-letter to another queue: `deadLetter: NAME`, \
                         with an entry in `deadLetterQueues`";
             findings.push(RULE.effective_finding(subject, queue, "dead-letter-exchange", text).hint(hint));

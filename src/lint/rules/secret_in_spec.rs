@@ -63,16 +63,16 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }
     for (binding, declaration) in &spec.bindings {
         for value in binding.arguments.values() {
-            // The rule does not check the name, because it is the name of a header whose value the broker compares with
-            // message headers.
+            // The rule does not check the name, because it is the name of a message header. The broker compares that
+            // header with the value.
             check_value(&ObjectId::Binding(binding.clone()), None, value, declaration.at);
         }
     }
     findings
 }
 
-/// Describes the secret that a value seems to contain, without the value; `None` if the value does not look like a
-/// secret.
+/// Describes the secret that a value seems to contain, without revealing the value; `None` if the value does not look
+/// like a secret.
 fn secret(name: &str, value: &ArgumentValue) -> Option<String> {
     match value {
         ArgumentValue::Text(text) if has_password(text) => Some("this URI contains a password".to_owned()),

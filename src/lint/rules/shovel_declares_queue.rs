@@ -56,7 +56,7 @@ impl<'a> End<'a> {
         fields.into_iter().find(|field| field.group == self.group && field.key == key)
     }
 
-    /// Returns the field name that requests use, and the value of a key.
+    /// Returns the field name that requests use for a key, and the value of the field.
     fn text(&self, key: &str) -> Option<(&'static str, &'a str)> {
         let field = self.field(key)?;
         Some((field.name, self.shovel.fields.get(field.name)?.as_text()?))

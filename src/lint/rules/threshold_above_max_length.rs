@@ -25,13 +25,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let Some(max_length) = queue.settings.integer("max-length") else { continue };
         let Some(depth) = thresholds.get(name).map(|it| it.depth) else { continue };
         let is_above = |level: &Level| depth.of(*level).is_some_and(|value| value > max_length);
-        // Reports only the lowest such threshold. Higher thresholds have the same cause.
+        // Reports only the lowest such threshold. Findings for higher thresholds would have the same cause.
         let Some(level) = Level::ALL.into_iter().find(is_above) else { continue };
         let value = depth.of(level).unwrap_or_default();
         let held = count(u64::try_from(max_length).unwrap_or_default(), "ready message");
         let shown = number(u64::try_from(value).unwrap_or_default());
         let text = format!(
-            "`maxLength` allows at most {held}, so only unacknowledged messages can raise the queue to its {} \
+            "`maxLength` allows at most {held}, so only unacknowledged messages can push the queue's depth to its {} \
              threshold of {shown}",
             level.as_str()
         );

@@ -41,7 +41,7 @@ fn report_shadowed(subject: &Subject<'_>, mut bindings: Vec<DeclaredBinding<'_>>
     for (number, (binding, _)) in bindings.iter().enumerate() {
         let is_wider = |other: &usize| {
             let wide = bindings[*other].0;
-            // If two bindings are equally wide, the rule reports only the second. `duplicate-binding` reports equal
+            // If two bindings are equally wide, the rule reports only the second. `duplicate-binding` reports identical
             // keys.
             let is_covered = wide.routing_key != binding.routing_key && covers(wide, binding);
             is_covered && !(number < *other && covers(binding, wide))

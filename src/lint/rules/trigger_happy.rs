@@ -21,15 +21,15 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for queue in subject.effective_queues().iter().filter(|queue| queue.has_dead_letter_exchange()) {
         let limit = queue.delivery_limit().map(|(limit, _)| limit);
         let finding = match (queue.max_retries(), limit) {
-            // A lost connection also counts as a delivery.
+            // A delivery also counts if the consumer's connection is lost.
             (Some((0, at)), Some(0)) => {
                 let text =
-                    "a message is dead-lettered after one delivery, even if only its consumer's connection is lost";
+                    "a message is dead-lettered after one delivery, even if its consumer merely loses the connection";
                 RULE.queue_finding_at(subject, queue, at, text).severity(Severity::Warning)
             }
             (None, Some(0)) => {
                 let text =
-                    "a message is dead-lettered after one delivery, even if only its consumer's connection is lost";
+                    "a message is dead-lettered after one delivery, even if its consumer merely loses the connection";
                 RULE.effective_finding(subject, queue, "delivery-limit", text).severity(Severity::Warning)
             }
             (Some((0, at)), _) => RULE.queue_finding_at(

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("unused_upstream.md"),
 };
 
-/// The policy key with a regular expression for the names of upstreams.
+/// The policy key that selects upstreams by name with a regular expression.
 const PATTERN_KEY: &str = "federation-upstream-pattern";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Reports topic binding keys that contain a wildcard as part of a word, an MQTT wildcard or an empty word.
+//! Reports topic binding keys that contain an MQTT wildcard, an empty word, or a wildcard as part of a word.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -50,7 +50,7 @@ fn problem(key: &str) -> Option<(Severity, String, String)> {
         return Some((Severity::Warning, text, "use `*` for one word, or `#` for zero or more words".to_owned()));
     }
     (!key.is_empty() && key.split('.').any(str::is_empty)).then(|| {
-        let text = "it contains an empty word: it only matches keys with an empty word in this position".to_owned();
+        let text = "it contains an empty word: it matches only keys with an empty word in this position".to_owned();
         (Severity::Info, text, "remove the extra dot".to_owned())
     })
 }

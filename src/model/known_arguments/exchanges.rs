@@ -17,7 +17,7 @@ pub struct KnownExchangeArgument {
     pub name: &'static str,
     /// The key in a spec; `None` if a spec sets the argument under `arguments`.
     pub key: Option<&'static str>,
-    /// The exchange types on which the argument has a meaning; empty for all types.
+    /// The exchange types for which the argument is meaningful; empty if it is meaningful for all types.
     pub exchange_types: &'static [&'static str],
     /// The valid values.
     pub value: ValueKind,
@@ -125,7 +125,7 @@ impl KnownExchangeArgument {
         EXCHANGE_ARGUMENTS.iter().find(|known| known.name == name)
     }
 
-    /// Returns true if the argument has a meaning on exchanges of this type.
+    /// Returns true if the argument is meaningful for exchanges of this type.
     pub fn is_read_by(&self, exchange_type: &str) -> bool {
         self.exchange_types.is_empty() || self.exchange_types.contains(&exchange_type)
     }

@@ -15,6 +15,7 @@ mod several_types;
 
 pub use argument::{Check, KnownArgument, Support, Unit, ValueKind, Versions};
 pub use exchanges::{EXCHANGE_ARGUMENTS, KnownExchangeArgument};
+pub use one_type::MAX_SEGMENT_BYTES;
 pub use order::{check_order, comparison_order};
 pub use reference::reference;
 

@@ -23,8 +23,8 @@ pub(super) const DEAD_LETTER_STRATEGY: KnownArgument = KnownArgument {
     idle: &[],
     is_known_to_3_8: false,
     policy_key: Some("dead-letter-strategy"),
-    doc: "With `at-most-once`, messages can be lost while they are dead-lettered; `at-least-once` needs `overflow: \
-          reject-publish`.",
+    doc: "With `at-most-once`, messages can be lost while they are being dead-lettered; `at-least-once` needs \
+          `overflow: reject-publish`.",
 };
 
 /// No version checks the value of this argument: `"five"` is accepted, and means no limit.
@@ -96,7 +96,7 @@ pub(super) const TARGET_GROUP_SIZE: KnownArgument = KnownArgument {
     idle: &[],
     is_known_to_3_8: false,
     policy_key: Some("target-group-size"),
-    doc: "The number of replicas up to which the broker adds replicas, if automatic growth is enabled. In an \
+    doc: "The number of replicas to which the broker grows the queue, if automatic growth is enabled. If set as an \
           argument, any number means all nodes.",
 };
 
@@ -231,7 +231,7 @@ pub(super) const MAX_AGE: KnownArgument = KnownArgument {
 pub(super) const MAX_SEGMENT_SIZE_BYTES: KnownArgument = KnownArgument {
     name: "x-stream-max-segment-size-bytes",
     key: "streamMaxSegmentSizeBytes",
-    value: ValueKind::Size(LARGEST_SEGMENT),
+    value: ValueKind::Size(MAX_SEGMENT_BYTES),
     checks: &[Check { versions: STREAMS, value: ValueKind::Size(ANY) }],
     support: &[always(QueueType::Stream)],
     idle: &[],
@@ -241,8 +241,8 @@ pub(super) const MAX_SEGMENT_SIZE_BYTES: KnownArgument = KnownArgument {
 };
 
 /// The maximum size of a segment, in bytes. Only streams check this maximum, after the checks for all queue types
-/// (`rabbit_stream_queue:check_max_segment_size_bytes`).
-const LARGEST_SEGMENT: i64 = 3_000_000_000;
+/// (`rabbit_stream_queue:check_max_segment_size_bytes`, `MAX_STREAM_MAX_SEGMENT_SIZE`).
+pub const MAX_SEGMENT_BYTES: i64 = 3_000_000_000;
 
 /// Streams check the range of this argument in all versions (`rabbit_stream_queue:check_filter_size`), even in versions
 /// that do not list it. Streams list the argument in 4.2.7 and later releases of 4.2, and in 4.3.1 and later.

@@ -13,8 +13,8 @@ static BUNNY: Library = Library { name: "bunny", product: "Bunny", integer_type:
 static PHP_AMQPLIB: Library = Library { name: "php-amqplib", product: "AMQPLib", integer_type: "signedint" };
 static RABBITMQ_C: Library = Library { name: "rabbitmq-c", product: "rabbitmq-c", integer_type: "long" };
 
-/// The words after the last `_` in the names of Celery's objects for delayed delivery: the number of the level, or
-/// `delivery` for the exchange that delivers (`kombu.transport.native_delayed_delivery`).
+/// The words after the last `_` in the names of Celery's objects for delayed delivery. The word is the number of the
+/// level, or `delivery` for the exchange that delivers the messages (`kombu.transport.native_delayed_delivery`).
 const DELAYED_DELIVERY: &[&str] = &[
     "delivery", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18",
     "19", "20", "21", "22", "23", "24", "25", "26", "27",
@@ -109,7 +109,7 @@ pub const KNOWN_CLIENTS: &[KnownClient] = &[
         per_consumer_prefetch: Some("set `x-queue-type: quorum` in `queue_arguments` of the queue"),
         declares: "Celery declares the durable queue and direct exchange `celery`, the topic exchange `celeryev`, and \
                    transient queues: `celery@HOST.celery.pidbox`, `celeryev.ID`, and queues for replies. If it uses quorum \
-                   queues, it also declares 28 queues `celery_delayed_N` and 29 exchanges.",
+                   queues, it also declares 28 `celery_delayed_N` queues and 29 exchanges.",
         transient_objects: &[
             TransientObject {
                 glob: "*celery_delayed_*",

@@ -28,7 +28,7 @@ const FIELDS: &[RecordField] = &[
         name: "uri",
         shape: FieldShape::Uris { has_default_vhost: false },
         example: "amqps://fed@us.example/shop",
-        doc: "The URI of the upstream broker, without a password. With a list, each link connects to one of the URIs. \
+        doc: "The URI of the upstream broker, without a password. If this is a list, each link connects to one of the URIs. \
               `{env: NAME}` or `{file: PATH}` reads the complete URI, including its password. If the URI has no vhost, the name of this vhost is used.",
         ..RecordField::NEW
     },

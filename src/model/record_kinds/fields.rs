@@ -1,4 +1,4 @@
-//! The fields of records: their names in specs and requests, their values and their comparison.
+//! The fields of records: their names in specs and requests, their values, and how topo compares them with the broker.
 
 use crate::model::arguments::ArgumentValue;
 use crate::model::version::BrokerVersion;
@@ -71,7 +71,7 @@ pub enum FieldShape {
     Boolean,
     /// `true` or `false`. A record with `false` is equivalent to a missing record.
     Flag,
-    /// An integer with its minimum and maximum.
+    /// An integer between this minimum and this maximum.
     Count(i64, i64),
     /// A duration that requests express in milliseconds.
     Milliseconds,
@@ -94,7 +94,8 @@ pub enum FieldShape {
 }
 
 impl RecordField {
-    /// A required string field without a name. Other fields override its values.
+    /// The template for field definitions: a required string field without a name. Each definition overrides some of
+    /// its values.
     pub const NEW: Self = Self {
         key: "",
         name: "",

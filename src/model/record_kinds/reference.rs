@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Users, permissions, limits, shovels and parameters
 
-On this page, you can look up the other kinds of objects that a spec can declare, with their keys. These kinds are
+This page lists the remaining kinds of objects that a spec can declare, and the keys of each kind. These kinds are
 operator policies, limits, parameters, permissions, users, shovels, federation upstreams and upstream sets, and the deletion
 protection of vhosts.
 This page is generated; do not edit it.

@@ -22,9 +22,9 @@ pub const DESTINATION: &str = "destination";
 /// The component of a dynamic shovel's runtime parameter.
 pub(super) const SHOVEL_COMPONENT: &str = "shovel";
 
-/// The mark for a current password that does not match the spec.
+/// The placeholder for a current password that does not match the spec.
 pub const PASSWORD_IS_SET: &str = "set";
-/// The mark for URIs with several different passwords.
+/// The placeholder for the current passwords of URIs that have different passwords.
 pub const PASSWORDS_DIFFER: &str = "set (several)";
 /// The first version with the `local` protocol.
 pub const LOCAL_PROTOCOL_SINCE: BrokerVersion = BrokerVersion::new(4, 2, 0);
@@ -64,7 +64,7 @@ const FIELDS: &[RecordField] = &[
         name: "src-uri",
         shape: FieldShape::Uris { has_default_vhost: true },
         example: "amqps://sync@old.example/shop",
-        doc: "The URI of the source, without a password. With a list, the shovel connects to one of the URIs. `{env: NAME}` or \
+        doc: "The URI of the source, without a password. If this is a list, the shovel connects to one of the URIs. `{env: NAME}` or \
               `{file: PATH}` reads the complete URI, including its password. The default is this vhost on this broker.",
         ..OF_SOURCE
     },

@@ -186,9 +186,9 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         section: "topicPermissions",
         scope: RecordScope::Vhost,
         place: Place::Section,
-        doc: "The topic permissions, by user name and exchange. They restrict the routing keys of a user on a topic \
-              exchange, in addition to `permissions`. Without a topic permission, a user may use every routing key. \
-              `{write: '.*', read: '.*'}` is equivalent to no topic permission. Reading and writing topic permissions \
+        doc: "The topic permissions, by user name and exchange. They restrict the routing keys that a user may use on \
+              a topic exchange, in addition to `permissions`. Without a topic permission, a user may use any routing key. \
+              `{write: '.*', read: '.*'}` is equivalent to having no topic permission. Reading and writing topic permissions \
               requires the `administrator` tag.",
         removed_doc: "",
         key: &["user", "exchange"],

@@ -1,6 +1,6 @@
 //! Resolves plain scalars and writes strings. topo resolves plain scalars from their source text with the YAML 1.2 core
-//! schema. The YAML library deviates from this schema: it reads `010` as a float and `1_000` as an integer.
-//! topo writes a string without quotes only if YAML 1.1 and YAML 1.2 both read the unquoted text as this string.
+//! schema. The YAML library deviates from this schema: it reads `010` as a float and `1_000` as an integer. topo writes
+//! a string without quotes only if YAML 1.1 and YAML 1.2 both read the unquoted text as exactly this string.
 
 use crate::model::printable::is_hidden;
 

@@ -88,11 +88,11 @@ impl Matcher {
     /// # Errors
     /// The reason why `text` is not a usable matcher.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let example = "use for example job=\"rabbitmq\"";
+        let example = "for example, job=\"rabbitmq\"";
         let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
         let (label, rest) = text.split_at(end);
         if label.is_empty() || label.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(format!("expected the name of a label; {example}"));
+            return Err(format!("expected a label name; {example}"));
         }
         if ["vhost", "queue", "__name__"].contains(&label) {
             return Err(format!("topo sets the label `{label}` itself; match other labels, such as job or instance"));
@@ -189,8 +189,8 @@ impl Series {
         format!("{}{{{}}}", self.metrics.name(metric), matchers.join(","))
     }
 
-    /// Returns the labels of the series; `None` if a matcher does not compare with `=`, because the value of its label
-    /// is then unknown.
+    /// Returns the labels of the series. Returns `None` if a matcher uses an operator other than `=`, because the value
+    /// of its label is unknown in that case.
     pub fn labels(&self) -> Option<Vec<(&str, &str)>> {
         let label = |it: &Matcher| it.comparison == Comparison::Equal;
         let known = self.matchers.iter().all(label);

@@ -1,6 +1,6 @@
 //! Creates Prometheus alert rules for a spec, from the thresholds and the retries of its queues.
 //!
-//! The rules use metrics of the `rabbitmq_prometheus` plugin. topo creates the rules without a broker. The rules also
+//! The rules use metrics from the `rabbitmq_prometheus` plugin. topo creates the rules without a broker. The rules also
 //! count messages that a consumer or `topo dlq list` holds, because the message metric includes unacknowledged
 //! messages.
 
@@ -205,7 +205,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Returns the alerts for the thresholds, the warnings first.
+    /// Returns the alerts for the thresholds, warnings first.
     fn crossed(&self, thresholds: &Thresholds) -> Vec<Alert> {
         let mut alerts = Vec::new();
         for severity in Severity::ALL {

@@ -15,7 +15,7 @@ pub struct UnusableName {
     pub is_usable_elsewhere: bool,
 }
 
-/// Returns the first of a topology's names that contains a double quote or a backslash, if the endpoint does not escape
+/// Returns the topology's first name that contains a double quote or a backslash, if the endpoint does not escape
 /// these characters. One such name makes the entire response invalid, including the metrics of all other queues.
 pub fn unusable_name(topology: &Topology, metrics: Metrics, version: BrokerVersion) -> Option<UnusableName> {
     if !is_broken(metrics, version) {

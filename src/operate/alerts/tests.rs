@@ -74,7 +74,7 @@ deadLetterQueues:
         "TopoDeadLetters b.dead critical 0s",
         "TopoDeadLettersWait b.dead critical 2h",
         "TopoQueueNotSeen b.dead warning 10m",
-        // The broker deletes the queue when its last consumer disconnects, so missing metrics are not an alert.
+        // The broker deletes the queue when its last consumer disconnects, so missing metrics do not trigger an alert.
         "TopoBacklog short critical 0s",
         "TopoBacklog work warning 5m",
         "TopoBacklogGrows work warning 0s",

@@ -15,7 +15,7 @@ use std::io::BufRead;
 /// The format version of an archive.
 const FORMAT_VERSION: u64 = 1;
 
-/// Returns the JSON document of a message.
+/// Returns a message as a JSON document.
 pub fn archived(vhost: &VhostName, queue: &QueueName, it: &DeadLetter) -> Value {
     let message = &it.message;
     let (body, encoding) = match std::str::from_utf8(&message.body) {
@@ -57,7 +57,7 @@ pub fn archived(vhost: &VhostName, queue: &QueueName, it: &DeadLetter) -> Value 
     })
 }
 
-/// Returns the JSON document of a message as a line.
+/// Returns a message as a JSON document on one line.
 pub fn archived_line(vhost: &VhostName, queue: &QueueName, it: &DeadLetter) -> String {
     format!("{}\n", archived(vhost, queue, it))
 }
@@ -185,8 +185,8 @@ impl ArchivedMessage {
         user_id(&self.encoded_properties)
     }
 
-    /// Reads the messages of an archive. Ignores an incomplete last line, which a killed run leaves behind. The
-    /// message on this line is still in the queue.
+    /// Reads the messages of an archive. Ignores an incomplete last line, which a killed run leaves behind. The message
+    /// on that line is still in the queue.
     pub fn read_all(mut archive: impl BufRead) -> impl Iterator<Item = Result<Self, ArchiveError>> {
         let mut number = 0;
         std::iter::from_fn(move || {

@@ -60,8 +60,8 @@ impl DeadLetter {
     /// in which messages do not fail. `has_queue` returns true for existing queues.
     ///
     /// The source is the queue in the newest `x-death` entry. Entries for intermediate queues are ignored. Without an
-    /// entry, topo assumes that a worker published the message. The source is then the queue in the `x-source-queue`
-    /// header, or the existing queue whose name is the routing key.
+    /// entry, topo assumes that a worker published the message. In that case, the source is the queue in the
+    /// `x-source-queue` header, or the existing queue whose name is the routing key.
     pub fn of(
         position: u64,
         message: ReceivedMessage,

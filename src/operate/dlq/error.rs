@@ -6,7 +6,7 @@ use crate::model::count::count;
 use crate::model::{QueueName, VhostName};
 use std::collections::BTreeSet;
 
-/// The reason why a `topo dlq` command fails before it moves a message.
+/// The reason why a `topo dlq` command fails before it moves any messages.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DlqError {
     /// The vhost does not exist.
@@ -67,7 +67,7 @@ pub enum DlqError {
         /// The queue.
         queue: QueueName,
     },
-    /// Hazards that `--allow` does not permit.
+    /// Hazards that are not allowed.
     #[error("{}", hazards_text(.0))]
     Hazards(Vec<(Hazard, String)>),
     /// The target of a replay cannot receive messages.
@@ -86,7 +86,7 @@ pub enum DlqError {
         /// The reason.
         reason: String,
     },
-    /// A request to the broker fails.
+    /// A request to the broker failed.
     #[error(transparent)]
     Broker(#[from] BrokerError),
 }

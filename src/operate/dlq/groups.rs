@@ -1,4 +1,4 @@
-//! Groups the messages in a dead-letter queue for a list.
+//! Groups the messages in a dead-letter queue, so that topo can list them.
 
 use super::dead_letter::DeadLetter;
 use crate::model::QueueName;
@@ -59,7 +59,7 @@ impl GroupKey {
     }
 }
 
-/// The messages in a dead-letter queue that have the same values.
+/// The messages in a dead-letter queue that have the same value for each key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The values, in the order of the keys; `None` for an unknown value.
@@ -86,7 +86,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Creates empty groups.
+    /// Creates an empty collection of groups.
     pub fn new(keys: Vec<GroupKey>) -> Self {
         Self { keys, groups: BTreeMap::new(), ungrouped: 0 }
     }

@@ -1,12 +1,12 @@
 //! Defines the hazards of the `topo dlq` commands.
 
-/// A hazard that `--allow` permits.
+/// A hazard that users can allow with `--allow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hazard {
     /// The dead-letter queue has consumers, which receive messages before the command can receive them.
     OtherConsumers,
-    /// The dead-letter queue is a quorum queue with a delivery limit. Each inspection uses up one
-    /// delivery of each message; on RabbitMQ 4.3 and later, only if the inspection is killed.
+    /// The dead-letter queue is a quorum queue with a delivery limit. Each inspection uses up one delivery of each
+    /// message; on RabbitMQ 4.3 and later, only a killed inspection does.
     InspectionCost,
     /// The target queue of a replay has no consumers.
     NoConsumers,

@@ -21,7 +21,7 @@ pub(super) fn of_inspection(state: &VhostState, queue: &QueueName) -> Vec<(Hazar
         } else {
             format!(
                 "a killed inspection of queue `{queue}` counts toward its delivery limit of {limit}, and so do deliveries \
-                 by earlier queues"
+                 from earlier queues"
             )
         };
         let text = format!(
@@ -46,7 +46,7 @@ pub(super) fn of_other_consumers(queue: &QueueName, consumers: u64) -> (Hazard, 
 const MARGIN: u64 = 4;
 
 /// The delivery limit of a quorum queue. On RabbitMQ 4.3 and later, the queue compares the limit with a delivery count
-/// that includes deliveries by earlier queues.
+/// that includes deliveries from earlier queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeliveryLimit {
     /// The maximum delivery count of a message that stays in the queue.
@@ -64,7 +64,7 @@ impl DeliveryLimit {
         Some(Self { limit, is_costly: !returns_uncounted(state.snapshot.profile.version) })
     }
 
-    /// Returns the minimum limit of a queue that topo can inspect. With a lower limit, messages could be lost.
+    /// Returns the minimum limit that a queue must have for an inspection. With a lower limit, messages could be lost.
     fn required(self) -> u64 {
         if self.is_costly { 2 * MARGIN } else { 1 }
     }
@@ -102,7 +102,7 @@ pub(super) struct Incoming {
     pub(super) bytes: Option<u64>,
 }
 
-/// Returns the hazard if a queue would drop its oldest messages when it receives the messages.
+/// Returns the hazard if a queue would drop its oldest messages when it receives the incoming messages.
 pub(super) async fn of_receiving(
     access: &Access,
     state: &VhostState,

@@ -125,7 +125,7 @@ pub async fn inspect(
 /// The queue type that returns messages to their original positions.
 const CLASSIC: QueueType = QueueType::Classic;
 
-/// The maximum number of messages in doubt. In an inspection, these are only the renewed messages.
+/// The maximum number of messages in doubt. In an inspection, only renewed messages can be in doubt.
 const WINDOW: u16 = 100;
 
 /// Reads the messages in a queue. Renews a message near its delivery limit: republishes it to the end of the queue.
@@ -144,8 +144,8 @@ impl<'a> Reader<'a> {
         Self { state, queue, limit: DeliveryLimit::of(state, queue), position: 0, renewed: 0 }
     }
 
-    /// Checks that the user may renew messages. Without this permission, the run renews no messages if the queue does
-    /// not count inspections.
+    /// Checks that the user may renew messages. If the user may not, and the queue does not count inspections, the run
+    /// continues without renewing messages.
     ///
     /// # Errors
     /// Each inspection counts as a delivery, and the user is not allowed to publish to the default exchange; or the
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
         if self.limit.is_none_or(|limit| !limit.is_near(it.delivery_count())) {
             return Decision::Keep;
         }
-        // A publish through the default exchange changes the routing key.
+        // Publishing through the default exchange changes the routing key.
         let text = |text: &str| HeaderValue::Text(text.to_owned());
         let mut adds = Vec::new();
         if it.is_routing_key_known || it.original_routing_key != self.queue.as_str() {

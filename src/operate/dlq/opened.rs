@@ -13,31 +13,31 @@ use crate::model::{Queue, QueueName, QueueType};
 use std::time::{Duration, Instant};
 
 /// The default limit on the memory for messages that topo has received but not yet processed, in bytes.
-const USUAL_BUFFERED: u64 = 64 << 20;
-/// The limit on this memory, in bytes, if the consumers combined cannot hold the queue's messages within
-/// [`USUAL_BUFFERED`]. This limit is sufficient for a million messages of 1 KB.
+const DEFAULT_BUFFERED: u64 = 64 << 20;
+/// The limit on this memory, in bytes, if all consumers together cannot hold the queue's messages within
+/// [`DEFAULT_BUFFERED`]. This limit is sufficient for a million messages of 1 KB.
 const MAX_BUFFERED: u64 = 112 << 20;
 /// The memory for a received message in addition to its body, in bytes: properties and partly filled buffers. In a test
 /// with 25,000 bodies of 1 KB each, topo used 3.1 KiB for each message.
 const OVERHEAD: u64 = 2 << 10;
 /// The assumed size of a body if the broker does not report it, in bytes.
 const ASSUMED_BYTES: u64 = 4 << 10;
-/// The minimum number of messages that fit into the memory limit, regardless of their size.
+/// The number of messages that topo may always hold, even if they exceed the memory limit.
 const MIN_HELD: u64 = 16;
-/// The maximum time to wait until the queue contains the returned messages again.
-const MAX_RETURN: Duration = Duration::from_secs(30);
-/// How long the number of ready messages must remain unchanged before topo stops waiting. The missing messages have
-/// expired or been consumed.
+/// The maximum time to wait for the queue to contain the returned messages again.
+const MAX_RETURN_WAIT: Duration = Duration::from_secs(30);
+/// How long the number of ready messages must remain unchanged before topo stops waiting. By then, the missing
+/// messages have probably expired or been consumed.
 const MAX_UNCHANGED: Duration = Duration::from_secs(2);
-/// The maximum time to wait until the broker removes the consumers of a closed connection. Only then does a quorum
+/// The maximum time to wait for the broker to remove the consumers of a closed connection. Only then does a quorum
 /// queue requeue their messages. Messages that are requeued during a run end up behind the messages that the run holds.
-const MAX_LEFTOVER: Duration = Duration::from_secs(5);
+const MAX_LEFTOVER_WAIT: Duration = Duration::from_secs(5);
 /// The interval between two counts while topo waits.
 const RETURN_INTERVAL: Duration = Duration::from_millis(100);
 /// The reply code for a queue that is exclusive to another connection.
 const RESOURCE_LOCKED: u16 = 405;
 
-/// A dead-letter queue that is connected and locked for a run.
+/// A dead-letter queue that is locked for a run, with the connection to the broker.
 pub(super) struct Opened {
     pub(super) transport: AmqpTransport,
     pub(super) lock: RunLock,
@@ -72,8 +72,8 @@ impl Opened {
     /// its own lock and then checks the lock of the vhost. An apply uses the reverse order.
     ///
     /// # Errors
-    /// An apply is in progress, AMQP is not available, or another `topo dlq` command is using the queue. The queue has
-    /// consumers that the statistics do not list, and the hazard is not allowed.
+    /// Returns an error if an apply is in progress, AMQP is not available, another `topo dlq` command is using the
+    /// queue, or the queue has consumers that the statistics do not list and the hazard is not allowed.
     pub(super) async fn open(
         access: &Access,
         state: &VhostState,
@@ -122,7 +122,7 @@ impl Opened {
         let each = known.unwrap_or(ASSUMED_BYTES).saturating_add(OVERHEAD);
         let fitting = |bytes: u64| (bytes / each).max(MIN_HELD);
         let per_consumer = expected.div_ceil(max_consumers as u64);
-        let prefetch = fitting(USUAL_BUFFERED).max(per_consumer.min(fitting(MAX_BUFFERED))).min(hold.messages.into());
+        let prefetch = fitting(DEFAULT_BUFFERED).max(per_consumer.min(fitting(MAX_BUFFERED))).min(hold.messages.into());
         let order = ProcessOrder {
             queue: queue.clone(),
             kind,
@@ -169,7 +169,7 @@ impl Opened {
     /// pass.
     ///
     /// # Errors
-    /// The first pass cannot start. No message has been received.
+    /// Returns an error if the first pass cannot start. In that case, topo has received no messages.
     pub(super) async fn process<H: MessageHandler>(&mut self, handler: &mut H) -> Result<Processed, BrokerError> {
         let mut order = self.order.clone();
         let mut total = self.transport.process(&order, handler, self.observer.as_mut()).await?;
@@ -212,12 +212,12 @@ impl Opened {
     }
 
     /// Waits until the queue contains at least `expected` ready messages, or until the number no longer changes. After
-    /// topo closes the channel, a busy broker takes some time to requeue many messages. Returns the last number of
+    /// topo closes the channel, a busy broker takes some time to requeue many messages. Returns the last count of
     /// ready messages; `None` if the broker does not report it.
     pub(super) async fn wait_for_returned(&self, expected: u64) -> Option<u64> {
         let started = Instant::now();
         let (mut last, mut changed) = (None, started);
-        while started.elapsed() < MAX_RETURN && changed.elapsed() < MAX_UNCHANGED {
+        while started.elapsed() < MAX_RETURN_WAIT && changed.elapsed() < MAX_UNCHANGED {
             let ready = self.ready().await;
             if ready.is_some_and(|ready| ready >= expected) {
                 return ready;
@@ -245,8 +245,8 @@ pub(super) fn receives_arrivals(messages: u64, prefetch: u16) -> bool {
     messages <= u64::from(prefetch) / 2
 }
 
-/// Waits until the broker has removed the consumers of closed channels and connections, for at most [`MAX_LEFTOVER`].
-/// Returns the counts of the queue; `None` if the broker does not report them.
+/// Waits until the broker has removed the consumers of closed channels and connections, for at most
+/// [`MAX_LEFTOVER_WAIT`]. Returns the counts of the queue; `None` if the broker does not report them.
 async fn settled_counts(
     transport: &AmqpTransport,
     queue: &QueueName,
@@ -256,7 +256,7 @@ async fn settled_counts(
     loop {
         let counts = transport.queue_counts(queue).await?;
         let has_more = counts.is_some_and(|counts| u64::from(counts.consumers) > listed_consumers);
-        if !has_more || started.elapsed() >= MAX_LEFTOVER {
+        if !has_more || started.elapsed() >= MAX_LEFTOVER_WAIT {
             return Ok(counts);
         }
         tokio::time::sleep(RETURN_INTERVAL).await;

@@ -20,7 +20,7 @@ pub struct RunReport {
     pub after: Option<u64>,
     /// The counts.
     pub counts: RunCounts,
-    /// The users in the `user_id` property of messages that only these users may publish.
+    /// The users named in the `user_id` property of messages that only the named user may publish.
     pub other_users: BTreeSet<String>,
     /// The first replayed messages that came back, at most 20.
     pub came_back: Vec<ReturnedMessage>,
@@ -83,13 +83,13 @@ pub struct RunCounts {
     pub pending: u64,
     /// The other messages that were dead-lettered to the queue during the run.
     pub arrived: u64,
-    /// The matching messages that stay because they were replayed before.
+    /// The matching messages that stay in the queue because an earlier run replayed them.
     pub replayed_before: u64,
-    /// The matching messages that stay because their source is unknown or is not a target of the plan.
+    /// The matching messages that stay in the queue because their source is unknown or is not a target of the plan.
     pub unknown_source: u64,
-    /// The matching messages that stay because only another user may publish them.
+    /// The matching messages that stay in the queue because only another user may publish them.
     pub of_other_users: u64,
-    /// The matching messages that stay because their properties cannot be read.
+    /// The matching messages that stay in the queue because their properties cannot be read.
     pub unreadable: u64,
     /// The messages that topo republished to the end of the queue, because they were near the delivery limit.
     pub renewed: u64,
@@ -106,7 +106,7 @@ pub enum RunEnd {
     Limit,
     /// The circuit breaker stopped the run.
     Breaker {
-        /// The number of replayed messages from which the share of returned messages was calculated.
+        /// The number of replayed messages on which the share of returned messages is based.
         judged: u64,
     },
     /// The run was interrupted.
@@ -136,7 +136,7 @@ impl RunEnd {
     }
 }
 
-/// The reason why a run ends if it holds the maximum number of messages.
+/// The reason that is shown for a run that ended because it held the maximum number of messages.
 pub const HOLD_FULL: &str =
     "topo reached the limit for held messages (--hold, or 1 GB in total) and did not read the rest of the queue";
 
@@ -157,7 +157,7 @@ pub(super) fn end_text(end: &ProcessEnd) -> String {
         ProcessEnd::HoldFull => HOLD_FULL.to_owned(),
         ProcessEnd::TimeLimit => "topo reached the maximum time for unacknowledged messages (--hold-time)".to_owned(),
         ProcessEnd::NotDelivered => {
-            "the queue delivered no messages for 60 s, although it contains messages; another consumer may be receiving them, \
+            "the queue has delivered no messages for 60 s, although it contains messages; another consumer may be receiving them, \
              or the queue has no leader"
                 .to_owned()
         }

@@ -46,8 +46,8 @@ pub struct RestoreReport {
     /// The number of messages that this run restored, and that the next run skips. Excludes messages that the broker
     /// confirmed after it refused a message.
     pub restored: u64,
-    /// The number of published messages that are neither recorded as restored nor refused. The queue may contain these
-    /// messages, and the next run publishes them again.
+    /// The number of published messages that were not refused and are not recorded as restored. The queue may contain
+    /// these messages, and the next run publishes them again.
     pub in_doubt: u64,
     /// The reason why the run stopped; `None` if it is complete.
     pub stopped: Option<String>,
@@ -80,7 +80,7 @@ pub async fn check_restore(access: &Access, state: &VhostState, options: &Restor
 /// messages changes, calls `confirmed` with this number, which includes the messages that earlier runs restored.
 ///
 /// # Errors
-/// See [`DlqError`]. No message has been published.
+/// See [`DlqError`]. If an error is returned, no message has been published.
 pub async fn restore(
     access: &Access,
     state: &VhostState,
@@ -112,7 +112,7 @@ async fn restore_opened(
     let mut publisher = opened.transport.publisher(exchange.as_str(), options.window.into()).await?;
     let (mut published, mut done) = (0_u64, 0);
     // The number of messages that the broker refused. After a refusal, later confirms do not count: the next run skips
-    // the restored messages, which must be the first messages of the archive.
+    // the restored messages, which must be the first messages in the archive.
     let mut refused = 0;
     let mut is_interrupted = false;
     let mut stopped = None;

@@ -4,13 +4,13 @@ use super::dead_letter::DeadLetter;
 use crate::broker::message::HeaderValue;
 use crate::model::{Glob, QueueName};
 
-/// The conditions for selecting messages. A message must meet all conditions. A message meets a condition with several
-/// values if one of them matches, except for headers. Every message meets an empty condition.
+/// The conditions for selecting messages. A message must meet all conditions. Except for headers, a message meets a
+/// condition with several values if one of the values matches. Every message meets an empty condition.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// The queues in which the message failed.
     pub sources: Vec<QueueName>,
-    /// The reasons for the dead-lettering.
+    /// The reasons for dead-lettering.
     pub reasons: Vec<String>,
     /// The earliest time of death, in seconds since 1970.
     pub since: Option<u64>,

@@ -42,7 +42,7 @@ impl State {
     }
 }
 
-/// The status of one or several vhosts.
+/// The status of one or more vhosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
@@ -50,7 +50,7 @@ pub struct Status {
     pub format_version: u32,
     /// The broker.
     pub target: Target,
-    /// The most severe state of the vhosts. This state determines the exit code.
+    /// The most severe state among the vhosts. This state determines the exit code.
     pub state: State,
     /// The cluster; null if no spec describes the cluster.
     pub cluster: Option<ClusterStatus>,
@@ -58,7 +58,7 @@ pub struct Status {
     pub vhosts: Vec<VhostStatus>,
 }
 
-/// The status of the objects of the cluster.
+/// The status of the cluster's objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
@@ -76,7 +76,7 @@ pub struct VhostStatus {
     pub vhost: VhostName,
     /// False if the vhost does not exist.
     pub exists: bool,
-    /// The most severe state of the queues and the migrations. A missing vhost counts as `warning`.
+    /// The most severe state among the queues and the migrations. A missing vhost counts as `warning`.
     pub state: State,
     /// The dead-letter queues, by name.
     pub dead_letter_queues: Vec<QueueStatus>,
@@ -104,7 +104,7 @@ pub struct QueueStatus {
     pub queue: QueueName,
     /// False if the queue does not exist.
     pub exists: bool,
-    /// The most severe state of the problems.
+    /// The most severe state among the problems.
     pub state: State,
     /// The number of messages, whether ready or unacknowledged.
     pub messages: Option<u64>,
@@ -114,19 +114,19 @@ pub struct QueueStatus {
     pub unacknowledged: Option<u64>,
     /// The growth over the last 5 minutes; negative if the queue has shrunk.
     pub growth_in_5_minutes: Option<i64>,
-    /// The minimum time for which the queue has contained messages, in seconds; null also for an empty queue. topo
+    /// The minimum number of seconds for which the queue has contained messages; also null for an empty queue. topo
     /// computes this time from samples. A queue that is empty only between two samples therefore counts as not empty.
     pub not_empty_for_seconds: Option<u64>,
     /// The number of consumers, which is up to one statistics interval old.
     pub consumers: Option<u64>,
-    /// The crossed thresholds and the other problems, the most severe first.
+    /// The crossed thresholds and the other problems, most severe first.
     pub problems: Vec<Problem>,
     /// The thresholds that topo cannot check, because a value is unknown.
     pub unchecked: Vec<Threshold>,
 }
 
 impl QueueStatus {
-    /// Creates the status of a queue that does not exist, without problems.
+    /// Creates a status without problems for a queue that does not exist.
     pub(super) fn of(queue: &QueueName) -> Self {
         Self {
             queue: queue.clone(),
@@ -207,15 +207,15 @@ pub enum Problem {
         /// broker has no older samples.
         within_seconds: u64,
     },
-    /// The queue has contained messages for the time of the threshold or longer.
+    /// The queue has contained messages for at least the threshold time.
     Age {
         /// The severity of the threshold.
         state: State,
         /// The threshold in seconds.
         limit_seconds: u64,
     },
-    /// The queue has no consumer now, and has contained messages for the time of the threshold or longer. The broker
-    /// does not report how long the queue has had no consumer.
+    /// The queue has no consumers now, and has contained messages for at least the threshold time. The broker does not
+    /// report how long the queue has had no consumers.
     NoConsumers {
         /// Always `warning`.
         state: State,
@@ -276,15 +276,15 @@ pub struct Drift {
     pub unmanaged: usize,
 }
 
-/// The held lock of a vhost.
+/// The lock of a vhost, if it is held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LockStatus {
     /// The description of the holder.
     pub holder: String,
-    /// False if topo did not create the queue with the name of the lock, so that the queue is not a lock.
+    /// False if the queue that has the lock's name is not a lock, because topo did not create it.
     pub is_lock: bool,
-    /// False if the node of the lock is down, so that the lock does not expire; null if unknown.
+    /// False if the node that hosts the lock is down, in which case the lock does not expire; null if unknown.
     pub node_is_up: Option<bool>,
 }
 

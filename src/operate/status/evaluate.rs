@@ -8,17 +8,17 @@ use crate::model::names::is_reserved;
 use crate::model::{Growth, Levels, QueueName, Severity, Thresholds};
 use std::collections::BTreeMap;
 
-/// The period of the displayed growth, in seconds.
-const GROWTH_TIME: u64 = 300;
+/// The period, in seconds, over which topo measures the displayed growth.
+const GROWTH_PERIOD: u64 = 300;
 
 /// The period, in seconds, over which topo measures the growth if the broker has no samples for a longer period.
-const SHORT_TIME: u64 = 600;
+const FALLBACK_PERIOD: u64 = 600;
 
 /// The states in which the broker does not serve a queue (`rabbit_amqqueue:i_down/3` in 3.8,
 /// `rabbit_queue_type:i_down/3` in 3.9 and later, `rabbit_quorum_queue:cluster_state/1` and `i(state, …)`).
 const UNAVAILABLE: [&str; 7] = ["down", "crashed", "stopped", "terminated", "minority", "recovering", "timeout"];
 
-/// The queues in a status.
+/// The queues in a status report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Queues {
     pub(super) dead_letter_queues: Vec<QueueStatus>,
@@ -116,7 +116,7 @@ fn queue(name: &QueueName, thresholds: &Thresholds, reading: &VhostReading, hist
         messages,
         ready: current.ready,
         unacknowledged: current.unacknowledged,
-        growth_in_5_minutes: growth(GROWTH_TIME),
+        growth_in_5_minutes: growth(GROWTH_PERIOD),
         not_empty_for_seconds: age.map(|age| age.at_least),
         consumers,
         problems,
@@ -139,8 +139,8 @@ fn unavailable(current: &QueueReading, reading: &VhostReading) -> Option<Problem
 struct Unmeasured;
 
 /// Returns the problem for the most severe growth threshold that was crossed. If the broker has no samples for the
-/// period of a threshold, topo measures the growth over 10 minutes instead. A queue that grows to the threshold in a
-/// shorter time has also crossed the threshold.
+/// period of a threshold, topo measures the growth over 10 minutes instead. A queue whose growth reaches the threshold
+/// in a shorter time has also crossed the threshold.
 ///
 /// # Errors
 /// [`Unmeasured`] if no threshold was crossed, but not all of them could be checked.
@@ -150,7 +150,8 @@ fn growth_problem(levels: &Levels<Growth>, growth: impl Fn(u64) -> Option<i64>) 
         let Some(limit) = levels.of(severity) else { continue };
         let within = seconds(limit.within).unsigned_abs();
         let measured = growth(within).map(|growth| (growth, within));
-        let shorter = || growth(SHORT_TIME).filter(|_| within > SHORT_TIME).map(|growth| (growth, SHORT_TIME));
+        let shorter =
+            || growth(FALLBACK_PERIOD).filter(|_| within > FALLBACK_PERIOD).map(|growth| (growth, FALLBACK_PERIOD));
         match measured.or_else(shorter) {
             Some((growth, within_seconds)) if growth >= limit.messages => {
                 let (state, limit) = (severity.into(), limit.messages);

@@ -1,16 +1,15 @@
-//! Computes the growth of a queue, and the time for which it has contained messages, from the samples that the broker keeps.
+//! Computes the growth of a queue, and how long it has contained messages, from the samples that the broker keeps.
 //!
 //! The newest sample comes first. Its time can be up to one step in the future, because the broker rounds times up. The
-//! broker returns 0 for each time for which it has no sample. To compute the growth, or an age beyond the shortest
-//! window, topo trusts a 0 only if there is evidence that the broker was already keeping samples at that time.
+//! broker returns 0 for each point in time for which it has no sample. To compute the growth, or an age beyond the
+//! shortest window, topo trusts a 0 only if there is evidence that the broker was already keeping samples at that time.
 
 use crate::broker::{NodeState, QueueHistory, QueueReading, Window};
 use crate::model::QueueName;
 use std::collections::BTreeMap;
 
-/// The time, in seconds, that a node must have run in addition to a period before topo considers the samples for the
-/// period complete.
-/// Queues and statistics start later than the node, so a queue can lack samples during this time.
+/// How long, in seconds, a node must have run beyond a period before topo considers the samples for that period
+/// complete. Queues and statistics start later than the node, so a queue can lack samples during this time.
 const START_UP: u64 = 300;
 
 /// The readings for the queues in one vhost.
@@ -18,7 +17,7 @@ const START_UP: u64 = 300;
 pub struct VhostReading {
     /// The current counts.
     pub queues: BTreeMap<QueueName, QueueReading>,
-    /// The statistics with the samples for each window, the shortest window first. Empty without statistics.
+    /// The statistics with the samples for each window, shortest window first. Empty if statistics are disabled.
     pub histories: Vec<(Window, BTreeMap<QueueName, QueueHistory>)>,
     /// The states of the nodes; `None` if the connected user cannot read them.
     pub nodes: Option<BTreeMap<String, NodeState>>,
@@ -33,7 +32,7 @@ pub(super) struct Age {
     pub(super) is_open: bool,
 }
 
-/// The samples for the queues in one vhost, with the evidence for their completeness.
+/// The samples for the queues in one vhost, with the evidence that they are complete.
 pub(super) struct Histories<'a> {
     reading: &'a VhostReading,
     /// For each window and node, the index of the oldest sample that is not 0.
@@ -65,9 +64,9 @@ impl<'a> Histories<'a> {
         })
     }
 
-    /// Returns true if the broker was already keeping samples for the queue's node at the time of the sample. The evidence is
-    /// a message in any queue on the node at that time or earlier, or the node's uptime. For longer windows, the uptime
-    /// is not evidence, because the broker may not keep samples for the whole window.
+    /// Returns true if the broker was already keeping samples for the queue's node at the time of the sample. The
+    /// evidence is a message in any queue on the node at that time or earlier, or the node's uptime. For longer
+    /// windows, the uptime is not evidence, because the broker may not keep samples for the whole window.
     fn is_covered(&self, queue: &QueueName, window_index: usize, window: Window, index: usize) -> bool {
         let node = node_of(self.reading, queue);
         let is_seen =

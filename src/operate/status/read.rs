@@ -110,7 +110,7 @@ fn is_unreadable(error: &BrokerError) -> bool {
 /// respond with 404 if the connected user has no permissions in the vhost.
 fn to_permission_error(broker: &Broker, error: BrokerError) -> BrokerError {
     let BrokerError::NotFound { request, .. } = error else { return error };
-    let reason = "the vhost exists, but this user has no permission in it".to_owned();
+    let reason = "the vhost exists, but this user has no permissions in it".to_owned();
     BrokerError::AccessRefused { username: broker.username().to_owned(), request, reason }
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const MINUTE: i64 = 60_000;
 
-/// Returns the samples of a window: `row` samples with the value `messages`, then 0.
+/// Returns the samples of a window: `row` samples with the value `messages`, then zeros.
 fn samples(window: Window, row: usize, messages: u64) -> Vec<u64> {
     let all = usize::try_from(window.length / window.step).unwrap() + 1;
     (0..all).map(|index| if index < row { messages } else { 0 }).collect()
@@ -38,7 +38,7 @@ impl Case {
         self
     }
 
-    /// Adds the samples of a window: `row` samples with the queue's message count, then 0.
+    /// Adds the samples of a window: `row` samples with the queue's message count, then zeros.
     fn row(self, window: usize, row: usize) -> Self {
         let messages = self.0.queues[&QueueName::from("q")].messages.unwrap();
         let window = Window::ALL[window];

@@ -22,7 +22,7 @@ pub(super) struct Edits {
     pub(super) keys: Vec<(String, Tree)>,
     /// Keys to remove.
     pub(super) remove_keys: Vec<String>,
-    /// Defaults in the document to remove.
+    /// Defaults to remove from the document.
     pub(super) defaults: Vec<Default>,
     /// Exchanges that the values reference.
     pub(super) exchanges: Vec<ExchangeName>,

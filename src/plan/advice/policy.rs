@@ -45,17 +45,17 @@ pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     if settable.is_empty() {
         let groups = group_by_reason(&unsettable).into_iter();
         let reasons: Vec<String> = groups.map(|(why, names)| format!("{why} ({names})")).collect();
-        let text = format!("a policy does not help: {}", reasons.join("; "));
+        let text = format!("a policy would not help: {}", reasons.join("; "));
         return Resolution { fields, ..Resolution::new(ResolutionKind::Policy, Applicability::No, text) };
     }
     let takeover = Takeover::of(subject, sets_dead_letter_exchange(&settable));
     if let Some((policy, key)) = takeover.unrepresentable_key() {
-        let text = format!("a policy does not help: policy {policy} sets {key}, which a spec cannot represent");
+        let text = format!("a policy would not help: policy {policy} sets {key}, which a spec cannot represent");
         return Resolution { fields, ..Resolution::new(ResolutionKind::Policy, Applicability::No, text) };
     }
     let settings: Vec<String> =
         settable.iter().filter_map(|decision| decision.setting.as_ref()).map(setting_text).collect();
-    let mut text = format!("by a policy, in place: {}", settings.join(", "));
+    let mut text = format!("with a policy, in place: {}", settings.join(", "));
     if !unsettable.is_empty() {
         let names: Vec<&str> = unsettable.iter().map(|decision| decision.field.field.as_str()).collect();
         text.push_str(&format!("; not {}", names.join(", ")));
@@ -173,8 +173,8 @@ fn override_reason(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> O
     Some(format!("{} keeps {key} at {}", effective.source, with_unit(key, &effective.value)))
 }
 
-/// Returns the effective settings of the existing queue with a policy that sets only this key, and with the operator
-/// policy of the queue; `None` for an exchange.
+/// Returns the existing queue's effective settings under its operator policy and a policy that sets only this key;
+/// `None` for an exchange.
 fn settings_with_policy(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<EffectiveSettings> {
     let Object::Queue(name, queue) = subject.before else { return None };
     let profile = subject.context.profile;
@@ -298,8 +298,10 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
             Some(format!("{setting}: the oldest messages beyond this limit are deleted"))
         }
         "max-length-bytes" | "message-ttl" => Some(format!("{setting}: {held}, and some can be removed")),
-        "expires" => Some(format!("{setting}: the queue itself is deleted when it is unused for that long")),
-        "dead-letter-strategy" => Some(format!("{setting}: messages that wait to be dead-lettered can be dropped")),
+        "expires" => Some(format!("{setting}: the queue itself is deleted after it has been unused for that long")),
+        "dead-letter-strategy" => {
+            Some(format!("{setting}: messages that are waiting to be dead-lettered can be dropped"))
+        }
         "overflow" if settings_with_policy(subject, key, value).is_some_and(|it| it.overflow_behavior().rejects()) => {
             Some(format!("{setting}: publishes are rejected when the queue is full"))
         }

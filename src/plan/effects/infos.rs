@@ -61,20 +61,20 @@ pub(super) fn report_affected_policies(
                     *governs |= governing.names().contains(&Some(candidate.named.name));
                     // Ignores a policy that includes all settings of this policy, such as a policy that wires the
                     // queue.
-                    let sets = |of: &Named<'_>, (key, value)| of.policy.definition.get(key) == Some(value);
+                    let sets = |other: &Named<'_>, (key, value)| other.policy.definition.get(key) == Some(value);
                     let includes =
-                        |of: &Named<'_>| candidate.named.policy.definition.iter().all(|entry| sets(of, entry));
-                    if let Some(before) = governing.likely().filter(|before| !includes(before)) {
-                        *winner = winner.or(Some(before.name));
+                        |other: &Named<'_>| candidate.named.policy.definition.iter().all(|entry| sets(other, entry));
+                    if let Some(preferred) = governing.likely().filter(|preferred| !includes(preferred)) {
+                        *winner = winner.or(Some(preferred.name));
                     }
                 }
             }
         }
     }
-    // Reports policies that govern no queue, because other policies have precedence over them.
+    // Reports policies that govern no queue, because other policies take precedence over them.
     for (name, (governs, winner)) in matching {
         if let Some(winner) = winner.filter(|_| !governs) {
-            let text = format!("it governs no queue: {kind} {winner} has precedence for matching queues");
+            let text = format!("it governs no queue: {kind} {winner} takes precedence for the matching queues");
             builder.info(&address(name), text);
         }
     }
@@ -112,15 +112,15 @@ pub(super) fn report_unmanaged_policies(
             }
         }
     }
-    for ((is_operators, name), (names, settings)) in found {
+    for ((is_operator_policy, name), (names, settings)) in found {
         let settings: Vec<String> = settings.into_iter().collect();
         let (names, settings) = (list(&names), settings.join(", "));
-        if is_operators {
-            let text = format!("operator policy {name} will govern {names}, created by this plan: {settings}");
+        if is_operator_policy {
+            let text = format!("operator policy {name} will govern {names}, which this plan creates: {settings}");
             builder.info(&context.address(&ObjectId::Vhost), text);
         } else {
             let text =
-                format!("this policy is not in the spec, but will govern {names}, created by this plan: {settings}");
+                format!("this policy is not in the spec, but will govern {names}, which this plan creates: {settings}");
             builder.info(&context.address(&ObjectId::Policy(name)), text);
         }
     }

@@ -130,7 +130,7 @@ impl<'a> SettingsComparison<'a> {
     /// Returns true if the queue may contain more messages than the limit.
     fn may_exceed(&self, limit: i64) -> bool {
         if self.has_stale_count() {
-            return limit < MESSAGES_PER_TICK.saturating_mul(self.intervals.ticks_by_default());
+            return limit < MESSAGES_PER_TICK.saturating_mul(self.intervals.tick_factor());
         }
         self.messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit)
     }
@@ -271,7 +271,7 @@ impl<'a> SettingsComparison<'a> {
         else {
             return;
         };
-        if self.has_stale_count() && bytes >= BYTES_PER_TICK.saturating_mul(self.intervals.ticks_by_default()) {
+        if self.has_stale_count() && bytes >= BYTES_PER_TICK.saturating_mul(self.intervals.tick_factor()) {
             return;
         }
         let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));

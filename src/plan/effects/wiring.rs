@@ -75,7 +75,7 @@ fn misrouting(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<Str
             return Some(match (effective.map(|it| &it.source), policy) {
                 (Some(Source::Argument), _) => format!("the queue's own argument x-{key} overrides every policy"),
                 (_, Some(policy)) if policy.name != wired.name => {
-                    format!("policy {} has precedence over this policy", policy.name)
+                    format!("policy {} takes precedence over this policy", policy.name)
                 }
                 (_, Some(_)) => format!("the {key} key of a policy has no effect on the queue"),
                 (_, None) => "no policy governs the queue".to_owned(),

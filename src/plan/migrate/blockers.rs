@@ -67,7 +67,7 @@ pub(super) fn redistributing_sources<'a>(context: &'a PlanContext<'_>, name: &'a
     sources(context, name).filter(|(_, exchange)| redistributes(&exchange.kind)).map(|(source, _)| source).collect()
 }
 
-/// Returns true if rejected messages of a queue can return to the queue, usually as retries.
+/// Returns true if rejected messages from a queue can return to the queue, usually as retries.
 pub(super) fn has_dead_letter_cycle(context: &PlanContext<'_>, name: &QueueName) -> bool {
     let external = BTreeSet::new();
     let operator = context.operator_policies();
@@ -133,7 +133,7 @@ impl Migration {
 
     /// Returns the difference between a holding queue and the queue that topo declares. Before a migration starts, topo
     /// accepts only the queue that it would declare now. After the start, policies may have changed, so topo accepts
-    /// every queue that it may have declared.
+    /// any queue that it may have declared.
     fn queue_difference(&self, live: &Queue, is_started: bool) -> Option<String> {
         if !live.durable || live.auto_delete || live.exclusive {
             return Some("it is not durable, or it is auto-delete or exclusive".to_owned());
@@ -146,10 +146,10 @@ impl Migration {
         };
         let mut set = live.arguments.iter().filter(|(key, _)| !is_mark(key));
         if let Some((key, value)) = set.find(|(key, value)| !is_accepted(key, value)) {
-            return Some(format!("it sets {key} to {value}, and topo does not"));
+            return Some(format!("it sets {key} to {value}, but topo does not"));
         }
         let mut missing = desired.keys().filter(|key| !is_mark(key) && !live.arguments.contains_key(*key));
-        missing.next().filter(|_| !is_started).map(|key| format!("it does not set {key}, and topo does"))
+        missing.next().filter(|_| !is_started).map(|key| format!("it does not set {key}, but topo does"))
     }
 }
 

@@ -37,7 +37,7 @@ pub(in crate::plan) fn add_hazards(
     }
     for source in blockers::redistributing_sources(context, &migration.queue) {
         let text = format!(
-            "exchange {source} redistributes its routing keys when one of its queues is bound again: afterwards, all \
+            "exchange {source} redistributes its routing keys when one of its queues is bound again: afterward, all \
              of its queues receive different keys"
         );
         builder.hazard(HazardKind::Reorder, address, text, None);
@@ -58,12 +58,12 @@ pub(in crate::plan) fn add_hazards(
     add(
         HazardKind::Duplicates,
         "if topo or its connection fails, or a shovel is stopped, messages in flight (at most 1,000) may be delivered \
-         twice; messages that are published while an application creates its own binding to the queue can also be \
+         twice; messages that are published while an application creates its own binding to the queue may also be \
          delivered twice",
         must_be_allowed,
     );
     // Duplicates were observed on 3.8.9 with a load average of 25 on two processors, even for migrations to a quorum
-    // queue. Not observed on 3.10.8 and later. The holding queues of a mirrored queue are quorum queues.
+    // queue. None were observed on 3.10.8 or later. The holding queues of a mirrored queue are quorum queues.
     let queues = [old, &migration.desired, &migration.holding];
     if !context.profile.version.is_at_least(3, 10) && queues.into_iter().any(is_quorum) {
         let text = "before RabbitMQ 3.10, a busy quorum queue can keep a copy of messages that were moved: they are \
@@ -157,7 +157,7 @@ fn disruption(
     };
     Some(format!(
         "{clients} for {pause}{more}; a consumer that declares the queue with the old arguments will receive a 406 \
-         until it is updated, and a consumer that connects during the swap can lose its connection"
+         until it is updated, and a consumer that connects during the swap may lose its connection"
     ))
 }
 

@@ -1,6 +1,6 @@
 //! Detects interrupted migrations in the current state, and plans their completion or rollback. Also reconstructs the
-//! topology before the migration, when the bindings to the tap were bindings to the queue and the migration objects did
-//! not exist.
+//! topology as it was before the migration, when the bindings to the tap were bindings to the queue and the migration
+//! objects did not exist.
 
 use super::blockers::{MigrationBlocker, transport_blocker};
 use super::names::unexpected_object;
@@ -35,8 +35,8 @@ fn queue_and_holding_queues(name: &QueueName) -> [QueueName; 3] {
     [name.clone(), QueueName::new(hold), QueueName::new(drained)]
 }
 
-/// Blocks the plan while a shovel that the connected user is not allowed to delete still moves messages. Until the
-/// shovel is deleted, topo can neither prove that a queue is empty nor return its messages.
+/// Blocks the plan while a shovel that the connected user is not allowed to delete is still moving messages. Until
+/// the shovel is deleted, topo can neither prove that a queue is empty nor return its messages.
 fn block_orphan_shovels(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
     for queue in queue_and_holding_queues(name).into_iter().filter(|it| context.activity.unreachable.contains(it)) {
         let text = format!(
@@ -99,7 +99,7 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
         let exists = context.current.queues.contains_key(&name);
         let is_deleted =
             builder.changes.iter().any(|change| change.kind == ChangeKind::Delete && change.id().as_ref() == Some(&id));
-        // A rollback is possible only to the queue with which the migration started.
+        // topo can roll back only to the queue that existed when the migration started.
         let is_old = context.current.queues.get(&name).is_some_and(|live| old_queue(holding).as_ref() == Some(live));
         let rollback =
             if is_old { format!(", or roll back with `topo apply --abort {address}`") } else { String::new() };
@@ -113,21 +113,22 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
                 false,
             ),
             Some(_) if conflict => (format!("to resume, use `--recreate {address}=migrate`{rollback}"), false),
-            Some(_) if !exists => {
-                ("the old queue was deleted. Apply will declare the new one and return the messages".to_owned(), true)
-            }
+            Some(_) if !exists => (
+                "the old queue was deleted. The next apply will declare the new one and return the messages".to_owned(),
+                true,
+            ),
             Some(_) if is_planned && is_old => {
-                (format!("the old queue still exists. Run apply to resume{rollback}"), true)
+                (format!("the old queue still exists. Run `topo apply` to resume{rollback}"), true)
             }
             Some(_) if is_planned => {
-                let text = "the current queue is neither the old one nor the one in this spec. Apply will recreate it \
-                            as specified and return the messages";
+                let text = "the current queue is neither the old one nor the one in this spec. The next apply will \
+                            recreate it as specified and return the messages";
                 (text.to_owned(), true)
             }
-            Some(_) => ("the queue matches the spec. Apply will return the messages".to_owned(), true),
+            Some(_) => ("the queue matches the spec. The next apply will return the messages".to_owned(), true),
         };
-        // Drops these bindings even if a target matches only one of them. While the queue is being drained, such a
-        // binding and the tap would route a message to two queues.
+        // Drops the tapped bindings even if a target matches only one of them. While the queue is being drained, such a
+        // binding and the tap together would route each message to two queues.
         drop_tapped_bindings(builder, context, &name);
         if is_targeted {
             block_orphan_shovels(builder, context, &name, &address);

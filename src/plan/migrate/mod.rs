@@ -115,7 +115,7 @@ impl Migration {
         MigrationNames::of(&self.queue)
     }
 
-    /// Returns true if the broker treats `live`, the existing queue, as the desired queue.
+    /// Returns true if the broker treats `live`, the existing queue, as equivalent to the desired queue.
     pub fn is_desired(&self, live: &Queue, profile: &BrokerProfile) -> bool {
         let object = |queue: &Queue| Object::Queue(self.queue.clone(), queue.clone());
         let (live, desired) = (object(live), object(with_default_type(&self.desired, profile).as_ref()));
@@ -130,7 +130,7 @@ impl Migration {
     }
 }
 
-/// Returns the queue for whose migration an object was created; `None` if no migration created the object.
+/// Returns the queue whose migration created an object; `None` if no migration created the object.
 fn migrated_queue(arguments: &Arguments) -> Option<QueueName> {
     arguments.get(MIGRATES).and_then(ArgumentValue::as_text).map(QueueName::from)
 }

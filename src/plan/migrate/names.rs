@@ -75,7 +75,7 @@ pub(in crate::plan) fn migration(
     {
         return Err(MigrationBlocker {
             text: format!("the vhost is limited to {limit} queues, and `migrate` temporarily needs {additional} more"),
-            remedy: Some("raise max-queues of the vhost, or delete queues".to_owned()),
+            remedy: Some("raise the max-queues limit of the vhost, or delete queues".to_owned()),
         });
     }
     // During the migration, policies have their desired settings, and policies to delete still exist.
@@ -170,7 +170,7 @@ fn existing_objects<'a>(
 
 fn new_queues(context: &PlanContext<'_>, names: &MigrationNames) -> u64 {
     let is_new = |name: &&String| !context.current.queues.contains_key(&QueueName::new(name.as_str()));
-    // The apply lock is also a queue, which does not exist when topo only plans.
+    // The apply lock is also a queue, and does not exist while topo only creates a plan.
     [&names.hold, &names.drained, &LOCK_QUEUE.to_owned()].into_iter().filter(is_new).count() as u64
 }
 
@@ -203,7 +203,7 @@ fn shield(
                     named.name
                 ),
                 remedy: Some(
-                    "ask the operator to exclude names with `.topo.`, or wait until the queue is empty (ifEmpty)"
+                    "ask the operator to exclude names that contain `.topo.`, or wait until the queue is empty (ifEmpty)"
                         .to_owned(),
                 ),
             });
@@ -230,8 +230,8 @@ fn shield(
         ),
         apply_to: ApplyTo::Queues,
         priority: highest.above(),
-        // A policy must have at least one setting. Without a limit, `overflow` has no effect, except that at-least-once
-        // dead-lettering requires its value.
+        // A policy must have at least one setting. Without a limit, `overflow` has no effect. However, at-least-once
+        // dead-lettering requires the value `reject-publish`.
         definition: [("overflow".to_owned(), overflow)].into(),
     }))
 }

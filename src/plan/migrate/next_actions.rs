@@ -18,8 +18,8 @@ pub struct NextAction {
 }
 
 impl Migration {
-    /// Returns all remaining actions, in order. Returns an empty list if the migration is complete, or if the queue to
-    /// which a rollback would return does not exist.
+    /// Returns all remaining actions, in order. Returns an empty list if the migration is complete, or if the goal is
+    /// a rollback and the queue no longer exists.
     ///
     /// `live` is the current topology, and `keys` are the keys under which the broker lists each binding. `is_desired`
     /// is true if the current queue matches the desired queue; the value has no effect if the queue does not exist.
@@ -114,7 +114,8 @@ impl List<'_> {
         if !self.bound.remove(binding) {
             return;
         }
-        // The same JSON can describe several bindings on the broker (int32 and int64), each with its own key.
+        // JSON does not distinguish int32 from int64 arguments, so several bindings on the broker can have the same
+        // JSON. Each of these bindings has its own key.
         let keys = self.keys.get(binding).cloned().unwrap_or_else(|| vec![properties_key(&binding.routing_key)]);
         for properties_key in keys {
             self.push(stage, Action::Unbind { binding: binding.clone(), properties_key });
@@ -208,7 +209,7 @@ impl List<'_> {
         self.push(stage, Action::DeleteQueue { name, guard: Guard::Nothing });
     }
 
-    /// Declares a fanout exchange. An argument sets the alternate exchange, because the argument takes precedence over
+    /// Declares a fanout exchange. An argument sets the alternate exchange, because arguments take precedence over
     /// policies. If the exchange is its own alternate, the broker returns unroutable messages to the transport.
     fn declare_fanout(&mut self, stage: Stage, name: &ExchangeName, alternate: &ExchangeName) {
         if !self.has_exchange(name) {

@@ -30,7 +30,7 @@ pub(super) fn retired_objects(builder: &PlanBuilder) -> BTreeMap<ObjectId, Queue
 
 impl Layout<'_> {
     /// Adds the deletions one by one, so that topo verifies each deletion before the next. Tiers come first, because
-    /// the messages that a tier returns require the queue and the exchanges of its retries.
+    /// the messages that a tier returns still need the queue and its retry exchanges.
     pub(super) fn deletions(&mut self, deletions: &[Object], retired: &BTreeMap<ObjectId, QueueName>) {
         let guard = |id: &ObjectId| if retired.contains_key(id) { Guard::Drained } else { Guard::Empty };
         let deletion = |object: &Object| match object {

@@ -203,7 +203,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Declares exchanges, each in a wave after its alternate exchange. Exchanges whose alternate exchanges form a
+    /// Declares exchanges, each in a later wave than its alternate exchange. Exchanges whose alternate exchanges form a
     /// cycle are declared together in the last wave.
     pub(super) fn exchanges(&mut self, desired: &BTreeMap<ExchangeName, Exchange>) {
         let mut rest: Vec<&ExchangeName> = desired.keys().collect();
@@ -235,7 +235,8 @@ impl Layout<'_> {
         if !self.state.bindings.contains(binding) {
             return;
         }
-        // The same JSON can describe several bindings on the broker (int32 and int64), each with its own key.
+        // JSON does not distinguish int32 from int64 arguments, so several bindings on the broker can have the same
+        // JSON. Each of these bindings has its own key.
         let known = self.context.properties_keys.get(binding).cloned();
         // A binding that an earlier step created has no arguments.
         for properties_key in known.unwrap_or_else(|| vec![properties_key(&binding.routing_key)]) {

@@ -140,7 +140,7 @@ impl Layout<'_> {
     /// Adds the steps of all migrations in one wave, so that they run concurrently. The steps of each migration run in
     /// sequence.
     pub(super) fn migrate(&mut self, builder: &PlanBuilder) {
-        // A copy of the vhost is expensive, and most plans contain no migration.
+        // Copying the vhost is expensive, and most plans contain no migration.
         if builder.migrations.is_empty() {
             return;
         }

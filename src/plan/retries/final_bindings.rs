@@ -1,5 +1,6 @@
 //! Orders changes to the bindings that route messages after their last retry. At every moment, every message must have
-//! a destination. A message may have two destinations only while the destination after the last retry changes.
+//! a destination. A message may have two destinations only while the destination after the last retry is
+//! changing.
 
 use super::super::context::PlanContext;
 use super::super::document::ChangeKind;
@@ -18,7 +19,7 @@ pub(in super::super) struct FinalBindings {
     /// Bindings that would divert first failures from a ladder. They are deleted before the queue is wired to the
     /// ladder.
     pub(in super::super) before_wiring: BTreeSet<Binding>,
-    /// Bindings that would divert first failures from a ladder. They are created after the queue is no longer wired to
+    /// Bindings that would divert first failures from a ladder. They are created once the queue is no longer wired to
     /// the ladder.
     pub(in super::super) after_wiring: BTreeSet<Binding>,
 }

@@ -19,7 +19,7 @@ pub(super) struct Sides<'a> {
     pub(super) untouchable: &'a BTreeSet<ObjectId>,
 }
 
-/// Returns the undesired current retry objects of each queue, if the spec manages the retries of the queue.
+/// Returns the undesired current retry objects of each queue whose retries the spec manages.
 pub(super) fn leftovers(sides: &Sides<'_>) -> BTreeMap<QueueName, BTreeSet<ObjectId>> {
     members(
         sides.current,

@@ -24,17 +24,16 @@ pub(crate) struct Tiered {
     pub(crate) end: Option<DeadLettering>,
 }
 
-/// A function that returns the dead-letter queue in the spec that receives messages through an exchange and a routing
-/// key.
+/// A function that returns the declared dead-letter queue that receives messages through an exchange and a routing key.
 pub(crate) type DeadLetterQueueAt<'a> = &'a dyn Fn(&DeadLettering) -> Option<QueueName>;
 
-/// The facts that determine the keys of a queue in addition to the queue's own arguments.
+/// The facts that, in addition to a queue's own arguments, determine the queue's keys.
 pub(crate) struct Parts<'a> {
     /// The retries of the queue, if it has delayed retry queues.
     pub(crate) tiered: Option<&'a Tiered>,
     /// True if the delivery limit of the queue is the number of its retries.
     pub(crate) is_counted: bool,
-    /// Finds the dead-letter queue in the spec that receives messages through an exchange and a routing key.
+    /// Finds the declared dead-letter queue that receives messages through an exchange and a routing key.
     pub(crate) dead_letter_queue_at: DeadLetterQueueAt<'a>,
     /// True if the queue is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
@@ -77,8 +76,8 @@ pub(crate) struct QueueKeys {
 /// The arguments whose keys are converted separately.
 const CONVERTED_SEPARATELY: [&str; 3] = ["x-queue-type", "x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
-/// Returns the spec keys for a queue. `wiring` is the dead-letter destination of the queue, and true if a policy sets
-/// the destination.
+/// Returns the spec keys for a queue. `wiring` contains the dead-letter destination of the queue, and a flag that is
+/// true if a policy sets the destination.
 pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, parts: &Parts<'_>) -> QueueKeys {
     let (mut retry, mut arguments) = (None, queue.arguments.clone());
     let by_policy = wiring.as_ref().is_some_and(|(_, by_policy)| *by_policy);
@@ -147,7 +146,7 @@ fn counted_retries(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys
     Some(RetryKeys::delayed(Strategy::Delayed, &delays))
 }
 
-/// Returns the value of `deadLetter`: the dead-letter queue in the spec that receives messages through the exchange and
+/// Returns the value of `deadLetter`: the declared dead-letter queue that receives messages through the exchange and
 /// the routing key. If there is no such queue, returns the exchange and the routing key.
 pub(crate) fn dead_letter(queue_at: DeadLetterQueueAt<'_>, end: &DeadLettering, by_policy: bool) -> Tree {
     let wiring = by_policy.then(|| entry("wiring", Tree::plain("policy")));

@@ -64,13 +64,13 @@ impl RetryKeys {
     }
 }
 
-/// Returns the `delays` or `backoff` key, and true if the key implies the number of retries.
+/// Returns the `delays` or `backoff` key, and a flag that is true if the key implies the number of retries.
 fn delays_entry(delays: &[i64]) -> (Entry, bool) {
     if let Some(backoff) = backoff(delays) {
         return (entry("backoff", backoff), false);
     }
-    // The last delay in a list applies to all further retries, so a repeated delay is listed once. Two equal delays are
-    // both listed.
+    // The last delay in a list applies to all further retries, so three or more identical delays at the end are
+    // listed once. Two identical delays are both listed.
     let repeated = delays.iter().rev().take_while(|it| Some(*it) == delays.last()).count();
     let listed = if repeated > 2 { delays.len() + 1 - repeated } else { delays.len() };
     let list = Tree::list(delays[..listed].iter().map(|it| Tree::plain(duration(*it))));

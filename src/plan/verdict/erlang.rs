@@ -1,4 +1,4 @@
-//! Predicts the error message with which a broker rejects a declaration. Formats values as Erlang does (`~tp`).
+//! Predicts the error message that a broker sends when it rejects a declaration. Formats values as Erlang does (`~tp`).
 
 use super::fields::{as_compared, atom};
 use crate::diff::{Field, FieldChange};

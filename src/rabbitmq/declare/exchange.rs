@@ -9,8 +9,8 @@ use crate::rabbitmq::profile::{BrokerProfile, predeclared_type};
 /// The message properties that a consistent hash exchange can hash instead of a header.
 const HASH_PROPERTIES: [&str; 3] = ["correlation_id", "message_id", "timestamp"];
 
-/// The exchange types that RabbitMQ introduced after 3.8, with the first version of each. The list does not contain
-/// `x-modulus-hash`, which a plugin provided before 4.3.
+/// The exchange types that RabbitMQ introduced after 3.8, each with the first version that supports it. The list does
+/// not contain `x-modulus-hash`, which a plugin provided before 4.3.
 const LATER_TYPES: [(&str, BrokerVersion); 1] = [("x-local-random", BrokerVersion::new(4, 0, 0))];
 
 /// Returns true if the broker supports an exchange type. If the supported types are unknown, topo assumes that the
@@ -93,22 +93,22 @@ fn consistent_hash(header: Option<&ArgumentValue>, property: Option<&ArgumentVal
 }
 
 /// The maximum size of a request body that creates a binding, in bytes (`rabbit_mgmt_wm_bindings`).
-const LARGEST_BODY: usize = 5000;
-/// The first version with the limit [`LARGEST_BODY`].
-const BODY_LIMITED: BrokerVersion = BrokerVersion::new(4, 0, 4);
+const MAX_BODY_BYTES: usize = 5000;
+/// The first version with the limit [`MAX_BODY_BYTES`].
+const BODY_LIMITED_SINCE: BrokerVersion = BrokerVersion::new(4, 0, 4);
 /// The maximum weight of a binding from a consistent hash exchange (`rabbit_exchange_type_consistent_hash`).
-const LARGEST_WEIGHT: u64 = 10_000;
-/// The first version with the limit [`LARGEST_WEIGHT`].
-const WEIGHT_LIMITED: BrokerVersion = BrokerVersion::new(4, 2, 6);
-/// The largest weight that topo accepts on versions without the limit [`LARGEST_WEIGHT`]. The weight is the number of
+const MAX_WEIGHT: u64 = 10_000;
+/// The first version with the limit [`MAX_WEIGHT`].
+const WEIGHT_LIMITED_SINCE: BrokerVersion = BrokerVersion::new(4, 2, 6);
+/// The largest weight that topo accepts on versions without the limit [`MAX_WEIGHT`]. The weight is the number of
 /// buckets, which the broker creates one by one: creating 99,999,999,999,999 buckets stopped a RabbitMQ 3.8.9 node, and
 /// creating 1,000,000 buckets took a second.
-const LARGEST_SAFE_WEIGHT: u64 = 1_000_000;
+const MAX_SAFE_WEIGHT: u64 = 1_000_000;
 
 /// The maximum number of `#` words in the key of a topic binding.
 const MAX_HASHES: usize = 2;
 /// The first version with the limit [`MAX_HASHES`].
-const HASHES_LIMITED: BrokerVersion = BrokerVersion::new(4, 3, 5);
+const HASHES_LIMITED_SINCE: BrokerVersion = BrokerVersion::new(4, 3, 5);
 
 /// The type of a binding's source exchange, and the destination queue, if they are known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -129,9 +129,9 @@ pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfi
         Destination::Queue(queue) => refusal::line_breaks(queue.as_str(), "queue"),
         Destination::Exchange(exchange) => refusal::line_breaks(exchange.as_str(), "exchange"),
     });
-    if version >= BODY_LIMITED && body_length(binding) > LARGEST_BODY {
+    if version >= BODY_LIMITED_SINCE && body_length(binding) > MAX_BODY_BYTES {
         let text = format!(
-            "the key and the arguments of this binding require a request of {} bytes; the maximum is {LARGEST_BODY}",
+            "the key and the arguments of this binding require a request of {} bytes; the maximum is {MAX_BODY_BYTES}",
             body_length(binding)
         );
         found.push(Refusal::new("body", text).hint("create the binding with an AMQP client, or shorten its arguments"));
@@ -185,7 +185,7 @@ fn missing_predeclared(name: &ExchangeName) -> Option<Refusal> {
 /// 4.3.6).
 fn topic(key: &str, version: BrokerVersion) -> Option<Refusal> {
     let count = key.split('.').filter(|word| *word == "#").count();
-    (version >= HASHES_LIMITED && count > MAX_HASHES).then(|| {
+    (version >= HASHES_LIMITED_SINCE && count > MAX_HASHES).then(|| {
         let text = format!(
             "RabbitMQ {version} accepts at most {MAX_HASHES} `#` in a topic binding's key, but {key} contains {count}"
         );
@@ -226,11 +226,11 @@ fn consistent_hash_weight(key: &str, version: BrokerVersion) -> Option<Refusal> 
     let weight = digits.parse::<u64>().unwrap_or(u64::MAX);
     if weight == 0 || key.starts_with('-') {
         refusal(format!("the weight of a binding to a consistent hash exchange must be at least 1, not {key}"))
-    } else if version >= WEIGHT_LIMITED && weight > LARGEST_WEIGHT {
+    } else if version >= WEIGHT_LIMITED_SINCE && weight > MAX_WEIGHT {
         refusal(format!(
-            "the weight of a binding to a consistent hash exchange must be at most {LARGEST_WEIGHT}, not {key}"
+            "the weight of a binding to a consistent hash exchange must be at most {MAX_WEIGHT}, not {key}"
         ))
-    } else if weight > LARGEST_SAFE_WEIGHT {
+    } else if weight > MAX_SAFE_WEIGHT {
         refusal(format!("a weight of {key} creates that many buckets, which can crash the broker"))
     } else {
         None

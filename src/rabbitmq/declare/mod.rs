@@ -1,7 +1,7 @@
 //! Predicts which declarations of new objects a broker refuses, and why.
 //!
 //! topo adds a few refusals of its own, for declarations that the broker accepts but that have an unintended effect.
-//! For example, the broker stores the object with a different name.
+//! For example, the broker stores the object under a different name.
 
 mod exchange;
 mod policy;
@@ -23,7 +23,7 @@ use crate::model::Object;
 /// Returns all refusals of a new object, in the order of the broker's checks. The broker usually reports only the first
 /// one. If the list is empty, topo knows of no reason for a refusal.
 ///
-/// For a binding, the checks do not take the declared source exchange and destination queue into account. Call
+/// For a binding, the checks do not take the declared source exchange or destination queue into account. Call
 /// [`binding_refusals`] to include them.
 pub fn refusals(object: &Object, profile: &BrokerProfile) -> Vec<Refusal> {
     match object {

@@ -14,13 +14,13 @@ pub fn policy_keys() -> impl Iterator<Item = &'static str> {
     POLICY_KEYS.iter().filter(|key| key.is_valid()).map(|key| key.name)
 }
 
-/// Returns the keys of a definition that the broker accepts only if a plugin registers them.
+/// Returns the definition's keys that the broker accepts only if a plugin registers them.
 pub fn plugin_keys(definition: &Arguments) -> impl Iterator<Item = &str> {
     definition.keys().map(String::as_str).filter(|key| has_scope(key, Scope::Plugin))
 }
 
-/// Returns the refusals of a definition: the first error of each validating module, then all unknown keys. Also refuses
-/// an empty definition.
+/// Returns the refusals of a definition: the first error from each validating module, then all unknown keys. Also
+/// refuses an empty definition.
 pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<Refusal> {
     if definition.is_empty() {
         return vec![
@@ -144,13 +144,13 @@ fn mirroring_mode(mode: &ArgumentValue, params: Option<&ArgumentValue>) -> Optio
         (Some("all"), None) => None,
         (Some("all"), Some(_)) => wrong("ha-mode all does not support ha-params"),
         (Some("exactly"), Some(ArgumentValue::Integer(1..))) => None,
-        (Some("exactly"), _) => wrong("ha-mode exactly needs an integer of at least 1 as ha-params"),
+        (Some("exactly"), _) => wrong("ha-mode exactly requires ha-params to be an integer of at least 1"),
         (Some("nodes"), Some(ArgumentValue::List(nodes))) if !nodes.is_empty() => nodes
             .iter()
             .any(|node| node.as_text().is_none())
             .then(|| wrong("ha-params must be a list of node names"))
             .flatten(),
-        (Some("nodes"), _) => wrong("ha-mode nodes needs a list of node names as ha-params"),
+        (Some("nodes"), _) => wrong("ha-mode nodes requires ha-params to be a list of node names"),
         (_, _) => Some(Refusal::new("ha-mode", format!("ha-mode must be one of all, exactly, nodes, found {mode}"))),
     }
 }
@@ -172,7 +172,7 @@ fn unknown(key: &str, version: BrokerVersion) -> Refusal {
 }
 
 /// The maximum length of a pattern in bytes, since 4.2.8 and 4.3.2 (`rabbit_re:max_pattern_length`).
-const LONGEST_PATTERN: usize = 1024;
+const MAX_PATTERN_BYTES: usize = 1024;
 
 /// Returns the refusals of a policy in the order of the broker's response: the errors in the definition, then all other
 /// errors (`rabbit_parameter_validation:proplist` collects errors in reverse order).
@@ -200,8 +200,8 @@ fn pattern_refusals(subject: &str, pattern: &str, hint: &str, version: BrokerVer
         found
             .push(Refusal::new(subject, text).hint("add a backslash before a special character to match it literally"));
     }
-    if pattern.len() > LONGEST_PATTERN && limits_patterns(version) {
-        let text = format!("the pattern is {} bytes long; the maximum is {LONGEST_PATTERN}", pattern.len());
+    if pattern.len() > MAX_PATTERN_BYTES && limits_patterns(version) {
+        let text = format!("the pattern is {} bytes long; the maximum is {MAX_PATTERN_BYTES}", pattern.len());
         found.push(Refusal::new(subject, text).hint(hint));
     }
     found

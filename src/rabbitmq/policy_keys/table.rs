@@ -32,10 +32,11 @@ const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
 
 /// The versions whose policies accept delayed retries: 4.3.0 registers no validator (measured on 4.3.6).
 const SINCE_4_3_1: &[Versions] = &[Versions::since_patch(4, 3, 1)];
-/// The versions for keys that operator policies can set on every version.
+/// The value of `in_operator_policies` for keys that operator policies can set on every version.
 const OPERATORS: &[Versions] = &[ALL];
 
-/// The default values of the table: a queue key that no version accepts and no queue type skips.
+/// The default values of the table: a queue key that no version accepts and that the broker does not list as
+/// unsupported.
 const KEY: PolicyKey = PolicyKey {
     name: "",
     spec_key: "",
@@ -68,9 +69,9 @@ const DEAD_LETTERING: PolicyKey = PolicyKey {
     ..KEY
 };
 
-/// The queue types that skip stream keys.
+/// The queue types that skip policies with stream keys.
 const STREAMS: &[(QueueType, Versions)] = &[(Classic, SINCE_3_9), (Quorum, SINCE_3_9)];
-/// The queue types that skip classic queue keys.
+/// The queue types that skip policies with classic queue keys.
 const CLASSIC: &[(QueueType, Versions)] = &[(Quorum, ALL), (Stream, ALL)];
 
 const MIRROR: PolicyKey = PolicyKey { scope: Scope::Mirroring, skipped_by: CLASSIC, ..KEY };
@@ -80,7 +81,7 @@ const fn plugin(name: &'static str) -> PolicyKey {
     PolicyKey { name, spec_key: name, scope: Scope::Plugin, ..KEY }
 }
 
-/// Creates a key that the broker lists as unsupported by queue types, although no policy can set the key.
+/// Creates a key that the broker lists as unsupported by some queue types, although no policy can set the key.
 const fn never_accepted(name: &'static str, skipped_by: &'static [(QueueType, Versions)]) -> PolicyKey {
     PolicyKey { name, spec_key: name, skipped_by, ..KEY }
 }

@@ -1,4 +1,4 @@
-//! Determines the routing keys with which messages reach each queue, and the fate of the messages that a queue
+//! Determines the routing keys of the messages that reach each queue, and the fate of the messages that a queue
 //! dead-letters: the queues that receive them, and the messages that the broker drops. `topo lint`, `explain`,
 //! `contract` and `graph` use this simulation.
 
@@ -11,7 +11,7 @@ use crate::model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The routing keys with which messages reach the queues of one [`Routing`].
+/// The routing keys of the messages that reach the queues of one [`Routing`].
 pub struct Arrivals {
     queues: BTreeMap<QueueName, BTreeSet<Keys>>,
     /// The number of retries of each queue with a retry ladder.
@@ -21,11 +21,10 @@ pub struct Arrivals {
 static NO_KEYS: BTreeSet<Keys> = BTreeSet::new();
 
 impl Arrivals {
-    /// Computes the routing keys with which messages reach each queue.
+    /// Computes the routing keys of the messages that reach each queue.
     ///
-    /// Assumes that applications publish to every exchange with any key, except to internal exchanges and to generated
-    /// retry exchanges. Only the queues, exchanges and workers of a retry family publish to the exchanges of that
-    /// family.
+    /// Assumes that applications publish with any key to every exchange, except internal exchanges and generated retry
+    /// exchanges. Only the queues, exchanges and workers of a retry family publish to the exchanges of that family.
     pub fn new(routing: &Routing<'_>, families: &[Family]) -> Self {
         let topology = routing.topology;
         let internal =
@@ -59,8 +58,8 @@ impl Arrivals {
         }
         for queue in topology.queues.keys() {
             // A queue without bindings receives messages through the default exchange, with its name as the routing
-            // key. topo assumes that applications do not publish to a queue with bindings through the default exchange.
-            // Generated retry bindings do not count, because they only return messages.
+            // key. If a queue has bindings, topo assumes that applications do not publish to it through the default
+            // exchange. Generated retry bindings do not count, because they only return messages.
             let is_generated = |id: ObjectId| generated.contains(&id);
             let mut bindings = routing.bindings_to(&Destination::Queue(queue.clone())).iter();
             let is_bound = is_generated(ObjectId::Queue(queue.clone()))
@@ -83,7 +82,7 @@ impl Arrivals {
         Self { queues: found.queues, ladders }
     }
 
-    /// Returns the routing keys with which messages reach a queue; empty if no messages are known to reach it.
+    /// Returns the routing keys of the messages that reach a queue; empty if no messages are known to reach it.
     pub fn keys_at_queue(&self, queue: &QueueName) -> &BTreeSet<Keys> {
         self.queues.get(queue).unwrap_or(&NO_KEYS)
     }
@@ -100,7 +99,7 @@ impl Arrivals {
         }
     }
 
-    /// Returns the routing keys with which messages leave a queue and its retries for a dead-lettering reason.
+    /// Returns the routing keys of the messages that leave a queue and its retries for a dead-lettering reason.
     ///
     /// A rejected message leaves a ladder with the key of the last retry, or with the key for giving up. On 3.13 and
     /// later, a message that is dead-lettered for a different reason leaves the ladder immediately. Earlier versions

@@ -75,7 +75,7 @@ impl DeathHistory {
         self.records.insert(0, (queue.clone(), reason));
     }
 
-    /// Returns true if the broker drops a message that was just dead-lettered and would reach `target`.
+    /// Returns true if the broker drops a message that has just been dead-lettered and would reach `target`.
     ///
     /// The broker drops the message if `target` has dead-lettered it before, and neither that record nor a newer one is
     /// a rejection.

@@ -1,7 +1,7 @@
 //! Routes messages through exchanges, exchange-to-exchange bindings and alternate exchanges to queues. The message and
 //! the topology can be partly unknown. An uncertain result contains the reason for the uncertainty.
 //!
-//! The simulation follows `rabbit_exchange:route` of RabbitMQ 3.8.9 to 4.3.5.
+//! The simulation follows `rabbit_exchange:route` in RabbitMQ 3.8.9 to 4.3.5.
 
 mod arrivals;
 mod dead_letter_queues;
@@ -45,12 +45,13 @@ pub struct Routing<'a> {
     operator_policies: Policies<'a>,
     by_source: BTreeMap<&'a ExchangeName, Outgoing<'a>>,
     by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
-    /// The queues that are bound to each exchange by bindings that the topology does not contain. Their routing keys
-    /// are unknown.
+    /// The queues that are bound to each exchange by bindings that the topology does not contain. The routing keys of
+    /// these bindings are unknown.
     external_bindings: BTreeMap<&'a ExchangeName, BTreeSet<&'a QueueName>>,
     /// True if the topology contains all bindings of predeclared exchanges.
     is_complete: bool,
-    /// The dead-letter targets of all queues, computed on first use and cached, because simulations read them repeatedly.
+    /// The dead-letter targets of all queues, computed on first use and cached, because simulations read them
+    /// repeatedly.
     dead_letterings: OnceCell<BTreeMap<&'a QueueName, Vec<Option<DeadLettering>>>>,
 }
 

@@ -24,7 +24,7 @@ impl<'a> Outgoing<'a> {
         self.by_key.push(binding);
     }
 
-    /// Sorts the bindings. Must be called after all bindings are added.
+    /// Sorts the bindings. Must be called after all bindings have been added.
     pub(super) fn sort(&mut self) {
         self.by_key.sort_by_key(|binding| binding.routing_key.as_str());
     }
@@ -50,7 +50,7 @@ impl<'a> Outgoing<'a> {
     /// Returns the bindings whose routing key, as a topic pattern, overlaps `pattern`.
     fn overlapping(&self, pattern: &str) -> Vec<&'a Binding> {
         let mut pattern: Vec<&str> = words(pattern).collect();
-        // The search starts at the end that has more words before the first `#`, because `#` matches anything.
+        // The search starts at whichever end of the pattern has more words before a `#`, because `#` matches anything.
         let is_hash = |word: &&str| *word == "#";
         let (before, after) = (pattern.iter().position(is_hash), pattern.iter().rev().position(is_hash));
         let index = if before < after {
@@ -77,7 +77,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// The method by which an exchange selects bindings.
+/// How an exchange selects bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The default exchange has no explicit bindings: the routing key is the name of a queue.

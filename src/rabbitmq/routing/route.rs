@@ -14,7 +14,7 @@ pub struct Route {
     pub certain_queues: BTreeSet<QueueName>,
     /// The queues that may receive the message.
     pub possible_queues: BTreeSet<QueueName>,
-    /// The certainty that at least one queue receives the message.
+    /// How certain it is that at least one queue receives the message.
     pub reaches: Certainty,
     /// The reason why the route is uncertain; `None` if the route is certain.
     pub unclear: Option<Unclear>,
@@ -56,7 +56,7 @@ impl Route {
 
 /// The hops of one message.
 struct Hops {
-    /// The exchanges that the message can reach, each with the certainty and the destinations.
+    /// The exchanges that the message can reach, each with its certainty and its destinations.
     hops: BTreeMap<ExchangeName, (Certainty, Hop)>,
 }
 

@@ -25,7 +25,7 @@ impl SenderSelected {
         Self { cc: keys(headers.get(CC)), bcc: keys(headers.get(BCC)) }
     }
 
-    /// Returns the additional keys of a message with this CC header and without a BCC header.
+    /// Returns the additional keys of a message with this CC header and no BCC header.
     pub fn of_cc(value: Option<&ArgumentValue>) -> Self {
         Self { cc: keys(value), bcc: Vec::new() }
     }

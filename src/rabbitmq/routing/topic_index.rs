@@ -119,7 +119,7 @@ impl<'a> TopicIndex<'a> {
         self.nodes[node].next.keys().copied().filter(|word| !matches!(*word, "*" | "#"))
     }
 
-    /// Returns the nodes that follow a node after one word.
+    /// Returns the nodes that are reachable from a node through a given word.
     pub(super) fn after(&self, node: usize, word: Word<'_>) -> BTreeSet<usize> {
         let same = self.nodes[node].is_hash.then_some(node);
         let next = same.into_iter().chain(self.child(node, "*"));

@@ -129,7 +129,7 @@ fn graph(title: &str, series: &[(&str, String)], thresholds: &Thresholds) -> Val
     })
 }
 
-/// Describes the thresholds that the graph does not show as lines: all thresholds except the depth.
+/// Describes the thresholds that the graph does not show as lines: all thresholds except the depth thresholds.
 fn other_thresholds(thresholds: &Thresholds) -> String {
     let time = |milliseconds: i64| duration(milliseconds).unwrap_or_default();
     let mut sentences = Vec::new();

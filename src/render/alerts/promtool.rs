@@ -185,7 +185,7 @@ fn falling(alert: &Alert, step: i64) -> Case {
     Case { name, samples: vec![(Metric::Messages, values)], interval: MINUTE, at, state: State::NotMet }
 }
 
-/// Returns the value with which an alert fires in a state. Returns `None` if the alert does not fire.
+/// Returns the value that an alert reports in a state. Returns `None` if the alert does not fire.
 fn value_in(alert: &Alert, state: State, at: i64, step: i64) -> Option<i64> {
     let is_late_enough = at >= fires_at(alert, step);
     match (alert.condition, state) {

@@ -91,7 +91,7 @@ fn stuck(alert: &Alert, subject: &str, value: &str, shown: Shown) -> (String, St
             } else {
                 "Its dead-letter target does not confirm the messages."
             };
-            let summary = format!("{subject} keeps {value} messages longer than its delay of {delay}");
+            let summary = format!("{subject} has held {value} messages for longer than its delay of {delay}");
             (summary, format!("{reason} The messages do not return to {of}."))
         }
         (Role::DeadLetterQueue | Role::Work, _) => (

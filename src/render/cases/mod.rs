@@ -22,7 +22,7 @@ pub use text::{summary, text};
 use crate::cases::{Aspect, CaseOutcome, FileReport, Mismatch};
 use crate::model::printable::clean;
 
-/// Describes a difference, such as `attempts of events.work: expected 3, got 2`.
+/// Describes a difference, such as `attempts in events.work: expected 3, got 2`.
 fn sentence(mismatch: &Mismatch) -> String {
     let queue = mismatch.queue.as_ref().map(|queue| clean(queue.as_str()));
     let what = match (mismatch.aspect, queue) {
@@ -35,7 +35,7 @@ fn sentence(mismatch: &Mismatch) -> String {
             );
         }
         (Aspect::Publish, _) => return format!("cannot publish the message: {}", clean(&mismatch.actual)),
-        (Aspect::Attempts, Some(queue)) => format!("attempts of {queue}"),
+        (Aspect::Attempts, Some(queue)) => format!("attempts in {queue}"),
         (Aspect::Ends, Some(queue)) => format!("ends in {queue}"),
         (Aspect::Workers, Some(queue)) => format!("deliveries to the worker of {queue}"),
         (Aspect::Reaches | Aspect::Never | Aspect::DeadLettered, Some(queue)) => queue,

@@ -9,8 +9,8 @@ use crate::render::style::clean;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// Renders the vhosts as a rascal configuration that makes rascal only check that the queues exist. Also returns
-/// notes, because JSON has no comments.
+/// Renders the vhosts as a rascal configuration. With this configuration, rascal only checks that the queues exist.
+/// Also returns notes, because JSON has no comments.
 pub(super) fn rascal(vhosts: &[ClientVhost]) -> (String, Vec<String>) {
     let mut notes = Vec::new();
     if let Some(option) = without_declaration(Framework::Rascal) {

@@ -113,7 +113,8 @@ pub(super) fn arguments(text: &mut String, arguments: &Arguments, language: Lang
     }
 }
 
-/// Converts arguments to JSON for amqplib, which sends floats without a fraction as integers unless their type is set.
+/// Converts arguments to JSON for amqplib, which sends floats without a fractional part as integers unless their type
+/// is set.
 pub(super) fn json_arguments(arguments: &Arguments) -> Value {
     fn one(value: &ArgumentValue) -> Value {
         match value {

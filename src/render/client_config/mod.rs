@@ -28,7 +28,8 @@ pub struct ClientConfig {
     pub notes: Vec<String>,
 }
 
-/// Renders the queue configuration for each vhost. `specs` lists the paths of the specs for a comment.
+/// Renders the queue configuration for each vhost. `specs` contains the paths of the specs, which a
+/// comment shows.
 pub fn client_config(framework: Framework, vhosts: &[ClientVhost], specs: &str) -> ClientConfig {
     if framework == Framework::Rascal {
         let (text, notes) = javascript::rascal(vhosts);
@@ -47,7 +48,7 @@ fn of_vhost(framework: Framework, vhost: &ClientVhost, specs: &str) -> String {
     let name = clean(vhost.vhost.as_str());
     comment(&mut text, mark, &format!("The queues in vhost {name}, as topo declares them ({}).", clean(specs)));
     if let Some(option) = without_declaration(framework) {
-        comment(&mut text, mark, &format!("Workers use these queues without declaring them: {option}."));
+        comment(&mut text, mark, &format!("To use these queues without declaring them: {option}."));
     }
     match framework {
         Framework::Celery => python::celery(&mut text, vhost),

@@ -17,7 +17,7 @@ fn python(text: &str) -> String {
 /// Without `no_declare`, Celery always binds a queue to an exchange. It replaces a missing exchange and the default
 /// exchange with its own `celery` exchange.
 pub(super) fn celery(text: &mut String, vhost: &ClientVhost) {
-    let declares = "Without no_declare, Celery declares the queues with these arguments, and binds queues without an \
+    let declares = "Without no_declare, Celery declares the queues with these arguments, and binds queues that have no \
                     exchange to its own exchange.";
     comment(text, "# ", declares);
     let has_exchange = vhost.queues.iter().any(|queue| queue.route.is_some());
@@ -93,10 +93,12 @@ fn celery_routes(text: &mut String, vhost: &ClientVhost) {
 /// Writes the FastStream queues. FastStream always adds the `x-queue-type` argument, with the value of `queue_type`.
 pub(super) fn faststream(text: &mut String, vhost: &ClientVhost) {
     text.push_str("from faststream.rabbit import QueueType, RabbitQueue\n\n");
-    text.push_str("# Use them as @broker.subscriber(QUEUES[name]), without an exchange.\nQUEUES = {\n");
+    text.push_str(
+        "# Pass each queue to the decorator, without an exchange: @broker.subscriber(QUEUES[name])\nQUEUES = {\n",
+    );
     for ClientQueue { declaration, on_failure: failure, .. } in &vhost.queues {
         if !is_valid_faststream_name(declaration.queue.as_str()) {
-            let warning = "Warning: FastStream cannot use this queue. Its library pamqp permits only ASCII \
+            let warning = "Warning: FastStream cannot use this queue. Its AMQP library, pamqp, permits only ASCII \
                            alphanumeric characters, spaces and -_.:@#,/+ in names.";
             comment(text, "    # ", warning);
         }

@@ -1,6 +1,6 @@
 //! Divides the locations of a diagnostic into parts. Each part has an excerpt: the lines around the locations. An
 //! excerpt shortens very long lines, because the renderer reads the whole excerpt for each diagnostic, and a generated
-//! file can consist of one line. If the terminal is too narrow, underline labels become notes.
+//! file can consist of one line. If the terminal is too narrow, the labels of underlines become notes.
 
 use super::masked::masked;
 use crate::render::style::columns;
@@ -191,7 +191,7 @@ impl Part<'_> {
     }
 
     /// Removes the line and column that the renderer adds to the path. The renderer counts columns in the excerpt,
-    /// which can be shortened. The title contains the correct line and column.
+    /// which may be shortened. The title contains the correct line and column.
     pub(super) fn fix_location(&self, rendered: &mut String) {
         let Some(start) = rendered.find(&self.title).filter(|_| self.excerpt.is_some()) else { return };
         let end = start + self.title.len();

@@ -42,8 +42,8 @@ fn mask(secret: &str) -> String {
     masked
 }
 
-/// Returns the ranges of the values that can be secrets, according to their keys. A value is on the same line as its
-/// key, or in an indented block below the key.
+/// Returns the ranges of the values that may be secrets, judging by their keys. A value is on the same line as its key,
+/// or in an indented block below the key.
 fn values(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -92,7 +92,7 @@ fn of_block(line: &str) -> Option<Range<usize>> {
     (!["env", "file"].contains(&key) && offset < end).then_some(offset..end)
 }
 
-/// Returns the length of the part of a value that can be a secret. Returns 0 for a reference to a secret, for an empty
+/// Returns the length of the part of a value that may be a secret. Returns 0 for a reference to a secret, for an empty
 /// value, and for a word that cannot be a secret.
 fn length(value: &str, is_flow: bool) -> usize {
     let end = |ends: &[char]| value.find(ends).unwrap_or(value.len());

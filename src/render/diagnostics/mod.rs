@@ -1,8 +1,8 @@
 //! Renders diagnostics in the style of rustc: the message, the line with an underline, and a hint.
 //!
-//! Diagnostics with the same severity and code form a group. The first diagnostics of a group are rendered completely.
-//! The next diagnostics are rendered on one line each, and the remaining diagnostics are only counted. A mistake in a
-//! generated spec can occur thousands of times, and the first diagnostics are sufficient to fix the mistake.
+//! Diagnostics with the same severity and code form a group. The first few diagnostics in a group are rendered in full.
+//! The next ones are rendered on one line each, and the remaining ones are only counted. A mistake in a generated spec
+//! can occur thousands of times, and the first few diagnostics are sufficient to fix the mistake.
 
 use super::style::{clean, columns, fold};
 use crate::model::count::number;
@@ -17,7 +17,7 @@ mod excerpt;
 mod masked;
 
 /// Renders diagnostics, separated by empty lines. The result ends with a line break unless it is empty. Renders only
-/// the first diagnostics of each kind completely.
+/// the first few diagnostics of each kind in full.
 pub fn diagnostics(diagnostics: &Diagnostics, files: &[SourceFile], color: bool, width: usize) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let lines = |(index, file)| {
@@ -92,7 +92,7 @@ fn render_parts(
     rendered
 }
 
-/// Replaces each hidden character from a file with a character of one column, so that underlines stay aligned. The
+/// Replaces each hidden character from a file with a one-column character, so that underlines stay aligned. The
 /// renderer replaces most hidden characters, but not all of them. Also breaks up `##[`, so that the GitHub Actions
 /// runner does not execute text from the file as a command.
 fn replace_hidden(rendered: &mut String) {
@@ -307,7 +307,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
             assert!(shown.contains(&format!(" --> a.yaml:3:{}\n", column(what))), "{shown}");
         }
         assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
-        // Two distant locations on one line are both shown.
+        // Two locations that are far apart on one line are both shown.
         let text =
             format!("version: 1\nvhost: s\nqueues: {{a: {{type: quorum}}, {}a: {{type: quorum}}}}\n", queues(0..1000));
         let shown = render_texts(&[&text]);

@@ -162,8 +162,8 @@ fn body_text(body: &[u8], format: BodyFormat) -> String {
     text
 }
 
-/// Returns the bytes as text, or `None` if they are not UTF-8. Omits the last character if a truncated body ends inside
-/// this character.
+/// Returns the bytes as text, or `None` if they are not UTF-8. If a truncated body ends in the middle of a character,
+/// omits that character.
 fn valid_text(shown: &[u8], whole: usize) -> Option<&str> {
     match std::str::from_utf8(shown) {
         Ok(text) => Some(text),

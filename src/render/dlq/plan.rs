@@ -131,8 +131,8 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
     let rate = options.rate.map_or_else(|| "no rate limit".to_owned(), |rate| format!("rate limit {rate}/s"));
     if !plan.is_observed {
         return format!(
-            "{rate}; topo detects messages that come back only after it has received all messages of the queue, because they \
-             arrive through the default exchange"
+            "{rate}; topo cannot detect messages that come back until it has received all messages in the queue, because \
+             they arrive through the default exchange"
         );
     }
     let share = options.breaker.share * 100.0;

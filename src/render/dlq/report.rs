@@ -89,7 +89,7 @@ pub fn report_text(report: &RunReport, verb: &str) -> String {
     line(counts.arrived, "arrived during the run");
     line(counts.replayed_before, "skipped: already replayed by an earlier run (use --again)");
     line(counts.unknown_source, "not replayed: source unknown (use --to QUEUE)");
-    line(counts.unreadable, "not replayed: properties not readable");
+    line(counts.unreadable, "not replayed: unreadable properties");
     line(counts.renewed, "near the delivery limit: moved to the end of the queue");
     if counts.of_other_users > 0 {
         let users: Vec<String> = other_users.iter().map(|user| format!("`{}`", clean(user))).collect();

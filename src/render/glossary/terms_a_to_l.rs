@@ -51,10 +51,9 @@ attempt number. The `a retry` label shows the exchange and the routing key of a 
     term(
         "bind",
         &["unbind"],
-        "`+ bind SOURCE ─ KEY →` adds a binding to the object above this line, and `- unbind` removes a binding. If
-a plan does both, topo adds the new bindings first, so that no message is lost. topo removes an old binding only because of
-`removed` or `--prune`. The summary
-counts bindings separately from objects.",
+        "`+ bind SOURCE ─ KEY →` adds a binding to the object above this line, and `- unbind` removes a binding. If a
+plan does both, topo adds the new bindings first, so that no message is lost. topo removes an old binding only because
+of `removed` or `--prune`. The summary counts bindings separately from objects.",
         &["bindings", "routing-gap"],
     ),
     term(
@@ -125,8 +124,8 @@ the spec declares. A plan lists the changes from the current topology to the des
     term(
         "dead-letter",
         &["dead-lettered", "dead-lettering", "dead-letter-queue", "dead-letter-exchange", "dead-letters", "dead-lettered-to"],
-        "The broker dead-letters a message that is rejected without a requeue, expires, exceeds the delivery limit or
-overflows the queue. It publishes the message to the queue's dead-letter exchange. Without a dead-letter routing key,
+        "The broker dead-letters a message that is rejected without being requeued, expires, exceeds the delivery limit
+or overflows the queue. It publishes the message to the queue's dead-letter exchange. Without a dead-letter routing key,
 the broker also routes the message by the keys in its `CC` and `BCC` headers. A dead-letter queue stores dead-lettered
 messages until a person or a program handles them.",
         &["deadLetter", "deadLetterQueues", "ladder", "no-dead-letter"],
@@ -214,8 +213,8 @@ policies. An effective setting can differ from the value in the spec.",
     term(
         "expired",
         &["too-old"],
-        "In `topo explain QUEUE`: the message is older than the TTL of the queue or its own `expiration`, and leaves
-the queue. A stream deletes whole segments of messages that are too old.",
+        "In `topo explain QUEUE`: the message exceeds the TTL of the queue or its own `expiration`, and leaves the
+queue. A stream deletes whole segments of messages that are too old.",
         &["lifecycle", "messageTtl", "maxAge"],
     ),
     term(
@@ -251,7 +250,7 @@ AMQP method that the worker calls in this case. The message is dead-lettered or 
         "graph",
         &[],
         "A drawing of the topology. `topo graph` writes graphs as Mermaid, DOT, SVG or JSON, and highlights retries and
-dead-lettering. With `--plan FILE`, a graph shows the changes of a saved plan.",
+dead-lettering. With `--plan FILE`, a graph shows the changes in a saved plan.",
         &["topology", "lifecycle"],
     ),
     term(
@@ -265,8 +264,8 @@ a plan with a blocking hazard. `--allow HAZARD@ADDRESS:N` allows the hazard for 
     term(
         "headers",
         &[],
-        "A label in a contract: the headers of a dead-lettered message. These headers contain the reason and the queue
-that dead-lettered the message. A replay removes these headers.",
+        "A label in a contract: the headers of a dead-lettered message. The headers contain the reason for the
+dead-lettering, and the queue that dead-lettered the message. A replay removes them.",
         &["contract", "x-death"],
     ),
     term(
@@ -335,8 +334,8 @@ the lifecycle of a message that always fails, and lists every way in which a mes
     term(
         "live",
         &[],
-        "A label in a conflict: the queue's message and consumer counts when topo created the plan, with the addresses
-of the consumers. If the broker does not report a count, topo assumes that the count is not zero.",
+        "A label in a conflict: the queue's message and consumer counts at the time topo created the plan, with the
+addresses of the consumers. If the broker does not report a count, topo assumes that the count is not zero.",
         &["message-loss", "consumer-disruption"],
     ),
     term(

@@ -22,7 +22,7 @@ next apply resumes an interrupted migration.",
         "node",
         &["down"],
         "A label in the output of `topo lock`: the broker node that hosts the lock. A lock does not expire while its
-node is down. An apply that waits for the lock deletes it after the node has been down for a full minute.",
+node is down. An apply that is waiting for the lock deletes it after the node has been down for a full minute.",
         &["lock", "free"],
     ),
     term(
@@ -35,9 +35,9 @@ remaining steps, run the same command again.",
     term(
         "object",
         &["kind", "address"],
-        "An entity on the broker. Its kind is, for example, queue, exchange, policy or vhost. Its address identifies
-the object, such as `queues/shop/orders` for queue `orders` in vhost `shop`. Summaries count bindings separately from
-other objects.",
+        "An entity on the broker. Its kind is, for example, `queue`, `exchange`, `policy` or `vhost`. Its address
+identifies the object, such as `queues/shop/orders` for queue `orders` in vhost `shop`. Summaries count bindings
+separately from other objects.",
         &["topology", "bind", "managed"],
     ),
     term(
@@ -158,9 +158,9 @@ run. `--scratch-vhost` selects an existing vhost instead.",
     term(
         "severity",
         &["error", "warning"],
-        "The level of a lint finding. An error makes `topo validate` fail, a warning indicates a probable mistake,
-and an info is advisory. `--fail-on` sets the lowest level that makes a run fail with exit code 1. `--lint RULE=LEVEL`
-changes the level of a rule.",
+        "The level of a lint finding. An error makes `topo validate` fail, a warning indicates a probable mistake, and
+an info finding is advisory. `--fail-on` sets the lowest level that makes a run fail with exit code 1. `--lint
+RULE=LEVEL` changes the level of a rule.",
         &["info", "lint"],
     ),
     term(
@@ -181,8 +181,8 @@ not make a plan stale.",
     term(
         "stand-in",
         &["stand-ins", "standIns"],
-        "In a test file: an exchange or a queue that replaces an external object in the spec in tests. Stand-ins affect
-only `topo test`.",
+        "In a test file: an exchange or a queue that replaces an external object from the spec during tests. Stand-ins
+affect only `topo test`.",
         &["external", "scratch"],
     ),
     term(
@@ -295,7 +295,7 @@ replay. For example, a replay to the original exchange reaches other queues agai
     term(
         "x-death",
         &["has"],
-        "The header with which the broker records each dead-lettering: queue, reason and count. In `topo explain
+        "The header in which the broker records each dead-lettering: queue, reason and count. In `topo explain
 QUEUE`, the `has` label shows the exchange and the routing key of a dead-lettered message, and the `x-death` label
 shows the entries of this header.",
         &["dead-letter", "lifecycle"],

@@ -129,7 +129,7 @@ fn every_label_of_a_plan_is_explained() {
     let words = words_of_plans();
     for known in ["broker", "live", "blocked", "message-loss", "info", "ladder", "bind", "conflict", "change in place"]
     {
-        assert!(words.contains(known), "{known} is not found: {words:?}");
+        assert!(words.contains(known), "{known} not found: {words:?}");
     }
     let missing: Vec<&String> = words.iter().filter(|word| !is_explained(word)).collect();
     assert!(missing.is_empty(), "no entry: {missing:?}");
@@ -151,7 +151,7 @@ fn every_label_of_a_report_is_explained() {
 }
 
 /// Returns the string literals that follow `before` in source code. Truncates each literal at a placeholder or at the
-/// spaces that fill a column. After that, omits literals that are empty, or that contain a comma or `─`.
+/// spaces that pad a column. After that, omits literals that are empty, or that contain a comma or `─`.
 fn literals<'s>(source: &'s str, before: &str) -> BTreeSet<&'s str> {
     let literal = |(at, _)| {
         let rest = source[at + before.len()..].trim_start();
@@ -167,7 +167,7 @@ fn literals<'s>(source: &'s str, before: &str) -> BTreeSet<&'s str> {
 #[track_caller]
 fn expect_explained(labels: &BTreeSet<&str>, known: &[&str]) {
     for word in known {
-        assert!(labels.contains(word), "{word} is not found: {labels:?}");
+        assert!(labels.contains(word), "{word} not found: {labels:?}");
     }
     let missing: Vec<&&str> = labels.iter().filter(|label| !is_explained(&label.replace(' ', "-"))).collect();
     assert!(missing.is_empty(), "no entry: {missing:?}");

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The maximum width of a name, in cells. The tooltip contains the complete name.
-const LONGEST: usize = 40;
+const MAX_WIDTH: usize = 40;
 
 /// Renders a graph as DOT.
 pub fn dot(graph: &Graph) -> String {
@@ -78,7 +78,7 @@ impl Writer {
         let _ = writeln!(
             self.text,
             "  {id} [label={}, shape={shape}, style=\"{style}\", fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\", tooltip={}]",
-            quote(&[name(node, LONGEST), below(node)]),
+            quote(&[name(node, MAX_WIDTH), below(node)]),
             paint.fill,
             paint.stroke,
             paint.ink,
@@ -106,7 +106,7 @@ impl Writer {
 
     fn arrow(&mut self, from: &str, to: &str, arrow: &Arrow, vhost: &VhostGraph) {
         self.marks.extend(arrow.mark);
-        let labels = labels(&arrow.labels, LONGEST);
+        let labels = labels(&arrow.labels, MAX_WIDTH);
         self.line((from, to), (arrow.kind, false), arrow.mark, &labels, &arrow_tooltip(arrow, vhost));
     }
 
@@ -139,7 +139,7 @@ impl Writer {
         self.text.push_str("]\n");
     }
 
-    /// Writes the legend: an arrow for each drawn kind, and a box for each mark.
+    /// Writes the legend: an arrow for each arrow kind in the graph, and a box for each mark.
     fn legend(&mut self) {
         let (kinds, marks) = (self.kinds.clone(), self.marks.clone());
         if kinds.is_empty() && marks.is_empty() {

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 /// The maximum width of a name or an arrow label, in cells. Mermaid has no tooltips, so a comment contains the complete
 /// name of a box that is not a stack.
-const LONGEST: usize = 60;
+const MAX_WIDTH: usize = 60;
 /// The maximum number of arrows that GitHub draws (`maxEdges`).
 pub const MAX_ARROWS: usize = 500;
 /// The maximum number of characters that GitHub accepts (`maxTextSize`).
@@ -71,8 +71,8 @@ impl Writer {
     fn node(&mut self, node: &Node) -> String {
         let id = self.id();
         self.marks.extend(node.mark);
-        let shown = name(node, LONGEST);
-        if node.stacks.is_empty() && cells(&clean(&node.name)) > LONGEST {
+        let shown = name(node, MAX_WIDTH);
+        if node.stacks.is_empty() && cells(&clean(&node.name)) > MAX_WIDTH {
             let _ = writeln!(self.text, "  %% {id}: {}", comment(&node.name));
         }
         let label = format!("{}<br/>{}", escape(&shown), escape(&below(node)));
@@ -109,7 +109,7 @@ impl Writer {
             ArrowKind::Binding => "-->",
             ArrowKind::Alternate | ArrowKind::Retry | ArrowKind::DeadLetter => "-.->",
         };
-        let labels: Vec<String> = labels(&arrow.labels, LONGEST).iter().map(|label| escape(label)).collect();
+        let labels: Vec<String> = labels(&arrow.labels, MAX_WIDTH).iter().map(|label| escape(label)).collect();
         let label = if labels.is_empty() { String::new() } else { format!("|\"{}\"|", labels.join("<br/>")) };
         self.marks.extend(arrow.mark);
         self.line(from, &format!("{head}{label}"), to, arrow.kind, arrow.mark);
@@ -129,8 +129,8 @@ impl Writer {
         self.arrows += 1;
     }
 
-    /// Writes the legend: a row with an arrow for each drawn kind, and a row with a box for each mark. The legend is
-    /// not a subgraph, because Mermaid would draw its arrows behind the background of the subgraph.
+    /// Writes the legend: a row with an arrow for each arrow kind in the graph, and a row with a box for each mark. The
+    /// legend is not a subgraph, because Mermaid would draw its arrows behind the background of the subgraph.
     fn legend(&mut self) {
         let (kinds, marks) = (self.kinds.clone(), self.marks.clone());
         let dot = |writer: &mut Self| {

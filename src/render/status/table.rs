@@ -21,7 +21,7 @@ pub(super) struct Row {
     state: State,
     name: String,
     numbers: [String; NUMBERS],
-    /// The notes after the numbers, one on each line.
+    /// The notes after the numbers, one per line.
     notes: Vec<String>,
 }
 

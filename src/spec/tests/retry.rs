@@ -71,7 +71,7 @@ fn nearest_setting_applies() {
         assert_eq!(retry.strategy.map(|it| (it.value, it.set_by)), Some((Strategy::Republish, Defaults)), "{keys}");
         assert!(retry.policy.is_some() == keys.contains("payments") || keys.contains("counted"));
     }
-    // A nearer strategy disables the default settings that it does not support.
+    // A strategy from a nearer source disables default settings that the strategy does not support.
     let redeliver = retry_of(&text("retry: {strategy: redeliver}")).unwrap();
     assert_eq!((redeliver.schedule, redeliver.jitter, redeliver.max_retries.value), (None, None, 4));
     let ladder = retry_of(&text("retry: {strategy: ladder}")).unwrap();
@@ -116,7 +116,7 @@ fn contradictory_settings_are_refused() {
     for (keys, expected) in [
         (
             "maxRetries: 2, retry: {delays: [1s, 2s, 3s]}",
-            "there are more delays (3) than retries (2) (remove delays, or increase `maxRetries`: a retry uses one delay)",
+            "there are more delays (3) than retries (2) (remove delays, or increase `maxRetries`: each retry uses one delay)",
         ),
         ("retry: {maxRetries: 0, delays: [1s]}", "there are more delays (1) than retries (0)"),
         ("maxRetries: 2, retry: {maxRetries: 2}", "`maxRetries` is set twice (keep one of the two)"),
@@ -129,7 +129,7 @@ fn contradictory_settings_are_refused() {
         ("retry: {strategy: redeliver, delays: [1s]}", "`redeliver` retries immediately and does not support delays"),
         (
             "retry: {strategy: delayed, delays: [1s, 2s, 4s]}",
-            "strategy `delayed` only supports delays that grow by the first delay each time, up to a limit, not 1s 2s 4s",
+            "strategy `delayed` supports only delays that grow by the first delay each time, up to a limit, not 1s 2s 4s",
         ),
         ("retry: {jitter: 1s, delays: [5s]}", "`jitter` requires strategy `republish`"),
         ("retry: {strategy: republish, jitter: 5s, delays: [5s, 9s]}", "must be shorter than the shortest delay, 5s"),
@@ -158,14 +158,14 @@ fn delays_require_units() {
     let found = wrong("retry: {delays: [5, 30]}");
     assert_eq!(
         found,
-        "expected a duration with its unit for an entry in `delays`, found the integer 5 \
+        "expected a duration with a unit for an entry in `delays`, found the integer 5 \
          (a number without a unit means milliseconds: write 5s for seconds, or 5ms)\n\
-         expected a duration with its unit for an entry in `delays`, found the integer 30 \
+         expected a duration with a unit for an entry in `delays`, found the integer 30 \
          (a number without a unit means milliseconds: write 30s for seconds, or 30ms)"
     );
     assert!(
         wrong("maxRetries: 1, retry: {backoff: {initial: 5}}")
-            .starts_with("expected a duration with its unit for `initial`, ")
+            .starts_with("expected a duration with a unit for `initial`, ")
     );
     assert!(wrong("retry: {delays: [0s]}").contains("cannot be 0 milliseconds"));
     assert!(wrong("retry: {delays: [5sec]}").contains("(write 5s)"));
@@ -177,7 +177,7 @@ fn mistakes_in_shared_settings_are_reported_once() {
     assert_eq!(wrong_spec(text).lines().count(), 1);
     let text = "retryPolicies: {p: {maxRetries: 2, delays: [1s, 2s, 3s]}}\n";
     assert!(wrong_spec(text).starts_with("there are more delays"), "unused policies are checked too");
-    // Nearer delays are not silently truncated to a default number of retries.
+    // Delays from a nearer source are not silently truncated to the default number of retries.
     let text = "defaults: {queue: {type: quorum}, maxRetries: 2}\nqueues: {a: {retry: {delays: [1s, 2s, 3s]}}}\n";
     assert!(wrong_spec(text).starts_with("there are more delays (3) than retries (2)"));
 }

@@ -79,7 +79,9 @@ fn second_signal_ends_a_replay_with_a_record() {
         running.is_over().then_some(())
     });
     let output = running.wait().expect_code(4);
-    output.expect_error("stopped immediately").expect_text("messages that were already published may be duplicated");
+    output
+        .expect_error("stopped immediately")
+        .expect_text("messages that have already been published may be duplicated");
     let records = fixture.topo.read("audit.jsonl");
     let last: Value = serde_json::from_str(records.lines().last().unwrap()).unwrap();
     assert_eq!((&last["end"], &last["done"]), (&"stoppedImmediately".into(), &4.into()), "{last}");

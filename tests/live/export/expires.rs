@@ -92,7 +92,7 @@ fn users_and_permissions_are_counted_for_an_administrator() {
     let others = Topo::new(&vhost).user(&user).run(["export"]).expect_code(0);
     assert_eq!(others.stdout, one.stdout);
     others
-        .expect_text("info: users and permissions are not counted: this requires the administrator tag")
+        .expect_text("info: users and permissions are not counted: counting them requires the administrator tag")
         .expect_no_text("not in the spec")
         .expect_no_text("not in any spec");
 }

@@ -164,7 +164,7 @@ fn policy_on_the_holding_queue_is_reported() {
         let logged = fixture.vhost.node().logged(fixture.vhost.name());
         assert_eq!(left.len(), 3, "{left:?}: {output}\n{logged:#?}");
         let missing = match transport {
-            "amqp" => "17 of 20 messages moved out of the queue did not return",
+            "amqp" => "17 of 20 messages that topo moved out of the queue did not return",
             _ => "messages may be missing",
         };
         // The report states the reason too. Its lines are folded.

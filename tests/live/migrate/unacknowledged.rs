@@ -75,7 +75,7 @@ fn fetched_messages_are_awaited() {
     publisher.fill(3);
     let kept = fixture.amqp.keep_one(Q);
     let output = fixture.migrate("amqp", &["--drain-timeout=10s"]).expect_code(1);
-    let context = output.expect_text("1 message is held unacknowledged");
+    let context = output.expect_text("1 message is unacknowledged");
     fixture.expect_as_before(&context);
     drop(block_on(kept.close(200, "done".into())));
     expect_each_once(emptied(&fixture.vhost, Q), 3, &context);

@@ -69,7 +69,7 @@ fn swap_requires_the_companion_queue() {
     vhost.amqp().fill("q", 3);
     let refused =
         swap_with_companion(&vhost, &transport, ("q", "q.topo.hold"), &queue(json!({"x-max-length": 6}))).unwrap_err();
-    assert!(matches!(&refused, BrokerError::AnotherBroker { .. }), "{refused:?}");
+    assert!(matches!(&refused, BrokerError::DifferentBroker { .. }), "{refused:?}");
     assert_eq!(vhost.amqp().ready("q"), 3);
 }
 

@@ -44,7 +44,7 @@ impl Moving<'_> {
         let (bindings, _) = self.broker.broker().bindings(self.broker.vhost()).await?;
         bindings.into_iter().find(|binding| binding.leads_to_queue(queue)).map_or(Ok(()), |binding| {
             let (object, binding) = (format!("queue {queue}"), binding.to_string());
-            Err(StepFailure::Retry(BrokerError::BoundMeanwhile { object, binding }))
+            Err(StepFailure::Retry(BrokerError::BoundSincePlan { object, binding }))
         })
     }
 
@@ -66,7 +66,7 @@ impl Moving<'_> {
             .find(|(binding, properties_keys)| binding.leads_to_queue(queue) && !is_tapped(binding, properties_keys));
         lost.map_or(Ok(()), |(binding, _)| {
             let (object, binding) = (format!("queue {queue}"), binding.to_string());
-            Err(BrokerError::BoundMeanwhile { object, binding })
+            Err(BrokerError::BoundSincePlan { object, binding })
         })
     }
 }

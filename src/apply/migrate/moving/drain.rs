@@ -35,8 +35,8 @@ impl Moving<'_> {
             match (self.broker.broker().is_cluster().await, std::mem::replace(&mut self.is_repeated_drain, true)) {
                 (true, _) => CLUSTER_SETTLE_TIME,
                 (false, false) => SETTLE_TIME,
-                // An application may repeatedly rebind the queue. Waiting would give the application time to do so, so
-                // later drains end without waiting.
+                // An application may repeatedly rebind the queue. Later drains end without waiting, because a wait
+                // would give the application time to rebind it.
                 (false, true) => Duration::ZERO,
             };
         let old = seen.topology.queues.get(from);
@@ -90,8 +90,8 @@ impl Moving<'_> {
             }
             if let Some(moved) = detector.moved_without_decrease() {
                 let reason = format!(
-                    "messages arrive as fast as topo moves them ({moved} so far), through the default exchange or as \
-                     dead-lettered messages, which topo cannot redirect"
+                    "messages are arriving as fast as topo can move them ({moved} moved so far), through the default \
+                     exchange or as dead-lettered messages, which topo cannot redirect"
                 );
                 return Err(StepFailure::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }

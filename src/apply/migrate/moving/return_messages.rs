@@ -19,8 +19,8 @@ const MIN_RETURN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The maximum number of messages in transit that new messages may overtake.
 const MAX_IN_FLIGHT: usize = 3;
-/// The maximum number of ready messages that new messages may overtake. At 300 messages per second, these messages
-/// arrive in a third of a second.
+/// The maximum number of ready messages that new messages may overtake, after twice the time [`STEADY_TIME`]. At 300
+/// messages per second, these messages arrive in a third of a second.
 const MAX_READY: u32 = 100;
 /// The pause between two checks for an idle moment.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -39,8 +39,8 @@ pub(in super::super) struct Return<'m> {
     pub(in super::super) purpose: Purpose,
     /// The level of the holding queue at which the return ends.
     pub(in super::super) until: Level,
-    /// The binding that routes new messages to the migrated queue again, which topo adds when the holding queue is
-    /// almost empty; `None` if the return adds no binding.
+    /// The binding that topo adds when the holding queue is almost empty, to route new messages to the migrated queue
+    /// again. `None` if the return adds no binding.
     pub(in super::super) switch: Option<&'m Binding>,
     /// True if the holding queue is a quorum queue, whose total comes from its last tick.
     pub(in super::super) has_ticks: bool,
@@ -48,8 +48,8 @@ pub(in super::super) struct Return<'m> {
 
 impl Moving<'_> {
     /// Moves the messages in a holding queue back to the migrated queue, until the level `back.until` is reached. Also
-    /// stops if the holding queue no longer exists, or, at the level `NearlyEmpty`, if messages arrive as fast as topo
-    /// moves them.
+    /// stops if the holding queue no longer exists. If the level is `NearlyEmpty`, also stops if messages arrive as
+    /// fast as topo moves them.
     pub(in super::super) async fn return_messages(
         &mut self,
         back: &Return<'_>,
@@ -144,8 +144,7 @@ impl Moving<'_> {
     }
 
     /// Stops the move from a holding queue that seems to be empty. Returns false if the queue contains messages again,
-    /// because the move could not finish the messages in transit, so the broker requeued them. Without AMQP, always
-    /// returns true.
+    /// because the broker requeued messages that were still in transit. Without AMQP, always returns true.
     async fn stop_and_recheck(&mut self, from: &QueueName) -> Result<bool, Fault> {
         if let Some(fault) = self.stop().await {
             return Err(fault);
@@ -173,14 +172,16 @@ impl Moving<'_> {
             let idle_time = progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
             let is_empty =
                 progress.is_source_empty && (idle_time >= IDLE || may_be_nearly_empty && progress.last_moved.is_some());
-            // If no idle moment occurs, new messages may overtake the last few messages. The time is measured from the
-            // first moved message, because the first delivery can take a long time.
-            let is_steady =
-                may_be_nearly_empty && progress.first_moved.is_some_and(|first| first.elapsed() >= STEADY_TIME);
+            // If no idle moment occurs, new messages may overtake the last few messages: at first, only messages in
+            // transit, because a slow broker may still be catching up. The time is measured from the first moved
+            // message, because the first delivery can take a long time.
+            let moving_time = progress.first_moved.map_or(Duration::ZERO, |first| first.elapsed());
+            let is_steady = may_be_nearly_empty && moving_time >= STEADY_TIME;
+            let max_ready = if moving_time >= STEADY_TIME * 2 { MAX_READY } else { 0 };
             let is_nearly_empty = match &binder {
                 Some(binder) if is_steady && progress.state == State::Moving && progress.in_flight <= MAX_IN_FLIGHT => {
                     let counted = binder.queue_counts(from).await?;
-                    counted.and_then(QueueCounts::ready_with_consumer).is_some_and(|ready| ready <= MAX_READY)
+                    counted.and_then(QueueCounts::ready_with_consumer).is_some_and(|ready| ready <= max_ready)
                 }
                 Some(_) | None => false,
             };

@@ -4,7 +4,7 @@
 use super::super::pipeline::Outcome;
 use super::fence::{fence, wait_for_fence};
 use super::order::{MessageHandler, ProcessEnd};
-use super::session::{MAX_UNANSWERED, Session};
+use super::session::{RESPONSE_TIMEOUT, Session};
 use lapin::types::DeliveryTag;
 use std::time::Instant;
 use tokio::time::timeout;
@@ -20,8 +20,8 @@ impl<H: MessageHandler> Session<'_, H> {
             self.handler.progressed(&self.order.earlier.plus(self.counts));
             return Ok(());
         }
-        let drained = timeout(MAX_UNANSWERED, self.pipeline.drain()).await;
-        let drained = drained.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish", MAX_UNANSWERED)))?;
+        let drained = timeout(RESPONSE_TIMEOUT, self.pipeline.drain()).await;
+        let drained = drained.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish", RESPONSE_TIMEOUT)))?;
         let outcomes = drained.map_err(|error| self.failed(&error))?;
         let mut end = None;
         for (tag, outcome) in outcomes {
@@ -64,7 +64,7 @@ impl<H: MessageHandler> Session<'_, H> {
         }
     }
 
-    /// Lets the handler store the messages to remove, and acknowledges them.
+    /// Has the handler store the messages that will be removed, and then acknowledges them.
     pub(super) async fn remove_stored(&mut self) -> Result<(), ProcessEnd> {
         let tags = std::mem::take(&mut self.removing);
         if tags.is_empty() {
@@ -89,11 +89,13 @@ impl<H: MessageHandler> Session<'_, H> {
         Ok(())
     }
 
-    /// Waits until the broker has answered all publishes, and all acknowledgements have been written.
+    /// Waits until the broker has confirmed, returned or rejected all publishes, and all acknowledgements have been
+    /// written.
     pub(super) async fn settle_all(&mut self) -> Result<(), ProcessEnd> {
         while !self.pipeline.is_empty() {
-            let settled = timeout(MAX_UNANSWERED, self.pipeline.settle()).await;
-            let settled = settled.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish", MAX_UNANSWERED)))?;
+            let settled = timeout(RESPONSE_TIMEOUT, self.pipeline.settle()).await;
+            let settled =
+                settled.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish", RESPONSE_TIMEOUT)))?;
             settled.map_err(|error| self.failed(&error))?;
             self.acknowledge_confirmed().await?;
         }

@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 impl<H: MessageHandler> Session<'_, H> {
-    /// Returns true if the last consumer holds as many messages as its prefetch. The broker then delivers no further
-    /// messages to the consumer, and no deliveries are in transit. Never returns true for a stream.
+    /// Returns true if the last consumer holds as many messages as its prefetch count allows. The broker then delivers
+    /// no further messages to the consumer, and no deliveries are in transit. Never returns true for a stream.
     pub(super) fn is_full(&self) -> bool {
         self.kept - self.held_before >= self.capacity && self.order.kind != Some(QueueType::Stream)
     }
@@ -29,7 +29,7 @@ impl<H: MessageHandler> Session<'_, H> {
             return Ok(false);
         }
         if self.order.kind == Some(QueueType::Classic) {
-            // The next channel uses the same delivery tags, so no message on the current channel may still be pending.
+            // The next channel uses the same delivery tags, so the current channel must not have pending messages.
             self.remove_stored().await?;
             self.settle_all().await?;
             self.complete_fences().await?;

@@ -59,8 +59,8 @@ impl<H: MessageHandler> Session<'_, H> {
     /// Returns all messages with `basic.nack`, which does not count as a delivery. Cancels the consumers first, because
     /// they would receive the messages again. A cancel breaks the order if deliveries are in transit. Before the
     /// cancel, this function therefore receives messages until the queue is empty or the last consumer is full. It also
-    /// receives previously returned messages, for the reason in [`Self::receive_returned`]. If the deliveries do not
-    /// arrive in time, the messages return when the channel is closed.
+    /// receives previously returned messages, for the reason given in [`Self::receive_returned`]. If the deliveries do
+    /// not arrive in time, the messages return when the channel is closed.
     async fn return_by_nack(&mut self) -> Result<(), ProcessEnd> {
         let deadline = Instant::now() + RETURNED_LIMIT;
         loop {

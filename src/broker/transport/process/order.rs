@@ -27,7 +27,7 @@ pub struct ProcessOrder {
     pub hold: u64,
     /// The time after which the run ends and returns the held messages.
     pub hold_time: Duration,
-    /// The maximum number of consumers of this run, at least 1. A queue with a single active consumer allows 1.
+    /// The maximum number of consumers of this run, at least 1. A queue with a single active consumer allows only 1.
     pub max_consumers: usize,
     /// The maximum number of messages in doubt.
     pub window: u16,

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 /// How long a run waits without a delivery, a confirm or another response before it ends.
-pub(super) const MAX_UNANSWERED: Duration = Duration::from_secs(60);
+pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a run waits for a busy queue that neither delivers nor replies before the run ends. On a busy machine, a
 /// queue with a million messages on RabbitMQ 4.0.5 delivered none for more than 60 s.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
@@ -265,7 +265,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         Ok(false)
     }
 
-    /// Keeps a message. For a stream, acknowledges the message, because the broker otherwise stops delivering. The
+    /// Keeps a message. For a stream, acknowledges the message, because otherwise the broker would stop delivering. The
     /// acknowledgement does not remove the message from the stream.
     pub(super) async fn keep(&mut self, tag: DeliveryTag) -> Result<(), ProcessEnd> {
         self.kept += 1;
@@ -285,8 +285,8 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         let confirm = channel.confirm_select(ConfirmSelectOptions::default());
         self.connection.answer("confirm.select", confirm).await.map_err(ProcessEnd::Failed)?;
         self.pipeline.push(&channel, self.exchange.as_str(), delivery);
-        let settled = timeout(MAX_UNANSWERED, self.pipeline.settle()).await;
-        match settled.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish", MAX_UNANSWERED)))? {
+        let settled = timeout(RESPONSE_TIMEOUT, self.pipeline.settle()).await;
+        match settled.map_err(|_| ProcessEnd::Failed(self.unanswered("basic.publish", RESPONSE_TIMEOUT)))? {
             Ok(()) => {
                 self.impersonates = true;
                 self.acknowledge_confirmed().await?;
@@ -318,13 +318,13 @@ impl<'a, H: MessageHandler> Session<'a, H> {
         }
         if !self.pipeline.is_empty() {
             // An alarm blocks publishers, or a quorum queue has no leader.
-            let is_unanswered = self.answered.elapsed() >= MAX_UNANSWERED;
-            return Ok(is_unanswered.then(|| ProcessEnd::Failed(self.unanswered("basic.publish", MAX_UNANSWERED))));
+            let is_unanswered = self.answered.elapsed() >= RESPONSE_TIMEOUT;
+            return Ok(is_unanswered.then(|| ProcessEnd::Failed(self.unanswered("basic.publish", RESPONSE_TIMEOUT))));
         }
         if self.counts.in_doubt >= u64::from(self.order.window) {
             // The run is waiting for a fence.
-            let is_unanswered = self.answered.elapsed() >= MAX_UNANSWERED;
-            return Ok(is_unanswered.then(|| ProcessEnd::Failed(self.unanswered("basic.qos", MAX_UNANSWERED))));
+            let is_unanswered = self.answered.elapsed() >= RESPONSE_TIMEOUT;
+            return Ok(is_unanswered.then(|| ProcessEnd::Failed(self.unanswered("basic.qos", RESPONSE_TIMEOUT))));
         }
         if gate != Gate::Open || self.counts.received >= self.order.expected {
             self.answered = Instant::now();
@@ -342,7 +342,7 @@ impl<'a, H: MessageHandler> Session<'a, H> {
             Some(false) => {
                 let first = self.withheld_since.filter(|at| *at >= self.answered).unwrap_or_else(Instant::now);
                 self.withheld_since = Some(first);
-                Ok((first.elapsed() >= MAX_UNANSWERED).then_some(ProcessEnd::NotDelivered))
+                Ok((first.elapsed() >= RESPONSE_TIMEOUT).then_some(ProcessEnd::NotDelivered))
             }
             None => {
                 let is_silent = self.answered.elapsed() >= MAX_SILENCE;

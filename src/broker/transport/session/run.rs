@@ -17,12 +17,12 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long topo waits without a delivery before it checks whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(200);
-/// The time that topo waits for a delivery after a reply that indicates an empty or unresponsive queue.
+/// How long topo waits for a delivery after a reply that indicates an empty or unresponsive queue.
 const SHORT_WAIT: Duration = Duration::from_millis(10);
 /// The maximum time to wait until a busy quorum queue has processed all acknowledgements.
 const MAX_SETTLE_TIME: Duration = Duration::from_secs(15);
-/// The maximum time to wait after an aborted session. The queue's counts do not distinguish the unacknowledged
-/// messages, which are then requeued, from messages whose acknowledgements are pending.
+/// The maximum time to wait after an aborted session. The queue's counts do not distinguish unacknowledged messages,
+/// which will be requeued, from messages whose acknowledgements are pending.
 const ABORTED_SETTLE_TIME: Duration = Duration::from_secs(3);
 
 impl Job {

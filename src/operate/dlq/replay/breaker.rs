@@ -30,7 +30,7 @@ pub(super) struct BreakerState {
     /// True if topo detects returned messages as soon as they arrive.
     is_observing: bool,
     started: Instant,
-    /// The time of each replay, in milliseconds since the start.
+    /// The time at which each message was replayed, in milliseconds since the start.
     sent: Vec<u32>,
     came_back: BTreeSet<u64>,
 }
@@ -59,13 +59,13 @@ impl BreakerState {
         self.sent.len() as u64
     }
 
-    /// Records a replay.
+    /// Records that a message was replayed.
     pub(super) fn record_replay(&mut self, now: Instant) {
         let since = now.saturating_duration_since(self.started).as_millis();
         self.sent.push(u32::try_from(since).unwrap_or(u32::MAX));
     }
 
-    /// Records a message that came back. Returns true if it was not recorded before.
+    /// Records a message that came back. Returns true if it had not been recorded before.
     pub(super) fn record_return(&mut self, number: u64) -> bool {
         number < self.next_number() && self.came_back.insert(number)
     }

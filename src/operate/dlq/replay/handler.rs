@@ -29,7 +29,7 @@ pub(super) struct PreparedTarget {
     pub(super) exchange: ExchangeName,
 }
 
-/// The counts of arrived messages that this run did not replay. Both counts can include the same message.
+/// The counts of messages that have arrived and that this run did not replay. Both counts can include the same message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrivals {
     /// The messages that the observer received.

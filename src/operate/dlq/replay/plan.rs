@@ -160,7 +160,7 @@ pub async fn plan_replay(
         InspectionEnd::Limit | InspectionEnd::HoldFull => false,
         InspectionEnd::Incomplete(reason) => return Err(DlqError::Inspection { reason }),
     };
-    // Messages behind the inspected messages can come from any source of the queue.
+    // Messages behind the inspected messages may come from any of the queue's sources.
     if !is_complete && options.destination == Destination::Source {
         for source in state.dead_letter_queues.get(queue).into_iter().flatten() {
             let is_selected = options.selection.sources.is_empty() || options.selection.sources.contains(source);
@@ -184,7 +184,7 @@ pub async fn plan_replay(
             return Err(DlqError::Target { target: target.clone(), messages: *messages, reason });
         }
     }
-    // All messages behind the inspected messages can have the same target.
+    // In the worst case, all messages behind the inspected messages have the same target.
     let unseen = inspected.before.saturating_sub(inspected.received);
     let vhost = &state.snapshot.topology.vhost;
     let average = access.broker.queue_state(vhost, queue).await.ok().flatten().and_then(|it| it.average_bytes());

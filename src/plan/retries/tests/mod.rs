@@ -229,7 +229,7 @@ fn changed_destination_changes_only_bindings() {
     assert_eq!(reported, [(HazardKind::Duplicates, text)]);
 }
 
-/// The dead-letter exchange of a queue cannot be an exchange that is retired.
+/// The dead-letter exchange of a queue cannot be an exchange that is being retired.
 #[test]
 fn retired_exchanges_cannot_receive_dead_letters() {
     let live = work(LADDER, "").topology;

@@ -103,7 +103,7 @@ fn value_refusal(
     }
     let is_alone = name == "x-dead-letter-routing-key" && !queue.arguments.contains_key("x-dead-letter-exchange");
     is_alone.then(|| {
-        let text = "x-dead-letter-routing-key without x-dead-letter-exchange: routing_key_but_no_dlx_defined";
+        let text = "x-dead-letter-routing-key is set without x-dead-letter-exchange: routing_key_but_no_dlx_defined";
         let hint =
             "set both with `deadLetter: {exchange: …, routingKey: …}`; an exchange set by a policy does not count";
         refusal(name, text.to_owned(), hint)
@@ -136,8 +136,8 @@ fn queue_type(queue: &Queue, profile: &BrokerProfile) -> Result<Option<QueueType
 /// Returns the refusals of arguments that the queue type does not support.
 ///
 /// RabbitMQ 3.8 refuses only a few arguments, and only for quorum queues. RabbitMQ 3.9 and later refuse an argument
-/// that only other queue types list. The broker checks arguments in the order of the request, and the HTTP API sorts
-/// them by name.
+/// that only other queue types list as supported. The broker checks arguments in the order of the request, and the HTTP
+/// API sorts them by name.
 fn unsupported_arguments(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
     if !version.is_at_least(3, 9) {
         let unsupported = if kind == QueueType::Quorum { type_checks::unsupported_by_quorum_3_8(version) } else { &[] };

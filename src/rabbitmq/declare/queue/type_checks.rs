@@ -1,8 +1,11 @@
-//! Predicts the refusals of the checks that the broker runs after the argument checks: deprecated features that the
-//! broker denies (`rabbit_amqqueue:declare/7` and `rabbit_classic_queue:declare/2`, 3.13 to 4.3), then checks that
-//! depend on the queue type. Also determines the queue type that the broker adds to a declaration before all checks.
+//! Predicts refusals by the checks that the broker runs after the argument checks. The first checks refuse deprecated
+//! features that the broker denies (`rabbit_amqqueue:declare/7` and `rabbit_classic_queue:declare/2`, 3.13 to 4.3). The
+//! other checks depend on the queue type.
+//!
+//! Also determines the queue type that the broker adds to a declaration before all checks.
 
 use super::value::refusal;
+use crate::model::known_arguments::MAX_SEGMENT_BYTES;
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
 use crate::rabbitmq::declare::refusal::Refusal;
 use crate::rabbitmq::profile::BrokerProfile;
@@ -71,18 +74,15 @@ fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
 fn segment_size(queue: &Queue) -> Option<Refusal> {
     let name = "x-stream-max-segment-size-bytes";
     let size = queue.arguments.get(name)?.as_integer()?;
-    (size > LARGEST_SEGMENT).then(|| {
-        let text = format!("{name} cannot be {size}: the maximum is {LARGEST_SEGMENT}");
+    (size > MAX_SEGMENT_BYTES).then(|| {
+        let text = format!("{name} cannot be {size}: the maximum is {MAX_SEGMENT_BYTES}");
         refusal(name, text, "use a smaller `streamMaxSegmentSizeBytes`")
     })
 }
 
-/// The maximum segment size of a stream, in bytes (`MAX_STREAM_MAX_SEGMENT_SIZE`).
-const LARGEST_SEGMENT: i64 = 3_000_000_000;
-
-/// Checks the filter size of a stream (`check_filter_size`, since 3.13, even on versions whose streams do not list the
-/// argument). The check uses Erlang's term order, in which every number is less than any other term. It therefore
-/// accepts a float in the range, and refuses all values that are not numbers.
+/// Checks the filter size of a stream (`check_filter_size`, since 3.13, even on versions in which streams do not list
+/// the argument as supported). The check uses Erlang's term order, in which every number is less than any other term.
+/// It therefore accepts a float in the range, and refuses all values that are not numbers.
 fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-stream-filter-size-bytes";
     let value = queue.arguments.get(name).filter(|_| version.is_at_least(3, 13))?;

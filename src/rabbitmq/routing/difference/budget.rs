@@ -16,15 +16,15 @@ impl Budget {
     /// The maximum number of steps in a comparison. Comparing 10,000 changed bindings takes about 200,000 steps.
     const MAX_STEPS: u64 = 1_000_000;
     /// The maximum number of steps for one cause, so that a single cause does not exhaust the entire budget.
-    const MAX_STEPS_OF_CAUSE: u64 = 100_000;
+    const MAX_STEPS_PER_CAUSE: u64 = 100_000;
 
     pub(super) fn new() -> Self {
-        Self { total: Cell::new(Self::MAX_STEPS), of_cause: Cell::new(Self::MAX_STEPS_OF_CAUSE) }
+        Self { total: Cell::new(Self::MAX_STEPS), of_cause: Cell::new(Self::MAX_STEPS_PER_CAUSE) }
     }
 
     /// Starts the comparison of the next cause.
     pub(super) fn start_cause(&self) {
-        self.of_cause.set(Self::MAX_STEPS_OF_CAUSE);
+        self.of_cause.set(Self::MAX_STEPS_PER_CAUSE);
     }
 
     /// Takes steps from the budget.

@@ -37,7 +37,7 @@ pub struct EntryChange {
 pub struct Reached {
     /// The first queues by name, up to a limit.
     pub queues: BTreeSet<QueueName>,
-    /// The number of all queues.
+    /// The total number of queues.
     pub total: usize,
     /// The reason why additional queues may receive the message; `None` if the route is certain.
     pub unclear: Option<Unclear>,

@@ -59,7 +59,7 @@ impl<'a> HeaderSearch<'a> {
         Ok(None)
     }
 
-    /// Adds required headers. Returns `None` if a header would require two different values.
+    /// Adds required headers. Returns `None` if a header would need to have two different values.
     fn with(
         &self,
         required: &Required<'a>,
@@ -113,7 +113,7 @@ impl<'a> HeaderSearch<'a> {
     }
 }
 
-/// Returns the alternative sets of headers with which a message matches a binding.
+/// Returns the alternative sets of headers that make a message match a binding.
 fn options(binding: &Binding, version: BrokerVersion) -> Vec<Vec<(&str, Option<&ArgumentValue>)>> {
     let (is_any, compared) = compared_headers(&binding.arguments, version);
     let each = compared.map(|(name, value)| (name.as_str(), Some(value).filter(|it| **it != ArgumentValue::Null)));

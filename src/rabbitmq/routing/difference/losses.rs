@@ -155,7 +155,8 @@ pub fn losses<'a>(one: &Routing<'a>, other: &Routing<'a>, entries: &BTreeSet<Exc
     losses
 }
 
-/// The maximum number of paths to a queue for which topo searches for a message that still reaches the queue.
+/// The maximum number of paths to a queue. If there are more paths, topo does not search for a message that still
+/// reaches the queue.
 const MAX_REMAINING_PATHS: usize = 20;
 
 /// Determines the extent of a loss: searches for a message that meets the demand and reaches the queue in the other
@@ -201,9 +202,9 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
     for exchange in exchanges {
         let kinds = (one.kind(exchange), other.kind(exchange));
         // The arguments of an exchange can affect routing if a plugin provides the exchange type.
-        let is_of_plugin = matches!(kinds.0, Some(Kind::OneOf | Kind::Unknown));
+        let is_from_plugin = matches!(kinds.0, Some(Kind::OneOf | Kind::Unknown));
         let settings = |of: &'a Topology| of.exchanges.get(exchange).map(|it| (&it.kind, &it.arguments));
-        let is_different = is_of_plugin && settings(old) != settings(new);
+        let is_different = is_from_plugin && settings(old) != settings(new);
         if kinds.1.is_some() && (kinds.0 != kinds.1 || is_different) {
             let cause = || Cause::Type(exchange.clone());
             changes.extend(one.hops_from(exchange).into_iter().map(|hop| Changed { cause: cause(), hop, extra: None }));
@@ -213,9 +214,9 @@ fn changes<'a>(one: &Graph<'_, 'a>, other: &Graph<'_, 'a>) -> Vec<Changed<'a>> {
             let hop = Hop { from: exchange.clone(), to: binding.destination.clone(), via: Via::Binding(binding) };
             changes.push(Changed { cause: Cause::Binding(binding.clone()), hop, extra: None });
         }
-        // A plugin exchange can route messages through a new binding instead of the existing bindings. One new binding
-        // is enough as the cause.
-        if let Some(binding) = of(&added, exchange).first().filter(|_| is_of_plugin) {
+        // A plugin exchange can route messages through a new binding instead of the existing bindings. It is
+        // enough to name one new binding as the cause.
+        if let Some(binding) = of(&added, exchange).first().filter(|_| is_from_plugin) {
             let cause = || Cause::Binding((*binding).clone());
             changes.extend(one.hops_from(exchange).into_iter().map(|hop| Changed { cause: cause(), hop, extra: None }));
         }

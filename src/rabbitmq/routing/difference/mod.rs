@@ -1,11 +1,11 @@
 //! Compares the routing in two topologies to find messages that reach a queue in only one of them.
 //!
-//! A path is a list of hops. A message takes the hop from an exchange to a destination if at least one binding
-//! between them matches; these bindings are a bundle. A message takes the hop to the alternate exchange if no binding of the exchange
-//! matches. For each changed hop and each path with this hop, topo searches for a message that takes the path but does
-//! not reach the queue in the other topology. The comparison is exact for the `direct`, `fanout`, `topic` and `headers`
-//! exchange types, for bindings between exchanges, and for cycles and alternate exchanges. topo reports as not
-//! compared all other cases, and changes with too many cases.
+//! A path is a list of hops. A message takes the hop from an exchange to a destination if at least one binding between
+//! them matches; these bindings are a bundle. A message takes the hop to the alternate exchange if no binding of the
+//! exchange matches. For each changed hop and each path with this hop, topo searches for a message that takes the path
+//! but does not reach the queue in the other topology. The comparison is exact for the `direct`, `fanout`, `topic` and
+//! `headers` exchange types, for bindings between exchanges, and for cycles and alternate exchanges. topo reports all
+//! other cases, and changes with too many cases, as not compared.
 //!
 //! | file | topic |
 //! |---|---|

@@ -49,7 +49,7 @@ pub(super) fn shortest_key(
         todo.push_back(states.len());
         states.push(state);
     }
-    // The start states are not marked as seen, because the empty key is only the last resort.
+    // The start states are not marked as seen, because the empty key is only a last resort.
     let mut seen: BTreeMap<Vec<usize>, Vec<BTreeSet<usize>>> = BTreeMap::new();
     while let Some(number) = todo.pop_front() {
         let (at, after_unwanted) = (states[number].wanted.clone(), states[number].unwanted.clone());

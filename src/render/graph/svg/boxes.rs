@@ -9,9 +9,9 @@ use crate::render::style::{clean, wrap};
 use std::fmt::Write;
 
 /// The maximum width of a name, in cells. The tooltip contains the complete name.
-const LONGEST: usize = 36;
+const MAX_WIDTH: usize = 36;
 /// The maximum width of a line below the name, in cells.
-const LONGEST_BELOW: usize = 38;
+const MAX_WIDTH_BELOW: usize = 38;
 /// The width of a cell in the name.
 const NAME_CELL: f64 = 7.4;
 /// The width of a cell in the lines below the name.
@@ -49,11 +49,11 @@ struct Tiers {
 
 impl<'a> MeasuredBox<'a> {
     pub(super) fn of(node: &'a Node) -> Self {
-        let name = name(node, LONGEST);
+        let name = name(node, MAX_WIDTH);
         // A copy has no lines below its name, because the original box has them.
         let parts: Vec<String> =
             if node.is_copy { Vec::new() } else { below(node).split(" · ").map(str::to_owned).collect() };
-        let below = wrap(&parts, " · ", LONGEST_BELOW);
+        let below = wrap(&parts, " · ", MAX_WIDTH_BELOW);
         let widest =
             below.iter().map(|line| cells(line) as f64 * BELOW_CELL).fold(cells(&name) as f64 * NAME_CELL, f64::max);
         let padding = match node.kind {

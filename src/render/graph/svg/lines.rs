@@ -8,23 +8,23 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The maximum width of a label, in cells. The tooltip contains the complete label.
-const LONGEST: usize = 34;
+const MAX_WIDTH: usize = 34;
 const CELL: f64 = 6.4;
 const LINE: f64 = 13.0;
 /// The padding on each side of a label.
 const SIDE: f64 = 6.0;
 /// The distance between a label and its arrow.
-const UNDER: f64 = 5.0;
+const LABEL_GAP: f64 = 5.0;
 
 /// Returns the labels above an arrow.
 pub(super) fn labels(arrow: &Arrow) -> Vec<String> {
-    words::labels(&arrow.labels, LONGEST)
+    words::labels(&arrow.labels, MAX_WIDTH)
 }
 
 /// Returns the total size of the labels, or `None` if there are no labels.
 pub(super) fn size(labels: &[String]) -> Option<Size> {
     let widest = labels.iter().map(|label| cells(label)).max()?;
-    Some(Size { width: widest as f64 * CELL + 2.0 * SIDE, height: labels.len() as f64 * LINE + UNDER })
+    Some(Size { width: widest as f64 * CELL + 2.0 * SIDE, height: labels.len() as f64 * LINE + LABEL_GAP })
 }
 
 /// Returns the kinds of a vhost's arrows, including the arrows between queues and their tiers.

@@ -100,7 +100,7 @@ struct Legend {
     height: f64,
 }
 
-/// Draws the legend: a sample of each drawn arrow kind and, for a plan, of each drawn mark.
+/// Draws the legend: a sample of each arrow kind in the graph and, for a plan, of each mark.
 fn legend(graph: &Graph, width: f64) -> Legend {
     let kinds: BTreeSet<ArrowKind> = graph.vhosts.iter().flat_map(lines::kinds).collect();
     let marks: BTreeSet<Mark> = graph.vhosts.iter().flat_map(marks).collect();

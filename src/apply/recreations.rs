@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// The progress of recreations.
 #[derive(Default)]
-pub(super) struct Recreates {
+pub(super) struct Recreations {
     /// The recreations whose old object was deleted. topo continues these recreations even after an interruption or a
     /// failure of another step.
     started: BTreeSet<ObjectId>,
@@ -21,7 +21,7 @@ pub(super) struct Recreates {
     unrestored: BTreeSet<ObjectId>,
 }
 
-impl Recreates {
+impl Recreations {
     /// Returns true if a step must run even after an interruption or a failure of another step.
     pub(super) fn must_run(&self, step: &Step) -> bool {
         step.recreate.as_ref().is_some_and(|id| {
@@ -33,8 +33,8 @@ impl Recreates {
         })
     }
 
-    /// Returns true if a step belongs to a recreation that has started. Such a step runs even without the lock, because leaving
-    /// an object undeclared is worse than declaring it twice.
+    /// Returns true if a step belongs to a recreation that has started. Such a step runs even without the lock, because
+    /// leaving an object undeclared is worse than declaring it twice.
     pub(super) fn has_started(&self, step: &Step) -> bool {
         step.recreate.as_ref().is_some_and(|id| self.started.contains(id))
     }
@@ -91,8 +91,8 @@ impl Recreates {
     }
 }
 
-/// Returns true if an action declares this keep exchange, or creates a binding of this keep exchange. Such a binding
-/// prevents the broker from deleting an auto-delete exchange.
+/// Returns true if an action declares this keep exchange, or creates a binding from or to it. Such a binding prevents
+/// the broker from deleting an auto-delete exchange.
 pub(super) fn prepares_keep(action: &Action, keep: &ObjectId) -> bool {
     match (action, keep) {
         (Action::DeclareExchange { name, .. }, ObjectId::Exchange(keep)) => name == keep,
@@ -107,7 +107,7 @@ fn deletes_keep(step: &Step) -> bool {
 }
 
 /// Declares each existing unmanaged binding of an object again, so that a refusal, for example because of a missing
-/// permission or an exclusive queue, occurs before the object is deleted. The bindings are unchanged afterwards.
+/// permission or an exclusive queue, occurs before the object is deleted. The bindings are unchanged afterward.
 pub(super) async fn rehearse_bindings(
     part: &VhostPlan,
     broker: &LockedBroker,
@@ -169,7 +169,7 @@ fn created_bindings(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
     })
 }
 
-/// Returns [`BrokerError::BoundMeanwhile`] if the object has a binding that the plan neither creates nor deletes.
+/// Returns [`BrokerError::BoundSincePlan`] if the object has a binding that the plan neither creates nor deletes.
 /// Another client added this binding after the plan was made, and deleting the object would also delete the binding.
 pub(super) async fn expect_no_new_bindings(
     part: &VhostPlan,
@@ -192,7 +192,7 @@ pub(super) async fn expect_no_new_bindings(
     let live = broker.broker().bindings_at(broker.vhost(), id).await?;
     let new = live.into_iter().find(|binding| !created.contains(binding) && !deleted.contains(binding));
     match new {
-        Some(binding) => Err(BrokerError::BoundMeanwhile { object: id.to_string(), binding: binding.to_string() }),
+        Some(binding) => Err(BrokerError::BoundSincePlan { object: id.to_string(), binding: binding.to_string() }),
         None => Ok(()),
     }
 }
