@@ -95,12 +95,8 @@ mod tests {
         assert_eq!(progress(Some(9), None, Some(2_000.0)), "9 so far, 2,000 per second");
         assert_eq!(progress(Some(9), Some(5), Some(0.2)), "9 so far, 5 left", "a slow rate is not shown");
         assert!(progress(Some(1), Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
-        let stalled =
-            transfer_progress(&step, (Some(9), Some(5)), Some(0.0), Some("2 messages are held unacknowledged"));
-        assert!(
-            stalled.starts_with("9 so far, 5 left, stalled: 2 messages are held unacknowledged: move"),
-            "{stalled}"
-        );
+        let stalled = transfer_progress(&step, (Some(9), Some(5)), Some(0.0), Some("2 messages are unacknowledged"));
+        assert!(stalled.starts_with("9 so far, 5 left, stalled: 2 messages are unacknowledged: move"), "{stalled}");
         assert!(progress(Some(1), Some(6_000_000), Some(100.0)).ends_with("about 17 h to go"));
     }
 }

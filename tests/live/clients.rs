@@ -231,7 +231,7 @@ fn running_workers_react_as_in_the_table() {
         let is_stated = match observed {
             Outcome::Exits => plan.says("exit"),
             Outcome::Hangs => plan.says("hang"),
-            Outcome::CausesRollback => plan.says("topo rolls the migration back"),
+            Outcome::CausesRollback => plan.says("topo will roll back the migration"),
             Outcome::Continues => !declares || plan.says("subscribe again") || plan.says("such consumers continue"),
         };
         if !predicted.contains(&observed) || consumes && !is_stated {

@@ -204,7 +204,7 @@ fn plans_and_applies_of_global_parameters_require_a_policymaker() {
     let parameter = Parameter::of(&vhost);
     let manager = Node::shared().user("management").may(&vhost, "", "", "");
     let topo = topo(&vhost).user(&manager).spec(&declared(&vhost, "5"));
-    let text = "1 global parameter not compared: reading global parameters requires the policymaker tag";
+    let text = "1 global parameter cannot be compared: reading global parameters requires the policymaker tag";
     topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text).expect_text("policymaker tag");
     for (spec, words) in [
         (format!("removed: {{globalParameters: [{}]}}", vhost.name()), &["plan", "--detailed-exitcode"][..]),

@@ -192,7 +192,7 @@ fn operator_resources_become_a_spec_without_changes() {
     assert!(!one.stdout.contains("orders"), "{one}");
     topo.run(["import", "operator", "manifests.yaml", "--cluster=none"])
         .expect_code(65)
-        .expect_text("no object belongs to");
+        .expect_text("no objects belong to");
 }
 
 #[test]

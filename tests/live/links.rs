@@ -521,7 +521,7 @@ fn policymaker_tag_is_required() {
     let spec = "shovels: {s: {source: {queue: a}, destination: {queue: b}}}\n";
     let user = Node::shared().user("management").may_everything(&vhost);
     let topo = Topo::new(&vhost).user(&user).spec(spec);
-    let text = "1 shovel not compared: reading shovels requires the policymaker tag";
+    let text = "1 shovel cannot be compared: reading shovels requires the policymaker tag";
     topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text);
     // Without the tag `monitoring`, topo does not know whether the plugin is enabled.
     let user = Node::shared().user("policymaker").may_everything(&vhost);

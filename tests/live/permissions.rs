@@ -367,7 +367,7 @@ fn users_without_rights_cannot_compare_permissions() {
     let manager = Node::shared().user("monitoring").may_everything(&vhost);
     let (proxy, spec) = (Proxy::to(Node::shared()), format!("permissions: {{{}: all}}\n", app.name));
     let topo = Topo::new(&vhost).through(&proxy).user(&manager).spec(&spec);
-    let text = "1 permission not compared: reading permissions requires the administrator tag";
+    let text = "1 permission cannot be compared: reading permissions requires the administrator tag";
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text);
     plan.expect_text("connect as a user with the administrator tag");
     topo.run(["apply", "-y"]).expect_code(3).expect_text(text);

@@ -190,7 +190,7 @@ fn rights_for_user_limits_are_in_the_plan() {
     let manager = Node::shared().user("management").may(&vhost, "", "", "");
     let topo = topo(&vhost).user(&manager).spec(&limited(&user, "{maxChannels: 50}"));
     if Node::shared().at_least(4, 3) {
-        let text = "1 user limit not compared: reading user limits requires the administrator tag";
+        let text = "1 user limit cannot be compared: reading user limits requires the administrator tag";
         topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text).expect_text("administrator tag");
         return;
     }

@@ -429,7 +429,7 @@ fn missing_administrator_tag_is_reported() {
     let vhost = Node::shared().vhost("users-tag");
     let monitor = Node::shared().user("monitoring").may_everything(&vhost);
     let topo = topo(&vhost).user(&monitor).spec("version: 1\ncluster: {}\nusers: {app: {tags: []}}\n");
-    let text = "1 user not compared: reading users requires the administrator tag";
+    let text = "1 user cannot be compared: reading users requires the administrator tag";
     topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text(text);
 }
 

@@ -142,7 +142,7 @@ fn pace(plan: &ReplayPlan, options: &ReplayOptions) -> String {
         canary if plan.waits_too_long(options.breaker) => {
             let verdict = span(plan.verdict(options.breaker.settle));
             format!(
-                "{rate}; the outcome of the first {} is known only after {verdict}, but topo waits at most 10 minutes: use \
+                "{rate}; the outcome of the first {} is known only after {verdict}, but topo waits for at most 10 minutes: use \
                  --canary 0",
                 count(canary, "message")
             )

@@ -128,7 +128,7 @@ fn long_wait_is_refused() {
     let flags = ["--yes", "--settle", "11m", "--allow", "no-consumers"];
     let refused = fixture.dlq("replay", &flags).expect_code(3);
     refused
-        .expect_error("topo waits at most 10 minutes")
+        .expect_error("topo waits for at most 10 minutes")
         .expect_text("replay without waiting for the outcome: --canary 0");
     fixture.until_dead(3);
 }

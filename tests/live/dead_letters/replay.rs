@@ -156,7 +156,7 @@ fn plan_respects_the_limit() {
     let planned = planned
         .expect_text("Replay 1 of 4 messages")
         .expect_text("4 messages match; --limit restricts the replay to 1");
-    planned.expect_text("topo waits at most 10 minutes: use --canary 0");
+    planned.expect_text("topo waits for at most 10 minutes: use --canary 0");
 }
 
 /// The exchange `Q.return` of a queue with tiers routes only to this queue.

@@ -181,7 +181,8 @@ fn manual_retries_are_exported_with_a_comment() {
     );
     let text = exported(&vhost);
     plans_to_nothing(&vhost, &text);
-    let manual_retry = "# a manual retry: messages that the worker of `orders` rejects wait here for 30s and go back";
+    let manual_retry =
+        "# a manual retry: messages that the worker of `orders` rejects wait here for 30s and then return";
     assert!(text.contains(manual_retry), "{text}");
     // A single dead-letter exchange routes all dead-lettered messages by their keys.
     let shared = "deadLetterQueues:\n  fax.dead: {exchange: {name: dlx, type: direct}}\n  mail.dead: {exchange: {name: dlx, type: \

@@ -33,12 +33,12 @@ fn unacknowledged_messages_are_awaited_and_never_deleted() {
         let context = format!("{} by {transport}\n{output}", conversion.name);
         assert_eq!(output.code, Some(1), "{context}");
         let why = format!(
-            ": 5 messages are held unacknowledged{counted}; consumers: {peer}; no progress for {timeout} \
+            ": 5 messages are unacknowledged{counted}; consumers: {peer}; no progress for {timeout} \
              (--drain-timeout)"
         );
         assert!(output.says(&why), "{context}");
         // The progress line shows the consumer during the wait.
-        let stalled = format!(" left, stalled: 5 messages are held unacknowledged{counted}; consumers: {peer}: move");
+        let stalled = format!(" left, stalled: 5 messages are unacknowledged{counted}; consumers: {peer}: move");
         assert!(output.stderr.contains(&stalled), "{context}");
         fixture.expect_as_before(&context);
         drop(held);
@@ -56,7 +56,7 @@ fn failed_rollback_is_reported_and_the_next_run_resumes() {
     proxy.add(posts().path("/e/in/q/q"), Fault::Status(400));
     let output = fixture.migrate("amqp", &["--drain-timeout=15s"]).expect_code(4);
     let output =
-        output.expect_text("5 messages are held unacknowledged").expect_text("Interrupted: the migration of queue q");
+        output.expect_text("5 messages are unacknowledged").expect_text("Interrupted: the migration of queue q");
     output.expect_text("the rollback failed: ").expect_text("the next run will resume the migration");
     let plan = fixture.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
     plan.expect_text("a migration of queue q was interrupted");
