@@ -155,7 +155,7 @@ pub struct Publish {
 #[serde(rename_all = "camelCase")]
 pub struct Counter {
     /// The component that counts attempts.
-    pub counted_by: AttemptCounter,
+    pub counted_by: Participant,
     /// The header with the number of retries so far; absent or 0 on the first attempt. Null if the routing key contains
     /// the number.
     pub header: Option<String>,
@@ -163,13 +163,13 @@ pub struct Counter {
     pub text: String,
 }
 
-/// The component that counts attempts.
+/// The broker or the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum AttemptCounter {
-    /// The broker counts attempts.
+pub enum Participant {
+    /// The broker.
     Broker,
-    /// The worker counts attempts and must write the header.
+    /// The worker, which must write the header or headers.
     Worker,
 }
 
@@ -188,7 +188,7 @@ pub struct Arrival {
 #[serde(rename_all = "camelCase")]
 pub struct Original {
     /// The component that writes the headers. A worker writes the headers when it publishes the first copy.
-    pub written_by: AttemptCounter,
+    pub written_by: Participant,
     /// The header with the exchange, or a field of an `x-death` entry: `x-death[queue=…, reason=…].exchange`.
     pub exchange: String,
     /// The header with the routing key, or a field of an `x-death` entry.

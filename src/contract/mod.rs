@@ -24,9 +24,9 @@ pub(crate) use context::Context;
 pub(crate) use context::EffectiveQueue;
 pub use declaration::Declaration;
 pub use document::{
-    Answer, Arrival, AttemptCounter, Contract, Contracts, Counter, DeadLetterHeader, DeadLetteredMessage, DeadLetters,
-    FORMAT_VERSION, GrowthThreshold, Method, Original, Publish, QueueThresholds, Replay, SeverityLevels,
-    VhostContracts, Wait,
+    Answer, Arrival, Contract, Contracts, Counter, DeadLetterHeader, DeadLetteredMessage, DeadLetters, FORMAT_VERSION,
+    GrowthThreshold, Method, Original, Participant, Publish, QueueThresholds, Replay, SeverityLevels, VhostContracts,
+    Wait,
 };
 pub use reaction::Reaction;
 pub(crate) use terms::contract_of;

@@ -1,6 +1,6 @@
 //! Determines a worker's reaction to a message that it failed to process, and the headers of the published copy.
 
-use super::document::{Answer, AttemptCounter, Contract, Publish};
+use super::document::{Answer, Contract, Participant, Publish};
 use crate::model::message_headers::{ORIGINAL_EXCHANGE, ORIGINAL_ROUTING_KEY, RETRY_COUNT};
 use crate::model::{ArgumentValue, Arguments};
 
@@ -19,7 +19,7 @@ impl Contract {
     /// [`RETRY_COUNT`](crate::model::message_headers::RETRY_COUNT) header, and gives up after the last retry. If
     /// `gives_up` is true, the worker gives up regardless of the number of retries.
     pub fn reaction(&self, retries: u32, gives_up: bool) -> Reaction<'_> {
-        let is_worker = self.counter.as_ref().is_some_and(|it| it.counted_by == AttemptCounter::Worker);
+        let is_worker = self.counter.as_ref().is_some_and(|it| it.counted_by == Participant::Worker);
         let gives_up = gives_up || is_worker && retries >= self.max_retries;
         let answer = if gives_up { &self.on_give_up } else { &self.on_failure };
         Reaction { answer, is_counted: is_worker && !gives_up, retries }

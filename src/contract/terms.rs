@@ -3,8 +3,8 @@
 use super::context::EffectiveQueue;
 use super::declaration::Declaration;
 use super::document::{
-    Answer, Arrival, AttemptCounter, Contract, Counter, DeadLetterHeader, DeadLetteredMessage, Method, Original,
-    Publish, Wait,
+    Answer, Arrival, Contract, Counter, DeadLetterHeader, DeadLetteredMessage, Method, Original, Participant, Publish,
+    Wait,
 };
 use super::replay::replay;
 use super::warnings::warnings;
@@ -72,7 +72,7 @@ fn complete_ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
         "on retry N the routing key is {}; any other key means the first attempt",
         format_args!("{queue}.retry.N")
     );
-    contract.counter = Some(Counter { counted_by: AttemptCounter::Broker, header: None, text });
+    contract.counter = Some(Counter { counted_by: Participant::Broker, header: None, text });
     contract.retry_arrives = Some(Arrival {
         exchange: naming::return_exchange(queue),
         routing_keys: retry_keys(queue, contract.max_retries),
@@ -81,7 +81,7 @@ fn complete_ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
     // versions).
     let entry = format!("x-death[queue={}, reason=rejected]", queue.as_str());
     contract.original = Some(Original {
-        written_by: AttemptCounter::Broker,
+        written_by: Participant::Broker,
         exchange: format!("{entry}.exchange"),
         routing_key: format!("{entry}.routing-keys[0]"),
     });
@@ -117,7 +117,7 @@ fn complete_republish(contract: &mut Contract, republish: &Republish) {
     contract.on_failure = Answer { publish: Some(publish), method: Method::Ack, requeue: None };
     contract.jitter = republish.jitter.map(Wait::of);
     contract.counter = Some(Counter {
-        counted_by: AttemptCounter::Worker,
+        counted_by: Participant::Worker,
         header: Some(RETRY_COUNT.to_owned()),
         text: format!(
             "{RETRY_COUNT} is the number of retries so far (0 if absent); increment it in the copy; give up at {}",
@@ -126,7 +126,7 @@ fn complete_republish(contract: &mut Contract, republish: &Republish) {
     });
     contract.retry_arrives = Some(arrival);
     contract.original = Some(Original {
-        written_by: AttemptCounter::Worker,
+        written_by: Participant::Worker,
         exchange: ORIGINAL_EXCHANGE.to_owned(),
         routing_key: ORIGINAL_ROUTING_KEY.to_owned(),
     });
@@ -136,7 +136,7 @@ fn complete_republish(contract: &mut Contract, republish: &Republish) {
 fn complete_counted_deliveries(contract: &mut Contract) {
     contract.on_failure = REJECT_AND_REQUEUE;
     contract.counter = Some(Counter {
-        counted_by: AttemptCounter::Broker,
+        counted_by: Participant::Broker,
         header: Some(DELIVERY_COUNT.to_owned()),
         text: format!("{DELIVERY_COUNT} is the number of retries so far; absent or 0 means the first attempt"),
     });

@@ -47,9 +47,9 @@ pub fn import(documents: &[Value], cluster: Option<&str>) -> Result<Imported, Im
         return Err(ImportError::Nothing("objects of rabbitmq.com/v1beta1"));
     }
     let clusters: BTreeSet<&str> = objects.iter().filter_map(|object| object.cluster.as_deref()).collect();
-    let is_chosen = |of_object: &str| {
-        let name = of_object.split_once('/').map_or(of_object, |(_, name)| name);
-        cluster.is_none_or(|cluster| cluster == of_object || cluster == name)
+    let is_chosen = |object_cluster: &str| {
+        let name = object_cluster.split_once('/').map_or(object_cluster, |(_, name)| name);
+        cluster.is_none_or(|cluster| cluster == object_cluster || cluster == name)
     };
     let chosen: Vec<&str> = clusters.iter().copied().filter(|cluster| is_chosen(cluster)).collect();
     if let (Some(unknown), true) = (cluster, chosen.is_empty()) {
@@ -62,7 +62,7 @@ pub fn import(documents: &[Value], cluster: Option<&str>) -> Result<Imported, Im
     let mut variables = Variables::default();
     for object in &objects {
         match &object.cluster {
-            Some(of_object) if !is_chosen(of_object) => {}
+            Some(object_cluster) if !is_chosen(object_cluster) => {}
             None if cluster.is_some() => builder.leave_out(&object.address(), "it does not refer to a cluster"),
             Some(_) | None => {
                 if object.kind == "Vhost" && object.spec["tracing"] == json!(true) {

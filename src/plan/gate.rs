@@ -192,6 +192,11 @@ fn no_effect_text(plan: &Plan, allowance: &Allowance) -> String {
     match flags.as_slice() {
         [] => format!("`--allow {allowance}` has no effect: the plan contains no `{}` hazard", allowance.hazard),
         [only] => format!("`--allow {allowance}` has no effect: there is no such hazard at that address; use {only}"),
+        [first, second] => {
+            format!(
+                "`--allow {allowance}` has no effect: there is no such hazard at that address; use {first} or {second}"
+            )
+        }
         [first, rest @ ..] => format!(
             "`--allow {allowance}` has no effect: there is no such hazard at that address; use {first} (or one of {} others)",
             rest.len()

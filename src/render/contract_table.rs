@@ -151,8 +151,8 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     if let Some(original) = &contract.original {
         let unbroken = |field: &str| clean(field).replace(' ', "\u{a0}");
         let by = match original.written_by {
-            crate::contract::AttemptCounter::Broker => "",
-            crate::contract::AttemptCounter::Worker => "headers that the worker writes: ",
+            crate::contract::Participant::Broker => "",
+            crate::contract::Participant::Worker => "headers that the worker writes: ",
         };
         lines.line("original", &format!("{by}{}, {}", unbroken(&original.exchange), unbroken(&original.routing_key)));
     }

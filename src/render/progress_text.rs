@@ -41,8 +41,8 @@ pub fn retry_reason(step: &Action, why: &dyn Display) -> String {
     format!("waiting: {}: {}", clean(&one_line(&why.to_string())), action(step))
 }
 
-/// Describes the check that precedes a deletion, such as `waiting: queue q: confirming that it is empty takes two ticks
-/// (12 s): delete queue q`.
+/// Describes the check that precedes a deletion, such as `waiting: queue q: confirming that it is empty takes two
+/// broker ticks (12 s): delete queue q`.
 pub fn confirmation_progress(step: &Action, time: Duration) -> String {
     let state = if let Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } = step
         && *allowed > 0

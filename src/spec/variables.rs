@@ -99,7 +99,8 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
             }
             (None, None) => {
                 let message = format!("invalid variable name `{name}`");
-                let hint = "use A-Z, a-z, 0-9 and `_`, without a digit at the start; write $${ for a literal ${";
+                let hint =
+                    "use A-Z, a-z, 0-9 and `_`; the first character must not be a digit; write $${ for a literal ${";
                 diagnostics.push(Diagnostic::error("variable", message, at).hint(hint));
             }
         }

@@ -53,8 +53,8 @@ struct Worker {
 }
 
 impl Worker {
-    /// Starts a worker that declares its queue, or consumes from the existing queue. All workers except dramatiq declare a
-    /// maximum length of 1,000.
+    /// Starts a worker that declares its queue, or consumes from the existing queue. All workers except dramatiq
+    /// declare a maximum length of 1,000.
     fn start(client: &KnownClient, vhost: &Vhost<'_>, declares: bool) -> Self {
         Self::start_with(client, vhost, declares, &[])
     }
@@ -120,8 +120,8 @@ fn vhost_of(client: &KnownClient, max_length: Option<u64>) -> Vhost<'static> {
     vhost
 }
 
-/// Returns true if the broker lists the consumer of the queue with the connection of its client. The broker collects both
-/// separately.
+/// Returns true if the broker lists the consumer of the queue with the connection of its client. The broker collects
+/// both separately.
 fn has_listed_client(vhost: &Vhost<'_>) -> bool {
     let consumers = vhost.http().list(&vhost.path("consumers", &[]));
     let of_queue = consumers.as_array().unwrap().iter().find(|consumer| consumer["queue"]["name"] == QUEUE);
@@ -216,8 +216,9 @@ fn running_workers_react_as_in_the_table() {
         // A worker can also use the queue within the few milliseconds in which it does not exist.
         let gaps = if consumes && has_pause && !is_late { &[true][..] } else { &[false, true] };
         let mut predicted: Vec<Outcome> = gaps.iter().map(|gap| client.outcome(declares, *gap)).collect();
-        // The worker can declare the old queue only after topo has declared the new queue. After its first declaration, it
-        // can ignore the next cancel: Celery ignores a cancel in its first read after it subscribed (`_quick_drain`).
+        // The worker can declare the old queue only after topo has declared the new queue. After its first declaration,
+        // it can ignore the next cancel: Celery ignores a cancel in its first read after it subscribed
+        // (`_quick_drain`).
         if predicted == [Outcome::CausesRollback] {
             predicted.push(client.outcome(declares, false));
             predicted.extend(applied.says("redeclared the old queue once").then_some(Outcome::Hangs));
@@ -232,7 +233,7 @@ fn running_workers_react_as_in_the_table() {
             Outcome::Exits => plan.says("exit"),
             Outcome::Hangs => plan.says("hang"),
             Outcome::CausesRollback => plan.says("topo will roll back the migration"),
-            Outcome::Continues => !declares || plan.says("subscribe again") || plan.says("such consumers continue"),
+            Outcome::Continues => !declares || plan.says("subscribe again") || plan.says("such consumers keep working"),
         };
         if !predicted.contains(&observed) || consumes && !is_stated {
             let message = format!("{line}\n{plan}\n{applied}\n{}", worker.printed());
@@ -258,8 +259,8 @@ fn starting_workers_react_as_in_the_table() {
     });
 }
 
-/// A worker that uses its queue without declaring it starts before the queue exists. The pages state the reaction of the
-/// clients whose running workers never receive a 404.
+/// A worker that uses its queue without declaring it starts before the queue exists. The pages state the reaction of
+/// the clients whose running workers never receive a 404.
 #[test]
 fn workers_without_a_queue_react_as_in_the_table() {
     let differences = Mutex::new(Vec::new());

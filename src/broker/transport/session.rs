@@ -130,8 +130,8 @@ impl Session {
     /// cancels a consumer whose acknowledgement timeout has expired. Settles the received messages if possible, because
     /// a deleted queue cannot requeue them.
     async fn handle_cancel(&mut self, job: &mut Job) -> SessionEnd {
-        let reason = "the broker canceled the consumer, because the queue was deleted or the acknowledgement timeout \
-                      has expired";
+        let reason = "the broker canceled the consumer: the queue was probably deleted, its node may be down, or the \
+                      acknowledgement timeout may have expired";
         match tokio::time::timeout(GRACE, self.settle_all(job)).await {
             Ok(Err(end @ (SessionEnd::Fault(_) | SessionEnd::Lost(_)))) => end,
             Ok(Ok(()) | Err(SessionEnd::Stopped)) | Err(_) => Fault::SourceGone { reason: reason.to_owned() }.into(),

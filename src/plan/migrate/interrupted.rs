@@ -114,18 +114,18 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
             ),
             Some(_) if conflict => (format!("to resume, use `--recreate {address}=migrate`{rollback}"), false),
             Some(_) if !exists => (
-                "the old queue was deleted. The next apply will declare the new one and return the messages".to_owned(),
+                "the old queue was deleted. `topo apply` will declare the new one and return the messages".to_owned(),
                 true,
             ),
             Some(_) if is_planned && is_old => {
                 (format!("the old queue still exists. Run `topo apply` to resume{rollback}"), true)
             }
             Some(_) if is_planned => {
-                let text = "the current queue is neither the old one nor the one in this spec. The next apply will \
+                let text = "the current queue is neither the old one nor the one in this spec. `topo apply` will \
                             recreate it as specified and return the messages";
                 (text.to_owned(), true)
             }
-            Some(_) => ("the queue matches the spec. The next apply will return the messages".to_owned(), true),
+            Some(_) => ("the queue matches the spec. `topo apply` will return the messages".to_owned(), true),
         };
         // Drops the tapped bindings even if a target matches only one of them. While the queue is being drained, such a
         // binding and the tap together would route each message to two queues.

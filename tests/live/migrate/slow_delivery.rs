@@ -1,5 +1,5 @@
-//! Tests that a slow delivery does not end a move early. A broker can take seconds to encode a message with deeply nested
-//! headers, and longer under load.
+//! Tests that a slow delivery does not end a move early. A broker can take seconds to encode a message with deeply
+//! nested headers, and longer under load.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,8 +17,8 @@ const RATE: usize = 20;
 /// The maximum number of messages that new messages may overtake.
 const LAST_FEW: usize = 3;
 
-/// The returns of the drained and of the held messages wait for the first two deliveries. After the first one, the prefetch
-/// count is larger, so the other messages are neither ready nor received.
+/// The returns of the drained and of the held messages wait for the first two deliveries. After the first one, the
+/// prefetch count is larger, so the other messages are neither ready nor received.
 #[test]
 fn slow_delivery_does_not_end_a_migration() {
     let conversions = [TTL, QUORUM].into_iter().filter(|one| !one.is_slow() || is_long() && supports_quorum_queues());
@@ -37,8 +37,9 @@ fn slow_delivery_does_not_end_a_migration() {
     });
 }
 
-/// The return of the held messages waits for the first delivery, which takes 11 s. After 10 s without an idle moment, new
-/// messages may overtake the last few messages. This time does not include the first delivery.
+/// The return of the held messages waits for the first delivery, which takes 11 s. After 10 s without an idle moment,
+/// new messages may overtake messages in transit, and after 20 s, the last few ready messages. These times do not
+/// include the first delivery.
 #[test]
 fn slow_delivery_does_not_end_a_rollback() {
     let (mut fixture, http) = Fixture::new("slow-abort", TTL).through();

@@ -12,14 +12,14 @@ use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long the message count must not decrease before a return fails, unless the migrated queue is full and has no
-/// consumers. `--drain-timeout` may be shorter, because it is intended for messages that other clients have not
+/// How long the message count must go without decreasing before a return fails, unless the migrated queue is full and
+/// has no consumers. `--drain-timeout` may be shorter, because it is intended for messages that other clients have not
 /// acknowledged.
 const MIN_RETURN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The maximum number of messages in transit that new messages may overtake.
 const MAX_IN_FLIGHT: usize = 3;
-/// The maximum number of ready messages that new messages may overtake, after twice the time [`STEADY_TIME`]. At 300
+/// The maximum number of ready messages that new messages may overtake, after twice [`STEADY_TIME`]. At 300
 /// messages per second, these messages arrive in a third of a second.
 const MAX_READY: u32 = 100;
 /// The pause between two checks for an idle moment.
@@ -95,8 +95,11 @@ impl Moving<'_> {
                 return Ok(());
             }
             let has_moved = !is_counted || moved > moved_before;
-            if back.until == Level::NearlyEmpty && has_moved && self.is_outrun(back, &detector).await {
-                self.reordered = live.messages;
+            let moving_time = progress.as_ref().and_then(|progress| progress.first_moved).map(|first| first.elapsed());
+            // First waits for a moment at which new messages overtake fewer messages.
+            let has_waited = moving_time.is_none_or(|time| time >= STEADY_TIME * 3);
+            if back.until == Level::NearlyEmpty && has_moved && has_waited && self.is_outrun(back, &detector).await {
+                self.reordered = live.messages.filter(|messages| *messages > 0);
                 return Ok(());
             }
             let situation = (&live, current_fault.as_ref(), is_rejected);
@@ -172,9 +175,9 @@ impl Moving<'_> {
             let idle_time = progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
             let is_empty =
                 progress.is_source_empty && (idle_time >= IDLE || may_be_nearly_empty && progress.last_moved.is_some());
-            // If no idle moment occurs, new messages may overtake the last few messages: at first, only messages in
-            // transit, because a slow broker may still be catching up. The time is measured from the first moved
-            // message, because the first delivery can take a long time.
+            // If the transport is never idle, new messages may overtake the last few messages. At first, they may
+            // overtake only messages in transit, because a slow broker may still be catching up. The time is measured
+            // from the first moved message, because the first delivery can take a long time.
             let moving_time = progress.first_moved.map_or(Duration::ZERO, |first| first.elapsed());
             let is_steady = may_be_nearly_empty && moving_time >= STEADY_TIME;
             let max_ready = if moving_time >= STEADY_TIME * 2 { MAX_READY } else { 0 };
